@@ -1,0 +1,60 @@
+PYTHON ?= python3
+LOCK ?= locks/dev.txt
+UPGRADE ?=
+UV_VERSION := 0.13.7
+
+BIN := .venv/bin
+STAMP := .venv/.stamp
+COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format docs serve-docs lock bench clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv and install the locked packages and fieldfare in it
+	@:
+
+$(STAMP): pyproject.toml $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "fieldfare needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 || true). Try: make setup PYTHON=python3.12" >&2; exit 1; }
+	@echo "==> setup: .venv from $(LOCK)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(LOCK)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: setup ## match events with filters: `fieldfare match`
+	@$(BIN)/fieldfare match
+
+test: lint ## check everything: lint, then the tests, doctests and documentation examples
+	@echo "==> pytest" && $(BIN)/python -m pytest -n 2
+
+lint: setup ## check style, types and the layers of the architecture
+	@echo "==> ruff check" && $(BIN)/ruff check
+	@echo "==> ruff format" && $(BIN)/ruff format --check
+	@echo "==> mypy" && $(BIN)/mypy
+	@echo "==> lint-imports" && { out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }; echo "$$out" | grep '^Contracts:'; }
+
+format: setup ## rewrite the code in the house style
+	@$(BIN)/ruff check --fix --exit-zero && $(BIN)/ruff format
+
+docs: setup ## build the documentation into site/
+	@echo "==> mkdocs" && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+serve-docs: setup ## show the documentation on localhost, rebuilt as it changes
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+lock: ## write locks/ anew from pyproject.toml; UPGRADE=--upgrade takes the newest versions
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && mkdir -p locks && $(PYTHON) -m venv "$$tmp" && "$$tmp/bin/pip" install -qq --disable-pip-version-check uv==$(UV_VERSION) \
+		&& "$$tmp/bin/uv" $(COMPILE) --all-extras -o locks/all.txt \
+		&& "$$tmp/bin/uv" $(COMPILE) --extra dev --constraints locks/all.txt -o locks/dev.txt \
+		&& ! grep -nE '://|@ |^-|file:' locks/*.txt && echo "==> lock: $$(grep -c == locks/dev.txt) packages in dev, $$(grep -c == locks/all.txt) in all"
+
+bench: setup ## run the benchmarks, if there are any
+	@for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "==> $$file" && $(BIN)/python "$$file" || exit 1; done
+
+clean: ## remove .venv and everything that was built
+	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

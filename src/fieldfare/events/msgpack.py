@@ -1,0 +1,173 @@
+"""Events as MessagePack maps.
+
+Timestamps and bytes are MessagePack's own. An interval is the extension type 73 ("I"), whose data is the MessagePack
+array `[low, high, closed]`. The top-level key `$valid` is reserved for the validity period, an interval.
+
+Of two equal keys msgspec keeps the last. But an event that is written again exactly as it came has had no two, and
+that is cheap to see; anything else (not the shortest form of a number, say) is looked through by the slow `_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from fieldfare.events.event import Event
+from fieldfare.events.json import VALID, refuse_reserved
+from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
+from fieldfare.events.values import Interval, Kind, Value
+
+INTERVAL: Final = 73
+"""the extension type of an interval"""
+
+
+def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
+    """The event in a MessagePack map."""
+    if len(data) > limits.bytes:
+        raise EventError("", f"{len(data)} bytes, more than the limit of {limits.bytes}")
+    try:
+        tree = _unwrap(_read(data), "")
+    except RecursionError:
+        raise EventError("", f"nested deeper than the limit of {limits.depth}") from None
+    if not isinstance(tree, dict):
+        raise EventError("", "the event must be a MessagePack map")
+    valid = None
+    if VALID in tree:
+        valid = tree.pop(VALID)
+        if not (isinstance(valid, Interval) and valid.kind is Kind.TIME):
+            raise EventError(VALID, "the validity period must be an interval of timestamps")
+    return Event(tree, valid=valid, limits=limits)
+
+
+def encode(event: Event) -> bytes:
+    r"""The event as a MessagePack map.
+
+    >>> encode(Event({"a": 1}))
+    b'\x81\xa1a\x01'
+    """
+    tree = {name: value if type(value) in _NATIVE else _wrap(value) for name, value in event.tree.items()}
+    refuse_reserved(tree)
+    if event.valid is not None:
+        tree[VALID] = _wrap(event.valid)
+    return _write(tree)
+
+
+_write: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+_decode: Final[Callable[[bytes], object]] = msgspec.msgpack.Decoder().decode
+_decode_ends: Final = msgspec.msgpack.Decoder(tuple[Any, Any, str]).decode
+_NATIVE: Final = frozenset({str, int, float, bool, type(None), bytes, datetime})
+
+
+def _wrap(value: Value) -> object:
+    """The value with its intervals as extensions."""
+    match value:
+        case Interval(low, high, closed):
+            return Ext(INTERVAL, _write([low, high, closed]))
+        case tuple():
+            return [_wrap(item) for item in value]
+        case dict():
+            return {name: _wrap(item) for name, item in value.items()}
+    return value
+
+
+def _unwrap(node: Any, path: str) -> Any:
+    """The node with its extensions as intervals, in place."""
+    kind = type(node)
+    if kind is dict:
+        for name, item in node.items():
+            if type(item) not in _NATIVE:
+                node[name] = _unwrap(item, f"{path}.{name}" if path else str(name))
+    elif kind is list:
+        return [_unwrap(item, path) for item in node]
+    elif kind is Ext:
+        return _interval(node, path)
+    return node
+
+
+def _interval(ext: Ext, path: str) -> Interval:
+    if ext.code != INTERVAL:
+        raise EventError(path, f"the MessagePack extension type {ext.code} is unknown")
+    try:
+        return Interval(*_decode_ends(ext.data))
+    except ValueError as error:
+        raise EventError(path, f"not an interval: {error}") from None
+
+
+def _read(data: bytes) -> object:
+    try:
+        tree = _decode(data)
+    except ValueError as error:
+        _check(data)  # names the field, if there is one
+        raise EventError("", f"not MessagePack: {error}") from None
+    if _write(tree) != data:
+        _check(data)
+    return tree
+
+
+def _check(data: bytes) -> None:
+    """Raise the error that names the field, if the bytes hold one."""
+    try:
+        _check_value(data, 0, "")
+    except IndexError:
+        raise EventError("", "not MessagePack: it ends too early") from None
+
+
+def _check_value(data: bytes, start: int, path: str) -> int:
+    """Check the value at `start`, and say where the next one is."""
+    kind, count, at = _head(data, start)
+    if kind == "map":
+        seen: set[str] = set()
+        for _ in range(count):
+            key, at = at, _check_value(data, at, path)
+            name = _leaf(data[key:at], path)
+            if not isinstance(name, str):
+                raise EventError(path, f"the field name {name!r} is not a string")
+            below = f"{path}.{name}" if path else name
+            if name in seen:
+                raise EventError(below, "named twice")
+            seen.add(name)
+            at = _check_value(data, at, below)
+    elif kind == "array":
+        for _ in range(count):
+            at = _check_value(data, at, path)
+    else:
+        at += count
+        _leaf(data[start:at], path)
+    return at
+
+
+def _leaf(data: bytes, path: str) -> object:
+    try:
+        return _decode(data)
+    except ValueError as error:
+        raise EventError(path, f"not MessagePack: {error}") from None
+
+
+def _head(data: bytes, at: int) -> tuple[str, int, int]:
+    """The kind of the value, how many bytes or items follow its head, and where they do."""
+    kind, count, size = _HEADS[data[at]]
+    start = at + 1 + size
+    return kind, count + int.from_bytes(data[at + 1 : start]), start
+
+
+_HEADS: Final[dict[int, tuple[str, int, int]]] = {
+    # first byte: kind, how many bytes or items follow in any case, size of the number that says how many more do
+    **dict.fromkeys([*range(0x80), *range(0xE0, 0x100)], ("leaf", 0, 0)),  # small integers
+    **{0x80 + n: ("map", n, 0) for n in range(16)},
+    **{0x90 + n: ("array", n, 0) for n in range(16)},
+    **{0xA0 + n: ("leaf", n, 0) for n in range(32)},  # short strings
+    **{0xC0 + n: ("leaf", 0, 0) for n in range(4)},  # nil, one that is never used, false, true
+    **{0xC4 + n: ("leaf", 0, 1 << n) for n in range(3)},  # bytes
+    **{0xC7 + n: ("leaf", 1, 1 << n) for n in range(3)},  # extensions
+    **{0xCA + n: ("leaf", 4 << n, 0) for n in range(2)},  # floats
+    **{0xCC + n: ("leaf", 1 << n, 0) for n in range(4)},  # unsigned integers
+    **{0xD0 + n: ("leaf", 1 << n, 0) for n in range(4)},  # signed integers
+    **{0xD4 + n: ("leaf", 1 + (1 << n), 0) for n in range(5)},  # extensions of fixed size
+    **{0xD9 + n: ("leaf", 0, 1 << n) for n in range(3)},  # strings
+    **{0xDC + n: ("array", 0, 2 << n) for n in range(2)},
+    **{0xDE + n: ("map", 0, 2 << n) for n in range(2)},
+}

@@ -1,0 +1,17 @@
+"""What is wanted: filters, the exact algebra of value sets beneath them, and the languages that lead to them."""
+
+from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
+from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter, Merger
+from fieldfare.filters.languages.native import parse
+from fieldfare.filters.valueset import ValueSet
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "Filter",
+    "FilterSyntaxError",
+    "FilterTooComplex",
+    "Merger",
+    "ValueSet",
+    "parse",
+]

@@ -1,0 +1,302 @@
+"""`Automaton`: a set of strings as a minimal finite automaton, so that questions about patterns have exact answers.
+
+Prefixes, ranges, suffixes, substrings and LIKE patterns are all regular languages, and so is any union, intersection or
+complement of them. "Is every string that ends in 'ab' one that contains 'b'?" is then not a table of rules but a walk
+over two small graphs. Automata are minimal and numbered breadth first: equal languages have equal automata.
+
+The alphabet is all of Unicode; the edges of a state are therefore runs of code points, `((end, target), …)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.patterns import MANY, ONE, Pattern, case_variants
+
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+CODE_POINTS: Final = 0x110000
+MAX_STATES: Final = 1024
+"""above this a language is too complex to analyse, and its predicate is kept opaque"""
+MAX_PIECES: Final = 64
+"""a language that is a union of so few intervals is one, in normal form"""
+
+
+class TooComplex(ValueError):
+    """A language whose automaton is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Automaton:
+    """A minimal deterministic automaton. State 0 is where it starts."""
+
+    accepting: tuple[bool, ...]
+    edges: tuple[Runs, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it accept nothing?"""
+        return not any(self.accepting)
+
+    @property
+    def is_full(self) -> bool:
+        """Does it accept every string?"""
+        return all(self.accepting)
+
+    def __invert__(self) -> Automaton:
+        return Automaton(tuple(not accepts for accepts in self.accepting), self.edges)
+
+    def __ge__(self, other: Automaton) -> bool:
+        return not _reaches(self, other, lambda mine, theirs: theirs and not mine)
+
+    def overlaps(self, other: Automaton) -> bool:
+        """Is there a string that both accept?"""
+        return _reaches(self, other, lambda mine, theirs: mine and theirs)
+
+
+class Machine(Protocol):
+    """A deterministic machine that reads a string: what patterns and intervals have in common."""
+
+    def begin(self) -> Hashable:
+        """The state before the first character."""
+
+    def breaks(self, state: Hashable) -> Iterable[int]:
+        """The code points at which the next step may begin to differ."""
+
+    def step(self, state: Hashable, char: str) -> Hashable:
+        """The state after one more character."""
+
+    def accepts(self, state: Hashable) -> bool:
+        """Is the string read so far inside?"""
+
+
+class PatternMachine:
+    """Reads a pattern; a state is the set of places where the pattern may be."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._chars = [
+            token if not isinstance(token, str) else case_variants(token) if pattern.ignore_case else frozenset((token,))
+            for token in pattern.tokens
+        ]
+
+    def begin(self) -> Hashable:
+        """The first place, and what a leading `%` lets it skip."""
+        return self._settle({0})
+
+    def _settle(self, places: set[int]) -> Hashable:
+        for place in sorted(places):
+            while place < len(self._chars) and self._chars[place] is MANY:
+                place += 1
+                places.add(place)
+        # A later % accepts all that an earlier place could still come to: forget the earlier ones.
+        last = max((p for p in places if p < len(self._chars) and self._chars[p] is MANY), default=0)
+        return frozenset(p for p in places if p >= last)
+
+    def breaks(self, state: Hashable) -> Iterable[int]:
+        """Around every character some place waits for."""
+        for place in self._places(state):
+            if place < len(self._chars):
+                chars = self._chars[place]
+                if isinstance(chars, frozenset):
+                    for char in chars:
+                        yield from (ord(char), ord(char) + 1)
+
+    def step(self, state: Hashable, char: str) -> Hashable:
+        """Move every place that the character lets move."""
+        after: set[int] = set()
+        for place in self._places(state):
+            if place == len(self._chars):
+                continue
+            chars = self._chars[place]
+            if chars is MANY:
+                after.add(place)
+            elif chars is ONE or (isinstance(chars, frozenset) and char in chars):
+                after.add(place + 1)
+        return self._settle(after)
+
+    def accepts(self, state: Hashable) -> bool:
+        """Has some place come to the end?"""
+        return len(self._chars) in self._places(state)
+
+    @staticmethod
+    def _places(state: Hashable) -> frozenset[int]:
+        assert isinstance(state, frozenset)
+        return state
+
+
+class IntervalsMachine:
+    """Reads intervals of strings. A state `(i, j, depth)`: i cuts are passed, those up to j share the text read so far."""
+
+    def __init__(self, values: Intervals) -> None:
+        self._start = values.start
+        self._cuts: list[str] = [value for value, _ in values.cuts]
+
+    def begin(self) -> Hashable:
+        """Nothing read, nothing passed."""
+        return self._settle(0, len(self._cuts), 0)
+
+    def _settle(self, i: int, j: int, depth: int) -> Hashable:
+        return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # only the parity of what is decided matters
+
+    def breaks(self, state: Hashable) -> Iterable[int]:
+        """Around the next character of every undecided cut."""
+        i, j, depth = self._unpack(state)
+        for cut in self._cuts[i:j]:
+            yield from (ord(cut[depth]), ord(cut[depth]) + 1)
+
+    def step(self, state: Hashable, char: str) -> Hashable:
+        """Pass the cuts that are now below; keep those that go on with this character."""
+        i, j, depth = self._unpack(state)
+        if i == j:
+            return state
+        while i < j and self._cuts[i][depth] < char:
+            i += 1
+        end = i
+        while end < j and self._cuts[end][depth] == char:
+            end += 1
+        while i < end and len(self._cuts[i]) == depth + 1:
+            i += 1
+        return self._settle(i, end, depth + 1)
+
+    def accepts(self, state: Hashable) -> bool:
+        """Inside after an odd number of toggles."""
+        return self._start ^ (self._unpack(state)[0] % 2 == 1)
+
+    @staticmethod
+    def _unpack(state: Hashable) -> tuple[int, int, int]:
+        assert isinstance(state, tuple)
+        return state
+
+
+def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]) -> Automaton:
+    """The minimal automaton of a Boolean combination of machines that read the same string side by side."""
+    begin = tuple(machine.begin() for machine in machines)
+    numbers: dict[tuple[Hashable, ...], int] = {begin: 0}
+    queue = [begin]
+    accepting: list[bool] = []
+    edges: list[Runs] = []
+    for state in queue:
+        pairs = list(zip(machines, state, strict=True))
+        accepting.append(accepts([machine.accepts(part) for machine, part in pairs]))
+        starts = sorted({0}.union(*(map(_no_surrogate, machine.breaks(part)) for machine, part in pairs)))
+        runs: list[tuple[int, int]] = []
+        for low, high in zip(starts, [*starts[1:], CODE_POINTS], strict=True):
+            if low >= CODE_POINTS:
+                break
+            after = tuple(machine.step(part, chr(low)) for machine, part in pairs)
+            if after not in numbers:
+                numbers[after] = len(queue)
+                queue.append(after)
+                if len(queue) > MAX_STATES:
+                    raise TooComplex(f"more than {MAX_STATES} states")
+            runs.append((high, numbers[after]))
+        edges.append(_joined(runs))
+    return _minimal(accepting, edges)
+
+
+def _no_surrogate(code: int) -> int:
+    """Surrogates occur in no string that UTF-8 can carry; a run never begins among them."""
+    return 0xE000 if 0xD800 <= code < 0xE000 else code
+
+
+def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
+    """Neighbouring runs with one target made one."""
+    out: list[tuple[int, int]] = []
+    for end, target in runs:
+        if out and out[-1][1] == target:
+            out[-1] = (end, target)
+        else:
+            out.append((end, target))
+    return tuple(out)
+
+
+def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
+    """Moore's refinement, then breadth-first numbers: the normal form."""
+    block: list[int] = [int(accepts) for accepts in accepting]
+    count = len(set(block))
+    while True:
+        names: dict[tuple[int, Runs], int] = {}
+        refined = [
+            names.setdefault((block[q], _joined((end, block[to]) for end, to in edges[q])), len(names))
+            for q in range(len(edges))
+        ]
+        if len(names) == count:
+            break
+        block, count = refined, len(names)
+    order: dict[int, int] = {block[0]: 0}
+    member = {name: q for q, name in reversed(list(enumerate(block)))}
+    queue = [block[0]]
+    runs: list[Runs] = []
+    for name in queue:
+        here: list[tuple[int, int]] = []
+        for end, to in edges[member[name]]:
+            if block[to] not in order:
+                order[block[to]] = len(queue)
+                queue.append(block[to])
+            here.append((end, order[block[to]]))
+        runs.append(_joined(here))
+    return Automaton(tuple(accepting[member[name]] for name in queue), tuple(runs))
+
+
+def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> bool:
+    """Is there a string after which the two automata are in states that meet the goal?"""
+    seen = {(0, 0)}
+    queue = [(0, 0)]
+    for p, q in queue:
+        if goal(a.accepting[p], b.accepting[q]):
+            return True
+        left, right = a.edges[p], b.edges[q]
+        i = j = 0
+        while i < len(left) and j < len(right):
+            pair = (left[i][1], right[j][1])
+            if pair not in seen:
+                seen.add(pair)
+                queue.append(pair)
+            step_left, step_right = left[i][0] <= right[j][0], right[j][0] <= left[i][0]
+            i, j = i + step_left, j + step_right
+    return False
+
+
+def as_intervals(automaton: Automaton) -> Intervals | None:
+    """The language as a union of at most `MAX_PIECES` intervals, or None if it is no such union.
+
+    It is one just if every state that is not yet decided is reached by single characters and no path comes back to it.
+    """
+    decided = {
+        q: automaton.accepting[q]
+        for q, runs in enumerate(automaton.edges)
+        if len(runs) == 1 and runs[0][1] == q
+    }
+    found: list[str] = []  # where membership toggles, in order
+    inside = False
+
+    def visit(state: int, text: str, path: frozenset[int]) -> bool:
+        nonlocal inside
+        if automaton.accepting[state] != inside:
+            inside = not inside
+            found.append(text)
+        if state in decided:
+            return True
+        if state in path or len(found) > 2 * MAX_PIECES + 1:
+            return False
+        low = 0
+        for end, target in automaton.edges[state]:
+            if target not in decided and end - low > 1:
+                return False
+            if not visit(target, text + chr(low), path | {state}):
+                return False
+            low = end
+        return True
+
+    if not visit(0, "", frozenset()):
+        return None
+    start = bool(found) and found[0] == ""
+    cuts = tuple((text, 0) for text in found[start:])
+    return Intervals(start, cuts) if len(cuts) <= 2 * MAX_PIECES else None  # a set and its complement alike
+
+
+def of_intervals(values: Intervals) -> Automaton:
+    """The automaton of a set of string intervals."""
+    return build([IntervalsMachine(values)], lambda bits: bits[0])

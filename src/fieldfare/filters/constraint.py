@@ -1,0 +1,145 @@
+"""`Constraint`: what a branch of a filter demands of one field, lists included.
+
+For most fields it is just a `ValueSet`. A list needs more: `ANY tags = 'a'` wants some element in a set, `ALL scores >=
+50` wants every element in one, and the two can be combined. A list passes if every element is in `every` and each set
+of `some` is hit by an element. Membership, intersection, covering and overlap stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from fieldfare.filters import valueset
+from fieldfare.filters.valueset import Atom, ValueSet
+
+Mode: TypeAlias = Literal["overlaps", "covers"]
+"""How an interval in an event is read: does the filter meet some point of it, or hold them all?"""
+
+ELEMENTS: Final = valueset.PRESENT - ValueSet(atoms=Atom.LIST)
+"""what can stand in a list; lists in lists are looked through"""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A set of values, with the lists among them bounded by what their elements must be.
+
+    >>> tags = any_of(valueset.one_of(["a"]))
+    >>> tags.matches(("a", "b")), tags.matches("a"), tags.matches(())
+    (True, True, False)
+    """
+
+    values: ValueSet
+    every: ValueSet = ELEMENTS
+    some: frozenset[ValueSet] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Can nothing satisfy it?"""
+        return self.values.is_empty
+
+    @property
+    def is_full(self) -> bool:
+        """Is it satisfied by anything, and by nothing at all?"""
+        return self.values.is_full and self.is_plain
+
+    @property
+    def is_plain(self) -> bool:
+        """Is it only a value set?"""
+        return not self.some and self.every == ELEMENTS
+
+    @property
+    def takes_lists(self) -> bool:
+        """May some list pass?"""
+        return self.values.atoms & Atom.LIST != 0
+
+    def matches(self, value: object, mode: Mode = "overlaps") -> bool:
+        """Does the value, or `MISSING`, satisfy the constraint?"""
+        test = ValueSet.meets if mode == "overlaps" else ValueSet.holds
+        if isinstance(value, (tuple, list)):
+            return (
+                self.takes_lists
+                and (self.every is ELEMENTS or all(test(self.every, element) for element in value))
+                and all(any(test(wanted, element) for element in value) for wanted in self.some)
+            )
+        return test(self.values, value)
+
+    def __and__(self, other: Constraint) -> Constraint:
+        values = self.values & other.values
+        if self.is_plain and other.is_plain:
+            return Constraint(values)
+        return _normal(values, self.every & other.every, [*self.some, *other.some])
+
+    def __ge__(self, other: Constraint) -> bool:
+        return self.values >= other.values and (not other.takes_lists or self._lists_cover(other))
+
+    def _lists_cover(self, other: Constraint) -> bool:
+        """Every list that passes `other` passes here: its elements are confined enough, and each wanted hit is sure."""
+        return self.every >= other.every and all(
+            any(wanted >= sure for sure in other.some) for wanted in self.some
+        )
+
+    def overlaps(self, other: Constraint) -> bool:
+        """Can a value satisfy both?"""
+        if self.is_plain and other.is_plain:
+            return self.values.overlaps(other.values)
+        return not (self & other).is_empty
+
+    def union(self, other: Constraint) -> Constraint | None:
+        """The constraint that either satisfies, or None if lists make it more than one constraint can say."""
+        if self >= other:
+            return self
+        if other >= self:
+            return other
+        values = self.values | other.values
+        if not other.takes_lists or (self.takes_lists and self._lists_cover(other)):
+            return Constraint(values, self.every, self.some)
+        if not self.takes_lists or other._lists_cover(self):
+            return Constraint(values, other.every, other.some)
+        mine, theirs = self.some - other.some, other.some - self.some
+        if self.every == other.every and len(mine) == len(theirs) == 1:
+            (a,), (b,) = mine, theirs
+            return _normal(values, self.every, [*(self.some & other.some), a | b])
+        return None
+
+    def complement(self) -> list[Constraint]:
+        """What does not satisfy it, as alternatives: a list fails by one stray element or by any missing hit."""
+        rest = ~self.values
+        if not self.takes_lists or self.is_plain:
+            return [Constraint(rest)]
+        lists = ValueSet(atoms=Atom.LIST)
+        ways: list[tuple[ValueSet, list[ValueSet]]] = [(ELEMENTS - wanted, []) for wanted in self.some]
+        if self.every != ELEMENTS:
+            ways.append((ELEMENTS, [ELEMENTS - self.every]))
+        first, *others = ways
+        return [_normal(rest | lists, *first), *(_normal(lists, *way) for way in others)]
+
+
+def _normal(values: ValueSet, every: ValueSet, some: Iterable[ValueSet]) -> Constraint:
+    """Hits inside what elements may be, the smallest only; no lists at all if a hit has become impossible."""
+    if not values.atoms & Atom.LIST:
+        return Constraint(values)
+    hits = {wanted & every for wanted in some}
+    if valueset.EMPTY in hits:
+        return Constraint(values - ValueSet(atoms=Atom.LIST))
+    least = frozenset(hit for hit in hits if not any(other != hit and hit >= other for other in hits))
+    return Constraint(values, every, least)
+
+
+def any_of(values: ValueSet) -> Constraint:
+    """The field, or some element of the list it is, lies in the set."""
+    elements = values & ELEMENTS
+    return _normal(elements | ValueSet(atoms=Atom.LIST), ELEMENTS, [elements])
+
+
+def all_of(values: ValueSet) -> Constraint:
+    """The field, or every element of the list it is, lies in the set."""
+    elements = values & ELEMENTS
+    return _normal(elements | ValueSet(atoms=Atom.LIST), elements, [])
+
+
+FULL: Final = Constraint(valueset.FULL)
+EMPTY: Final = Constraint(valueset.EMPTY)
+PRESENT: Final = Constraint(valueset.PRESENT)
+ABSENT: Final = Constraint(valueset.ABSENT)

@@ -1,0 +1,103 @@
+"""The one error of every filter language: what is wrong, and where, shown under the line it is in.
+
+Languages parse with lark; `syntax_error` turns what lark raises into a sentence a person can act on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, cast
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+_SHOWN: Final = 76
+"""how much of a long line the message shows around the place"""
+_FOUND: Final = 24
+"""how much of a long token the message quotes"""
+
+
+class FilterSyntaxError(ValueError):
+    """A filter that cannot be read. `position` is the 0-based offset into `text` where `problem` is.
+
+    >>> print(FilterSyntaxError("price < AND", 8, "expected a value, found 'AND'"))
+    line 1, column 9: expected a value, found 'AND'
+      price < AND
+              ^
+    """
+
+    def __init__(self, text: str, position: int, problem: str) -> None:
+        super().__init__(text, position, problem)  # all three, so that the error survives pickling
+        self.text = text
+        self.position = position
+        self.problem = problem
+
+    @property
+    def line(self) -> int:
+        """The line of the place, from 1."""
+        return self.text.count("\n", 0, self.position) + 1
+
+    @property
+    def column(self) -> int:
+        """The column of the place, from 1, in characters."""
+        return self.position - self._line_start + 1
+
+    @property
+    def _line_start(self) -> int:
+        return self.text.rfind("\n", 0, self.position) + 1
+
+    def __str__(self) -> str:
+        line = self.text[self._line_start :].partition("\n")[0]
+        # A long line is cut around the place.
+        cut = max(0, min(self.column - 1 - _SHOWN // 2, len(line) - _SHOWN))
+        left, right = "…" if cut else "", "…" if len(line) > cut + _SHOWN else ""
+        shown = "".join(char if char.isprintable() else " " for char in line[cut : cut + _SHOWN])  # tabs move the caret
+        caret = " " * (len(left) + self.column - 1 - cut) + "^"
+        return f"line {self.line}, column {self.column}: {self.problem}\n  {left}{shown}{right}\n  {caret}"
+
+
+def syntax_error(text: str, unexpected: UnexpectedInput, names: Mapping[str, str]) -> FilterSyntaxError:
+    """What lark did not expect, in words.
+
+    Args:
+        text: the filter that was being parsed.
+        unexpected: what lark raised.
+        names: what to call each terminal, in the order to list them. Terminals may share a name; those that are not
+            in the mapping go unsaid.
+    """
+    position, found = _found(text, unexpected)
+    if isinstance(unexpected, UnexpectedCharacters) and found in ("'", '"'):
+        return FilterSyntaxError(text, position, "the string that starts here has no closing quote")
+    possible = _possible(unexpected)
+    wanted = list(dict.fromkeys(name for terminal, name in names.items() if terminal in possible))
+    what = f"{found!r}" if found else "the end"
+    problem = f"expected {_either(wanted)}, found {what}" if wanted else f"{what} is not expected here"
+    return FilterSyntaxError(text, position, problem)
+
+
+def _found(text: str, unexpected: UnexpectedInput) -> tuple[int, str]:
+    """Where the trouble is, and the token or character there ("" at the end)."""
+    if isinstance(unexpected, UnexpectedCharacters):
+        position = cast(int, unexpected.pos_in_stream)  # lark declares it None
+        return position, text[position]
+    if isinstance(unexpected, UnexpectedToken) and unexpected.token.type != "$END":
+        found = str(unexpected.token)
+        return unexpected.token.start_pos or 0, found if len(found) <= _FOUND else found[:_FOUND] + "…"
+    return len(text.rstrip()), ""
+
+
+def _possible(unexpected: UnexpectedInput) -> Collection[str]:
+    """The terminals that could have come instead."""
+    parser = getattr(unexpected, "interactive_parser", None)
+    if parser is not None:
+        return cast("set[str]", parser.accepts())  # tried out; the sets below may promise too much
+    if isinstance(unexpected, UnexpectedCharacters):
+        return unexpected.allowed or ()
+    return unexpected.expected if isinstance(unexpected, (UnexpectedToken, UnexpectedEOF)) else ()
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+class FilterTooComplex(ValueError):
+    """A filter that would need more room than a filter may have."""

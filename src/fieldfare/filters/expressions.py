@@ -1,0 +1,227 @@
+"""Computed dimensions: what a filter can ask about that is not a field.
+
+A branch of a filter constrains *dimensions*. Most are fields, named by their path. `price * quantity > 1000` constrains
+the dimension `price * quantity` to the set of numbers above 1000; `bid > $ask` constrains the comparison of two fields
+to the outcome "greater". So covering, overlap and merging of such predicates need no rules of their own: two
+filters that compute the same thing are compared by their sets, and two that compute different things are taken as
+independent, which errs on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fieldfare.events.values import MISSING, ORDERED_KINDS, Interval, Kind, Scalar, kind_of
+from fieldfare.filters.functions import Function
+from fieldfare.filters.literals import literal, name
+
+
+class Uncertain:
+    """The type of `UNCERTAIN`: what is computed from an interval may be anything."""
+
+    def __repr__(self) -> str:
+        return "UNCERTAIN"
+
+
+UNCERTAIN: Final = Uncertain()
+
+
+class Expression(ABC):
+    """Something that has a value for every event. Expressions are immutable; equal ones are the same dimension."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The expression in the native language."""
+
+    @abstractmethod
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """Its value for an event: a value, `MISSING` if it has none, or `UNCERTAIN`. Never raises."""
+
+    @abstractmethod
+    def fields(self) -> Iterator[str]:
+        """The paths of the fields it looks at."""
+
+    def implies(self, other: Expression) -> bool:
+        """Is `other` surely true where this is true? Must be reflexive and transitive."""
+        return self == other
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Field(Expression):
+    """The value of a field."""
+
+    path: str
+
+    @property
+    def text(self) -> str:
+        """Its name."""
+        return name(self.path)
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """Look it up."""
+        value = fields.get(self.path, MISSING)
+        return UNCERTAIN if isinstance(value, Interval) else value
+
+    def fields(self) -> Iterator[str]:
+        """Itself."""
+        yield self.path
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant."""
+
+    value: Scalar
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return literal(self.value)
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """The same for every event."""
+        return self.value
+
+    def fields(self) -> Iterator[str]:
+        """None."""
+        return iter(())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and kind_of(self.value) == kind_of(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((kind_of(self.value), self.value))
+
+
+_OPERATORS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
+    "+": (1, operator.add),
+    "-": (1, operator.sub),
+    "*": (2, operator.mul),
+    "/": (2, operator.truediv),
+    "%": (2, math.fmod),
+}
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """`left op right` over numbers; MISSING where an operand is no number or the result is none."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+    @property
+    def text(self) -> str:
+        """Infix, with parentheses where needed."""
+        strength, _ = _OPERATORS[self.op]
+        left = self.left.text if _strength(self.left) >= strength else f"({self.left.text})"
+        right = self.right.text if _strength(self.right) > strength else f"({self.right.text})"
+        return f"{left} {self.op} {right}"
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """Exact for integers but for `/` and `%`, which are as floats have them."""
+        left, right = self.left.evaluate(fields), self.right.evaluate(fields)
+        if kind_of(left) is Kind.NUMBER and kind_of(right) is Kind.NUMBER:
+            try:
+                return _OPERATORS[self.op][1](left, right)
+            except (ArithmeticError, ValueError):
+                return MISSING
+        return UNCERTAIN if UNCERTAIN in (left, right) else MISSING
+
+    def fields(self) -> Iterator[str]:
+        """Those of its operands."""
+        yield from self.left.fields()
+        yield from self.right.fields()
+
+
+def _strength(expression: Expression) -> int:
+    if isinstance(expression, Arithmetic):
+        return _OPERATORS[expression.op][0]
+    if isinstance(expression, Literal) and expression.text.startswith("-"):
+        return 0
+    return 3
+
+
+@dataclass(frozen=True)
+class Compare(Expression):
+    """How two values compare: -1, 0 or 1; null if both are there and neither less nor equal nor greater.
+
+    >>> Compare(Field("bid"), Field("ask")).evaluate({"bid": 1, "ask": 2})
+    -1
+    """
+
+    left: Expression
+    right: Expression
+
+    @property
+    def text(self) -> str:
+        """Written as a function, since only the outcome that a filter wants makes it an operator."""
+        return f"COMPARE({self.left.text}, {self.right.text})"
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """Three-way comparison of values of one kind."""
+        left: Any = self.left.evaluate(fields)
+        right: Any = self.right.evaluate(fields)
+        if left is MISSING or right is MISSING:
+            return MISSING
+        if UNCERTAIN in (left, right):
+            return UNCERTAIN
+        kind = kind_of(left)
+        if kind is not kind_of(right):
+            return None
+        if kind in ORDERED_KINDS and (left < right or left > right):
+            return -1 if left < right else 1
+        return 0 if left == right else None
+
+    def fields(self) -> Iterator[str]:
+        """Those of its operands."""
+        yield from self.left.fields()
+        yield from self.right.fields()
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A function of the values of expressions."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+
+    @property
+    def text(self) -> str:
+        """As it is called."""
+        return f"{self.function.name}({', '.join(argument.text for argument in self.arguments)})"
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """MISSING where an argument is, or where the function says it has no value by raising."""
+        values = [argument.evaluate(fields) for argument in self.arguments]
+        if MISSING in values:
+            return MISSING
+        if UNCERTAIN in values:
+            return UNCERTAIN
+        try:
+            value = self.function.call(*values)
+        except Exception:  # a user's function may raise anything; the event must go on to the other filters
+            return MISSING
+        return value if kind_of(value) is not None else MISSING
+
+    def fields(self) -> Iterator[str]:
+        """Those of its arguments."""
+        for argument in self.arguments:
+            yield from argument.fields()
+
+    def implies(self, other: Expression) -> bool:
+        """The same call, or one that the function itself knows to follow."""
+        if self == other:
+            return True
+        if not isinstance(other, Call) or self.function != other.function or self.function.implies is None:
+            return False
+        return self.function.implies(self.arguments, other.arguments)

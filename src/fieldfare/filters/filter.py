@@ -1,0 +1,164 @@
+"""`Filter`: what a subscriber wants, as a union of boxes in normal form.
+
+A filter is immutable and hashable. Two filters that mean the same are equal, whatever they were written as (short of the
+limits named in `branch`, and of predicates that cannot be analysed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from fieldfare.events.event import fields_of
+from fieldfare.filters import merging
+from fieldfare.filters.automaton import TooComplex
+from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, absorbed, normal_form
+from fieldfare.filters.constraint import Constraint, Mode
+from fieldfare.filters.errors import FilterTooComplex
+from fieldfare.filters.merging import Statistics
+from fieldfare.filters.rendering import render
+
+
+class Filter:
+    """A predicate on events with the algebra of sets.
+
+    >>> from fieldfare.filters import parse
+    >>> cheap, cheaper = parse("price < 10"), parse("price < 5 AND symbol = 'IBM'")
+    >>> cheap.covers(cheaper), cheaper.covers(cheap), cheap.overlaps(parse("price > 7"))
+    (True, False, True)
+    >>> str(cheap & ~cheaper)
+    "(price < 10 AND symbol != 'IBM') ..."
+    """
+
+    __slots__ = ("__dict__", "branches")
+
+    branches: tuple[Branch, ...]
+    """the largest boxes inside it, in a fixed order; none if nothing can match, one empty branch if everything does"""
+
+    def __init__(self, branches: Iterable[Branch]) -> None:
+        """The union of branches, brought to normal form."""
+        given = list(branches)
+        if len(given) > 1:
+            given = normal_form(given)
+            if len(given) > MAX_BRANCHES:
+                raise FilterTooComplex(f"the filter has {len(given)} alternatives, more than {MAX_BRANCHES}")
+            given.sort(key=lambda branch: render([branch]))
+        self.branches = tuple(given)
+
+    @classmethod
+    def where(cls, dimension: Dimension, wanted: Constraint) -> Filter:
+        """The filter with a single constraint."""
+        if wanted.is_empty:
+            return NOTHING
+        return cls([Branch({} if wanted.is_full else {dimension: wanted})])
+
+    def matches(self, event: Mapping[str, object], mode: Mode = "overlaps") -> bool:
+        """Does the event match?
+
+        Where the event has intervals, it stands for all the points between: `mode="overlaps"` asks whether some of
+        them match, `mode="covers"` whether all of them do.
+        """
+        fields = fields_of(event)
+        return any(branch.matches(fields, mode) for branch in self.branches)
+
+    def covers(self, other: Filter) -> bool:
+        """Does every event that matches the other match this? Never yes in error; no in error only for what is opaque."""
+        return all(any(mine.covers(theirs) for mine in self.branches) for theirs in other.branches)
+
+    def overlaps(self, other: Filter) -> bool:
+        """Can an event match both? Never no in error."""
+        return any(mine.overlaps(theirs) for mine in self.branches for theirs in other.branches)
+
+    def intersect(self, other: Filter) -> Filter:
+        """The filter that matches what both match."""
+        try:
+            joined = (mine & theirs for mine in self.branches for theirs in other.branches)
+            return Filter(branch for branch in joined if branch is not None)
+        except TooComplex as error:
+            raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
+
+    __and__ = intersect
+
+    def __or__(self, other: Filter) -> Filter:
+        return Filter([*self.branches, *other.branches])
+
+    def __invert__(self) -> Filter:
+        result = EVERYTHING
+        for branch in self.branches:
+            result = result.intersect(Filter(branch.complement()))
+        return result
+
+    def __sub__(self, other: Filter) -> Filter:
+        return self & ~other
+
+    @property
+    def is_empty(self) -> bool:
+        """Can nothing match?"""
+        return not self.branches
+
+    @property
+    def is_full(self) -> bool:
+        """Does everything match?"""
+        return any(not branch for branch in self.branches)
+
+    def fields(self) -> frozenset[str]:
+        """The paths of all fields it looks at."""
+        return frozenset(path for branch in self.branches for path in branch.fields())
+
+    def merge(self, other: Filter) -> Filter | None:
+        """The union, if it needs no more branches than the larger of the two: a perfect merger. Otherwise None."""
+        union = self | other
+        return union if len(union.branches) <= max(len(self.branches), len(other.branches)) else None
+
+    def merge_imperfect(self, other: Filter, statistics: Statistics | None = None) -> Merger:
+        """A single branch that holds both, with its estimated precision."""
+        known = statistics or merging.Uniform()
+        merged, *others = [*self.branches, *other.branches] or [None]
+        if merged is None:
+            return Merger(NOTHING, 1.0, True)
+        estimate, exact = 1.0, True
+        for branch in others:
+            step = merging.imperfect(merged, branch, known)
+            merged, estimate, exact = step.branch, estimate * step.precision, exact and step.exact
+        return Merger(Filter([merged]), estimate, exact)
+
+    @cached_property
+    def _text(self) -> str:
+        return render(self.branches)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"parse({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        return self.branches == other.branches or frozenset(self.branches) == frozenset(other.branches)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self.branches))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __iter__(self) -> Iterator[Branch]:
+        return iter(self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """A filter that holds two others."""
+
+    filter: Filter
+    precision: float
+    """estimated share of the events it matches that one of the two matches: 1 if exact"""
+    exact: bool
+
+
+NOTHING: Final = Filter([])
+EVERYTHING: Final = Filter([Branch({})])

@@ -1,0 +1,105 @@
+"""Functions that filters may call: a few built in, and your own.
+
+A function must be pure: the same answer for the same arguments, in every process. One that returns true or false can be
+used as a predicate, `CIDR(address, '10.0.0.0/8')`; any other is compared, `LENGTH(name) > 20`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import ipaddress
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fieldfare.filters.patterns import like
+
+Implies = Callable[[Sequence[Any], Sequence[Any]], bool]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A named pure function of `least` to `most` arguments (None: any number)."""
+
+    name: str
+    call: Callable[..., object] = field(compare=False)
+    least: int = 1
+    most: int | None = 1
+    implies: Implies | None = field(default=None, compare=False)
+    """for predicates: does a call with these argument expressions imply the call with those? A preorder."""
+
+
+_FUNCTIONS: Final[dict[str, Function]] = {}
+
+
+def register(
+    name: str, call: Callable[..., object], *, implies: Implies | None = None
+) -> Function:
+    """Make a pure Python function callable in filters, under an upper-case name.
+
+    >>> _ = register("DOUBLE", lambda value: 2 * value)
+    >>> from fieldfare.filters import parse
+    >>> parse("DOUBLE(price) > 10").matches({"price": 6})
+    True
+    """
+    parameters = list(inspect.signature(call).parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    least = sum(p.default is p.empty for p in positional)
+    function = Function(name.upper(), call, least, None if rest else len(positional), implies)
+    _FUNCTIONS[function.name] = function
+    return function
+
+
+def find(name: str) -> Function | None:
+    """The function of a name, whatever its case."""
+    return _FUNCTIONS.get(name.upper())
+
+
+def names() -> Iterator[str]:
+    """The names of all functions."""
+    return iter(sorted(_FUNCTIONS))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(value)
+    return value
+
+
+def _in_network(address: object, network: object) -> bool:
+    try:
+        return ipaddress.ip_address(_text(address)) in ipaddress.ip_network(_text(network), strict=False)
+    except (ValueError, TypeError):
+        return False
+
+
+def _in_wider_network(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
+    """10.1.0.0/16 implies 10.0.0.0/8, for one and the same address."""
+    if narrow[0] != wide[0]:
+        return False
+    try:
+        inner, outer = (ipaddress.ip_network(side[1].value, strict=False) for side in (narrow, wide))
+        return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+    except (ValueError, AttributeError):
+        return False
+
+
+register("ABS", lambda value: abs(_number(value)))
+register("CEIL", lambda value: math.ceil(_number(value)))
+register("FLOOR", lambda value: math.floor(_number(value)))
+register("ROUND", lambda value: round(_number(value)))
+register("LENGTH", lambda value: len(value) if isinstance(value, (str, bytes, tuple, list)) else _text(value))
+register("LOWER", lambda value: _text(value).lower())
+register("UPPER", lambda value: _text(value).upper())
+register("TRIM", lambda value: _text(value).strip())
+register("CIDR", _in_network, implies=_in_wider_network)
+MATCHES: Final = register("MATCHES", lambda value, pattern: isinstance(value, str) and like(pattern).matches(value))
+"""LIKE for patterns too complex to analyse"""

@@ -1,0 +1,223 @@
+"""`Intervals`: an exact set of values of one ordered kind, as a sorted list of cuts.
+
+A cut lies just below a value, `(v, 0)`, or just above it, `(v, 1)`; membership toggles at every cut. So `[1, 5)` is
+inside between the cuts `(1, 0)` and `(5, 0)`, the point 7 between `(7, 0)` and `(7, 1)`, and the complement of a set
+has the same cuts and starts the other way round. Every operation is one walk over two sorted lists.
+
+Numbers are dense. Strings, bytes and timestamps are not: the next string after "a" is "a\\0". Their cuts are therefore
+always moved just below the successor, which makes the list of cuts a normal form for every kind.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+from fieldfare.events.values import Interval, Kind, Ordered, kind_of
+
+Cut: TypeAlias = tuple[Any, int]
+"""A place between values: `(v, 0)` just below v, `(v, 1)` just above it."""
+
+_BOTTOM: Final[dict[Kind, Ordered]] = {
+    Kind.NUMBER: -math.inf,
+    Kind.STRING: "",
+    Kind.TIME: datetime.min.replace(tzinfo=UTC),
+    Kind.BYTES: b"",
+}
+_LAST_NUMBER: Final[Cut] = (math.inf, 1)
+_LAST_TIME: Final[Cut] = (datetime.max.replace(tzinfo=UTC), 1)
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """A union of disjoint intervals; equal sets have equal `Intervals`.
+
+    >>> low, high = interval(1, 5), interval(5, None, closed="(]")
+    >>> (low | high) == interval(1, None)
+    True
+    >>> 3 in low, 3 in ~low, (low & high).is_empty
+    (True, False, True)
+    """
+
+    start: bool
+    """is the very bottom of the order inside?"""
+    cuts: tuple[Cut, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it hold nothing?"""
+        return not self.cuts and not self.start
+
+    @property
+    def is_full(self) -> bool:
+        """Does it hold every value of its kind?"""
+        return not self.cuts and self.start
+
+    def __contains__(self, value: object) -> bool:
+        return self.start ^ (bisect_right(self.cuts, (value, 0)) & 1 == 1)
+
+    def __invert__(self) -> Intervals:
+        return Intervals(not self.start, self.cuts)
+
+    def __or__(self, other: Intervals) -> Intervals:
+        if self == other or other.is_empty or self.is_full:
+            return self
+        if self.is_empty or other.is_full:
+            return other
+        return _walk(self, other, threshold=1)
+
+    def __and__(self, other: Intervals) -> Intervals:
+        if self == other or other.is_full or self.is_empty:
+            return self
+        if self.is_full or other.is_empty:
+            return other
+        return _walk(self, other, threshold=2)
+
+    def __sub__(self, other: Intervals) -> Intervals:
+        return self & ~other
+
+    def __ge__(self, other: Intervals) -> bool:
+        return (self & other) == other
+
+    def overlaps(self, other: Intervals) -> bool:
+        """Is there a value in both?"""
+        return not (self & other).is_empty
+
+    def pieces(self) -> Iterator[tuple[Cut | None, Cut | None]]:
+        """The maximal intervals in order, each as a pair of cuts; None is the end of the order."""
+        edges = [*([None] if self.start else []), *self.cuts]
+        ends: Iterator[Cut | None] = iter(edges)
+        for low in ends:
+            yield low, next(ends, None)
+
+    def points(self) -> list[Any] | None:
+        """The values, if the set is a finite list of them, else None."""
+        found = [point(low, high) for low, high in self.pieces()]
+        return None if None in found else [value[0] for value in found if value is not None]
+
+    def meets_interval(self, value: Interval) -> bool:
+        """Does some point of the interval lie inside?"""
+        return self.overlaps(of_interval(value))
+
+    def holds_interval(self, value: Interval) -> bool:
+        """Does every point of the interval lie inside?"""
+        return self >= of_interval(value)
+
+
+EMPTY: Final = Intervals(False, ())
+FULL: Final = Intervals(True, ())
+
+
+def point(low: Cut | None, high: Cut | None) -> tuple[Any] | None:
+    """The one value between two cuts, in a tuple, or None if there are more."""
+    if low is None or high is None or low[1] != 0:
+        return None
+    return (low[0],) if high == _above(low[0]) else None
+
+
+def successor(value: Any) -> Any:
+    """The next value of a kind that has one, or None (numbers are dense; the last timestamp has no successor)."""
+    if isinstance(value, str):
+        return value + "\0"
+    if isinstance(value, bytes):
+        return value + b"\0"
+    if isinstance(value, datetime):
+        try:
+            return value + _TICK
+        except OverflowError:
+            return None
+    return None
+
+
+def _above(value: Any) -> Cut:
+    """The cut just above a value, in normal form."""
+    following = successor(value)
+    return (value, 1) if following is None else (following, 0)
+
+
+def interval(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> Intervals:
+    """All values between two ends of one kind; None is unbounded. Empty if the ends are the wrong way round."""
+    ends = [end for end in (low, high) if end is not None]
+    if any(end != end for end in ends):  # NaN lies in no interval
+        return EMPTY
+    if not ends:
+        return FULL
+    kind = kind_of(ends[0])
+    start, cuts = True, []
+    if low is not None:
+        cut = (low, 0) if closed[0] == "[" else _above(low)
+        if cut in (_LAST_TIME, _LAST_NUMBER):
+            return EMPTY
+        if kind is None or cut != (_BOTTOM[kind], 0):
+            start = False
+            cuts.append(cut)
+    if high is not None:
+        cut = _above(high) if closed[1] == "]" else (high, 0)
+        if kind is not None and cut == (_BOTTOM[kind], 0):
+            return EMPTY
+        if cuts and cut <= cuts[0]:
+            return EMPTY
+        if cut not in (_LAST_TIME, _LAST_NUMBER):
+            cuts.append(cut)
+    return Intervals(start, tuple(cuts))
+
+
+def of_interval(value: Interval) -> Intervals:
+    """The points of an event's interval."""
+    return interval(value.low, value.high, value.closed)
+
+
+def points(values: Iterable[Ordered]) -> Intervals:
+    """The set of the given values."""
+    ordered = sorted({value for value in values if value == value})
+    if len(ordered) < 3:
+        return reduce(Intervals.__or__, (interval(value, value) for value in ordered), EMPTY)
+    half = len(ordered) // 2  # halving keeps a long list n log n
+    return points(ordered[:half]) | points(ordered[half:])
+
+
+def prefix(text: str) -> Intervals:
+    """All strings that begin with `text`: a half-open interval."""
+    return interval(text, after_prefix(text), closed="[)")
+
+
+def after_prefix(text: str) -> str | None:
+    """The first string after all those that begin with `text`, or None if there is none."""
+    stripped = text.rstrip("\U0010ffff")
+    if not stripped:
+        return None
+    following = ord(stripped[-1]) + 1
+    if following == 0xD800:  # surrogates occur in no string that UTF-8 can carry
+        following = 0xE000
+    return stripped[:-1] + chr(following)
+
+
+def _walk(a: Intervals, b: Intervals, threshold: int) -> Intervals:
+    """Where at least `threshold` of the two sets are inside: 1 is union, 2 is intersection."""
+    left, right = a.cuts, b.cuts
+    inside = [a.start, b.start]
+    start = now = a.start + b.start >= threshold
+    cuts: list[Cut] = []
+    i = j = 0
+    while i < len(left) or j < len(right):
+        if j == len(right) or (i < len(left) and left[i] <= right[j]):
+            cut = left[i]
+        else:
+            cut = right[j]
+        if i < len(left) and left[i] == cut:
+            inside[0] = not inside[0]
+            i += 1
+        if j < len(right) and right[j] == cut:
+            inside[1] = not inside[1]
+            j += 1
+        after = inside[0] + inside[1] >= threshold
+        if after != now:
+            cuts.append(cut)
+            now = after
+    return Intervals(start, tuple(cuts))

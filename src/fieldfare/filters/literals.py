@@ -1,0 +1,49 @@
+"""How values and names are written in the native language."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from typing import Final
+
+from fieldfare.events.values import Scalar, format_timestamp
+
+KEYWORDS: Final = frozenset(
+    "ALL AND ANY BETWEEN CONTAINS ENDS EXISTS FALSE HAS ILIKE IN INFINITY IS LIKE MISSING NAN NOT NULL OR STARTS"
+    " TIMESTAMP TRUE WITH".split()
+)
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def literal(value: Scalar) -> str:
+    """A value as the native language writes it.
+
+    >>> literal("it's"), literal(None), literal(b"\\x01")
+    ("'it''s'", 'NULL', "X'01'")
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{format_timestamp(value)}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, float) and math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(value)
+
+
+def name(path: str) -> str:
+    """A field's dotted path, quoted where it must be.
+
+    >>> name("data.user.id"), name("unit price"), name("order")
+    ('data.user.id', '"unit price"', 'order')
+    """
+    steps = path.split(".")
+    if all(_PLAIN_NAME.fullmatch(step) and step.upper() not in KEYWORDS for step in steps):
+        return path
+    return '"' + path.replace('"', '""') + '"'

@@ -1,0 +1,224 @@
+"""Filters as text of the native language, such that parsing the text gives an equal filter.
+
+A set is written the shorter way: what it holds, `price > 5`, or what it leaves out, `price != 5`. Every piece of a set
+has a way to be written, so every filter has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from fieldfare.events.values import Kind
+from fieldfare.filters import intervals, valueset
+from fieldfare.filters.branch import Branch, Dimension
+from fieldfare.filters.constraint import ELEMENTS, Constraint
+from fieldfare.filters.expressions import Compare, Field
+from fieldfare.filters.intervals import Cut
+from fieldfare.filters.literals import literal, name
+from fieldfare.filters.patterns import MANY, Pattern
+from fieldfare.filters.strings import Language
+from fieldfare.filters.valueset import Atom, ValueSet
+
+_LISTS: Final = ValueSet(atoms=Atom.LIST)
+_KIND_WORDS: Final = {Kind.NUMBER: "NUMBER", Kind.STRING: "STRING", Kind.TIME: "TIMESTAMP", Kind.BYTES: "BYTES"}
+_ATOM_WORDS: Final = {Atom.NULL: "NULL", Atom.NAN: "NAN", Atom.LIST: "LIST", Atom.OBJECT: "OBJECT"}
+_OUTCOMES: Final = {
+    valueset.one_of([-1]): "<",
+    valueset.one_of([0]): "=",
+    valueset.one_of([1]): ">",
+    valueset.one_of([-1, 0]): "<=",
+    valueset.one_of([0, 1]): ">=",
+    valueset.PRESENT - valueset.one_of([0]): "!=",
+}
+
+
+class Phrase(NamedTuple):
+    """A piece of text that says something about a subject."""
+
+    text: str
+    compound: bool = False
+    """must it be in parentheses beside OR or behind NOT?"""
+    opposite: str | None = None
+    """the predicate for "there, but not so", if the language has one"""
+    loose: bool = False
+    """is it held together by OR, and must be in parentheses beside AND?"""
+
+
+def render(branches: Sequence[Branch]) -> str:
+    """The text of a union of branches."""
+    if not branches:
+        return "FALSE"
+    return _either([_branch(branch) for branch in branches]).text
+
+
+def _branch(branch: Branch) -> Phrase:
+    parts = [_constraint(dimension, wanted) for dimension, wanted in branch.items()]
+    return _all(parts) if parts else Phrase("TRUE")
+
+
+def _all(parts: Sequence[Phrase]) -> Phrase:
+    if len(parts) == 1:
+        return parts[0]
+    return Phrase(" AND ".join(f"({part.text})" if part.loose else part.text for part in parts), True)
+
+
+def _either(parts: Sequence[Phrase]) -> Phrase:
+    if len(parts) == 1:
+        return parts[0]
+    return Phrase(" OR ".join(f"({part.text})" if part.compound else part.text for part in parts), True, None, True)
+
+
+def _not(part: Phrase) -> Phrase:
+    return Phrase(f"NOT ({part.text})" if part.compound else f"NOT {part.text}")
+
+
+def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
+    if isinstance(dimension, Compare) and wanted.is_plain:
+        return _comparison(dimension, wanted.values)
+    subject = name(dimension) if isinstance(dimension, str) else dimension.text
+    return _set(subject, wanted.values) if wanted.is_plain else _quantified(subject, wanted)
+
+
+def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
+    left, right = dimension.left.text, dimension.right.text
+    if isinstance(dimension.right, Field):
+        right = f"${right}"
+    for outcome, operator in _OUTCOMES.items():
+        if values == outcome:
+            return Phrase(f"{left} {operator} {right}")
+        if values == ~outcome:
+            return Phrase(f"NOT {left} {operator} {right}")
+    return _set(dimension.text, values)
+
+
+def _quantified(subject: str, wanted: Constraint) -> Phrase:
+    """A constraint on lists. The quantifiers speak about single values too: say the rest where that differs."""
+    parts: list[Phrase] = []
+    singles = ELEMENTS
+    if wanted.every != ELEMENTS:
+        parts.append(_quantifier("ALL", subject, wanted.every))
+        singles &= wanted.every
+    hits = [(_quantifier("ANY", subject, hit), hit) for hit in wanted.some]
+    for phrase, hit in sorted(hits, key=lambda pair: pair[0]):
+        parts.append(phrase)
+        singles &= hit
+    rest = wanted.values - _LISTS
+    if rest == singles:
+        return _all(parts)
+    listed = _all([Phrase(f"{subject} IS LIST"), *parts])
+    return listed if rest.is_empty else _either([_set(subject, rest), listed])
+
+
+def _quantifier(word: str, subject: str, elements: ValueSet) -> Phrase:
+    """Lists are no elements, so to let them in changes nothing, and often is shorter."""
+    inner = min(_set(subject, elements), _set(subject, elements | _LISTS), key=lambda phrase: len(phrase.text))
+    return Phrase(f"{word} ({inner.text})" if inner.compound else f"{word} {inner.text}")
+
+
+def _set(subject: str, values: ValueSet) -> Phrase:
+    """That the subject lies in the set: by what is in it, or by what is not, whichever is shorter."""
+    if values == valueset.PRESENT:
+        return Phrase(f"EXISTS {subject}")
+    inside = list(_pieces(subject, values))
+    if len(inside) == 1:
+        return inside[0]
+    if values.atoms & Atom.MISSING:
+        outside = list(_pieces(subject, ~values))
+        return _not(_either(outside)) if 0 < len(outside) <= len(inside) else _either(inside)
+    outside = list(_pieces(subject, valueset.PRESENT - values))
+    if len(outside) == 1 and outside[0].opposite is not None:
+        return Phrase(outside[0].opposite)
+    if len(outside) < len(inside) - 1:
+        return Phrase(f"EXISTS {subject} AND {_not(_either(outside)).text}", True)
+    return _either(inside)
+
+
+def _pieces(subject: str, values: ValueSet) -> Iterator[Phrase]:
+    """Predicates whose union is the set."""
+    if values.atoms & Atom.MISSING:
+        yield Phrase(f"{subject} IS MISSING")
+    whole_numbers = values.numbers.is_full and values.atoms & Atom.NAN
+    for bit, word in _ATOM_WORDS.items():
+        if values.atoms & bit and not (bit == Atom.NAN and whole_numbers):
+            yield _is(subject, word)
+    listed: list[Any] = [value for bit, value in ((Atom.FALSE, False), (Atom.TRUE, True)) if values.atoms & bit]
+    others: list[Phrase] = []
+    for kind, part in values.kinds():
+        if part.is_full and (kind is not Kind.NUMBER or whole_numbers):
+            others.append(_is(subject, _KIND_WORDS[kind]))
+        elif isinstance(part, Language):
+            others.extend(_language(subject, part))
+        else:
+            for low, high in part.pieces():
+                single = intervals.point(low, high)
+                if single is not None:
+                    listed.append(single[0])
+                else:
+                    others.append(_range(subject, kind, low, high))
+    if len(listed) == 1:
+        value = literal(listed[0])
+        yield Phrase(f"{subject} = {value}", opposite=f"{subject} != {value}")
+    elif listed:
+        yield _with_not(subject, "IN", f"({', '.join(map(literal, listed))})")
+    yield from others
+
+
+def _is(subject: str, word: str) -> Phrase:
+    return Phrase(f"{subject} IS {word}", opposite=f"{subject} IS NOT {word}")
+
+
+def _with_not(subject: str, operator: str, operand: str) -> Phrase:
+    return Phrase(f"{subject} {operator} {operand}", opposite=f"{subject} NOT {operator} {operand}")
+
+
+def _language(subject: str, language: Language) -> Iterator[Phrase]:
+    for fits, fails, leaf in language.paths():
+        parts = [_like(subject, pattern) for pattern in fits] or [_is(subject, "STRING")]
+        parts += [Phrase(_like(subject, pattern).opposite or "") for pattern in fails]
+        if not leaf.is_full:
+            parts.append(_either(list(_pieces(subject, ValueSet(strings=leaf)))))
+        yield _all(parts)
+
+
+def _like(subject: str, pattern: Pattern) -> Phrase:
+    tokens = pattern.tokens
+    inner = [token for token in tokens if isinstance(token, str)]
+    if not pattern.ignore_case:
+        if tokens[0] is MANY and len(inner) == len(tokens) - 1:
+            return _with_not(subject, "ENDS WITH", literal("".join(inner)))
+        if tokens[0] is MANY and tokens[-1] is MANY and len(inner) == len(tokens) - 2:
+            return _with_not(subject, "CONTAINS", literal("".join(inner)))
+    return _with_not(subject, "ILIKE" if pattern.ignore_case else "LIKE", literal(pattern.text))
+
+
+def _range(subject: str, kind: Kind, low: Cut | None, high: Cut | None) -> Phrase:
+    """One interval, given by its cuts."""
+    if kind is Kind.STRING and low is not None and high == _after_prefix(low):
+        return _with_not(subject, "STARTS WITH", literal(low[0]))
+    if kind is Kind.NUMBER:
+        if low is None and high is None:
+            return _with_not(subject, "BETWEEN", "-INFINITY AND INFINITY")
+        if low is not None and high is not None and (low[1], high[1]) == (0, 1):
+            return _with_not(subject, "BETWEEN", f"{literal(low[0])} AND {literal(high[0])}")
+    parts: list[Phrase] = []
+    if low is not None:
+        value, above = _shown(low)
+        parts.append(Phrase(f"{subject} {'>' if above else '>='} {literal(value)}"))
+    if high is not None:
+        value, above = _shown(high)
+        parts.append(Phrase(f"{subject} {'<=' if above else '<'} {literal(value)}"))
+    return _all(parts)
+
+
+def _shown(cut: Cut) -> Cut:
+    """The cut as people write it: just above 'a' rather than just below its successor."""
+    value, above = cut
+    if isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0"):
+        return value[:-1], 1
+    return value, above
+
+
+def _after_prefix(low: Cut) -> Cut | None:
+    following = intervals.after_prefix(low[0]) if low[0] else None
+    return None if following is None else (following, 0)

@@ -1,0 +1,207 @@
+"""Sets of strings: intervals where they suffice, otherwise a `Language` of intervals and patterns.
+
+A `Language` is a decision diagram: ask the patterns in a fixed order whether they match; the leaf reached is a set of
+intervals that decides. Union, intersection and complement work on diagrams; what two languages have to do with each
+other is decided exactly on their automata. In normal form, a language that is a union of a few intervals *is* one, so
+that `STARTS WITH 'a' AND CONTAINS 'a'` is `STARTS WITH 'a'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from fieldfare.filters import automaton
+from fieldfare.filters.automaton import Automaton, IntervalsMachine, Machine, PatternMachine
+from fieldfare.filters.intervals import EMPTY, FULL, Intervals, points, prefix
+from fieldfare.filters.patterns import MANY, Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Does the pattern match? Then `high` decides, else `low`."""
+
+    pattern: Pattern
+    high: Diagram
+    low: Diagram
+
+
+Diagram: TypeAlias = "Intervals | Node"
+
+
+class Language:
+    """A set of strings that intervals cannot express. Make it with `matching` and the operators, never directly."""
+
+    __slots__ = ("_automaton", "diagram")
+
+    def __init__(self, diagram: Node, known: Automaton | None = None) -> None:
+        self.diagram: Final = diagram
+        self._automaton = known
+
+    @property
+    def automaton(self) -> Automaton:
+        """Its minimal automaton, made when first asked for."""
+        if self._automaton is None:
+            self._automaton = _automaton(self.diagram)
+        return self._automaton
+
+    is_empty: Final = False
+    is_full: Final = False
+
+    def __contains__(self, text: str) -> bool:
+        diagram: Diagram = self.diagram
+        while isinstance(diagram, Node):
+            diagram = diagram.high if diagram.pattern.matches(text) else diagram.low
+        return text in diagram
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Language):
+            return NotImplemented
+        return self is other or self.diagram == other.diagram or self.automaton == other.automaton
+
+    def __hash__(self) -> int:
+        return hash(self.automaton)
+
+    def __invert__(self) -> StringSet:
+        flipped = _apply(lambda a, _: ~a, self.diagram, EMPTY)
+        assert isinstance(flipped, Node)
+        # What is no union of few intervals has a complement that is none either: no need to look.
+        return Language(flipped, None if self._automaton is None else ~self._automaton)
+
+    def __or__(self, other: StringSet) -> StringSet:
+        return _normal(_apply(Intervals.__or__, self.diagram, _diagram(other)))
+
+    def __and__(self, other: StringSet) -> StringSet:
+        return both(self, other)
+
+    __ror__ = __or__
+    __rand__ = __and__
+
+    def paths(self) -> Iterator[tuple[tuple[Pattern, ...], tuple[Pattern, ...], Intervals]]:
+        """The language as alternatives: patterns that match, patterns that do not, intervals."""
+        return _paths(self.diagram, (), ())
+
+    def __repr__(self) -> str:
+        return f"Language({self.diagram!r})"
+
+
+StringSet: TypeAlias = Intervals | Language
+
+
+def matching(pattern: Pattern) -> StringSet:
+    """The strings that match a pattern."""
+    tokens = pattern.tokens
+    literal = [token for token in tokens if isinstance(token, str)]
+    if not pattern.ignore_case:
+        if len(literal) == len(tokens):
+            return points(["".join(literal)])
+        if len(literal) == len(tokens) - 1 and tokens[-1] is MANY:
+            return prefix("".join(literal))
+        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens):
+            return Language(Node(pattern, FULL, EMPTY))  # a % with text behind it is never a union of intervals
+    return _normal(Node(pattern, FULL, EMPTY))
+
+
+def either(a: StringSet, b: StringSet) -> StringSet:
+    """The union of two sets of strings."""
+    return a | b if isinstance(a, Intervals) and isinstance(b, Intervals) else _normal(
+        _apply(Intervals.__or__, _diagram(a), _diagram(b))
+    )
+
+
+def both(a: StringSet, b: StringSet) -> StringSet:
+    """The intersection of two sets of strings."""
+    if isinstance(a, Intervals) and isinstance(b, Intervals):
+        return a & b
+    for some, other in ((a, b), (b, a)):
+        listed = some.points() if isinstance(some, Intervals) else None
+        if listed is not None:
+            return points(text for text in listed if text in other)
+    return _normal(_apply(Intervals.__and__, _diagram(a), _diagram(b)))
+
+
+def contains(a: StringSet, b: StringSet) -> bool:
+    """Does a hold every string of b?"""
+    if isinstance(a, Intervals) and isinstance(b, Intervals):
+        return a >= b
+    if a.is_full or b.is_empty:
+        return True
+    listed = b.points() if isinstance(b, Intervals) else None
+    if listed is not None:
+        return all(text in a for text in listed)
+    return a == b or automaton_of(a) >= automaton_of(b)
+
+
+def overlap(a: StringSet, b: StringSet) -> bool:
+    """Is there a string in both?"""
+    if isinstance(a, Intervals) and isinstance(b, Intervals):
+        return a.overlaps(b)
+    return automaton_of(a).overlaps(automaton_of(b))
+
+
+def automaton_of(values: StringSet) -> Automaton:
+    """The minimal automaton of any set of strings."""
+    return values.automaton if isinstance(values, Language) else _automaton(values)
+
+
+def _diagram(values: StringSet) -> Diagram:
+    return values if isinstance(values, Intervals) else values.diagram
+
+
+def _apply(operation: Callable[[Intervals, Intervals], Intervals], a: Diagram, b: Diagram) -> Diagram:
+    """The diagram of a Boolean operation: split on the first pattern of the two, join what did not differ."""
+    if isinstance(a, Intervals) and isinstance(b, Intervals):
+        return operation(a, b)
+    first = min((d.pattern for d in (a, b) if isinstance(d, Node)), key=lambda pattern: pattern.sort_key)
+    a_high, a_low = (a.high, a.low) if isinstance(a, Node) and a.pattern == first else (a, a)
+    b_high, b_low = (b.high, b.low) if isinstance(b, Node) and b.pattern == first else (b, b)
+    high, low = _apply(operation, a_high, b_high), _apply(operation, a_low, b_low)
+    return high if high == low else Node(first, high, low)
+
+
+@lru_cache(maxsize=4096)
+def _normal(diagram: Diagram) -> StringSet:
+    if isinstance(diagram, Intervals):
+        return diagram
+    built = _automaton(diagram)
+    simple = automaton.as_intervals(built)
+    return simple if simple is not None else Language(diagram, built)
+
+
+@lru_cache(maxsize=4096)
+def _automaton(diagram: Diagram) -> Automaton:
+    patterns: list[Pattern] = []
+    leaves: list[Intervals] = []
+
+    def collect(part: Diagram) -> None:
+        if isinstance(part, Node):
+            if part.pattern not in patterns:
+                patterns.append(part.pattern)
+            collect(part.high)
+            collect(part.low)
+        elif part not in leaves:
+            leaves.append(part)
+
+    collect(diagram)
+    machines: list[Machine] = [*map(PatternMachine, patterns), *map(IntervalsMachine, leaves)]
+
+    def accepts(bits: object) -> bool:
+        answers = dict(zip([*patterns, *leaves], bits, strict=True))  # type: ignore[call-overload]
+        part = diagram
+        while isinstance(part, Node):
+            part = part.high if answers[part.pattern] else part.low
+        return bool(answers[part])
+
+    return automaton.build(machines, accepts)
+
+
+def _paths(
+    diagram: Diagram, fits: tuple[Pattern, ...], fails: tuple[Pattern, ...]
+) -> Iterator[tuple[tuple[Pattern, ...], tuple[Pattern, ...], Intervals]]:
+    if isinstance(diagram, Node):
+        yield from _paths(diagram.high, (*fits, diagram.pattern), fails)
+        yield from _paths(diagram.low, fits, (*fails, diagram.pattern))
+    elif not diagram.is_empty:
+        yield fits, fails, diagram

@@ -1,0 +1,57 @@
+"""The conformance kit of CloudEvents SQL, case by case."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fieldfare.filters.errors import FilterSyntaxError
+from fieldfare.filters.languages.cesql_eval import evaluate
+from fieldfare.filters.languages.cesql_syntax import parse
+
+SHARED = Path(os.environ.get("FIELDFARE_SHARED") or Path(__file__).parents[3].parent / "shared")
+KIT = SHARED / "conformance" / "cesql"
+
+if not KIT.is_dir():
+    pytest.skip(f"the CESQL conformance kit is not at {KIT}", allow_module_level=True)
+
+EVENT = {"specversion": "1.0", "id": "an-id", "source": "/a/source", "type": "a.type"}
+
+
+class Loader(yaml.SafeLoader):
+    """YAML as the kit means it: a timestamp is the string that JSON would have."""
+
+
+Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+
+
+def cases() -> list[pytest.ParameterSet]:
+    """Every case of the kit; the expressions are taken as they are written (`TRUE`, `0`), not as YAML reads them."""
+    found = []
+    for path in sorted(KIT.glob("*.yaml")):
+        text = path.read_text("utf-8")
+        read, written = yaml.load(text, Loader), yaml.load(text, yaml.BaseLoader)
+        for case, raw in zip(read["tests"], written["tests"], strict=True):
+            found.append(pytest.param({**case, "expression": raw["expression"]}, id=f"{path.stem}: {case['name']}"))
+    return found
+
+
+def test_the_kit_is_whole() -> None:
+    assert len(cases()) == 275
+
+
+@pytest.mark.parametrize("case", cases())
+def test_case(case: dict[str, Any]) -> None:
+    event = case.get("event") or {**EVENT, **case.get("eventOverrides", {})}
+    try:
+        outcome = evaluate(parse(case["expression"]), event)
+    except FilterSyntaxError:
+        assert case.get("error") == "parse"  # no tree, hence no value to compare
+        return
+    assert (outcome.error and outcome.error.kind) == case.get("error")
+    if "result" in case:
+        assert (type(outcome.value), outcome.value) == (type(case["result"]), case["result"])
