@@ -53,6 +53,34 @@ def test_nothing_but_an_event_error_comes_out(data: bytes | str) -> None:
         json.decode(data)
 
 
+keys = st.sampled_from(['"a"', '"\\u0061"', '"b"', '":"', '"\\":"', '""', '"a "'])
+spaces = st.text(" \t\r\n", max_size=1)
+texts = st.recursive(
+    st.sampled_from(["1", '"x"', '":"', '"\\":"', '"a\\\\"', '"\\" :"', "[]", "null"]),
+    lambda inner: st.lists(st.tuples(keys, spaces, spaces, inner), max_size=3).map(
+        lambda members: "{" + ",".join(f"{key}{left}:{right}{value}" for key, left, right, value in members) + "}"
+    ),
+)
+
+
+@given(texts)
+def test_equal_keys_are_found_wherever_they_are(text: str) -> None:
+    doubled = False
+
+    def look(pairs: list[tuple[str, object]]) -> object:
+        nonlocal doubled
+        doubled |= len(dict(pairs)) < len(pairs)
+        return None
+
+    text = f'{{"top":{text}}}'
+    stdlib.loads(text, object_pairs_hook=look)
+    if doubled:
+        with pytest.raises(EventError, match="named twice"):
+            json.decode(text)
+    else:
+        json.decode(text)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -45,7 +45,7 @@ def tag(value: Value) -> object:
 
 
 def untag(value: object, path: str, depth: int, limits: Limits, timestamps: Collection[str] = ()) -> object:
-    """The value that `tag` wrote, `depth` levels down. RFC 3339 strings in fields named in `timestamps` are such."""
+    """The value that `tag` wrote, `depth` levels down; see `untag_fields` for `timestamps`."""
     if isinstance(value, dict):
         if len(value) == 1:
             ((name, content),) = value.items()
@@ -60,20 +60,24 @@ def untag(value: object, path: str, depth: int, limits: Limits, timestamps: Coll
         if depth >= limits.depth:
             raise EventError(path, f"nested deeper than the limit of {limits.depth}")
         return [untag(item, path, depth + 1, limits) for item in value]
-    if isinstance(value, str) and path in timestamps:
-        return as_timestamp(value) or value
     return value
 
 
 def untag_fields(
     tree: dict[str, Any], path: str, depth: int, limits: Limits, timestamps: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The object with its values untagged in place; the object itself is no tag."""
+    """The object, which is no tag itself, with its values untagged in place.
+
+    RFC 3339 strings in the fields named in `timestamps` are read as timestamps.
+    """
     if depth >= limits.depth:
         raise EventError(path, f"nested deeper than the limit of {limits.depth}")
     for name, value in tree.items():
         kind = type(value)
-        if kind is dict or kind is list or (kind is str and timestamps):
+        if kind is str:
+            if timestamps and (f"{path}.{name}" if path else name) in timestamps:
+                tree[name] = as_timestamp(value) or value
+        elif kind is dict or kind is list:
             tree[name] = untag(value, f"{path}.{name}" if path else name, depth + 1, limits, timestamps)
     return tree
 

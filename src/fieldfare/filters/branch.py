@@ -22,8 +22,8 @@ Dimension: TypeAlias = str | Expression
 
 MAX_BRANCHES: Final = 256
 """a filter with more is refused"""
-SATURATION: Final = 32
-"""up to so many branches the normal form is complete; beyond, covering may miss that several branches cover jointly"""
+EFFORT: Final = 500
+"""pairs of branches looked at to complete the normal form; beyond, covering may miss what several cover only jointly"""
 
 
 class Branch(Mapping[Dimension, Constraint]):
@@ -132,17 +132,62 @@ class Branch(Mapping[Dimension, Constraint]):
 
 
 def _order(item: tuple[Dimension, Constraint]) -> tuple[bool, str]:
-    dimension = item[0]
+    return _name(item[0])
+
+
+def _name(dimension: Dimension) -> tuple[bool, str]:
     return (False, dimension) if isinstance(dimension, str) else (True, dimension.text)
 
 
 def normal_form(branches: Iterable[Branch]) -> list[Branch]:
-    """The largest boxes in the union of the given ones; at most `SATURATION` boxes are saturated, see there."""
-    largest = absorbed(branches)
-    if not 1 < len(largest) <= SATURATION:
-        return largest
-    saturated = _saturated(largest)
-    return largest if saturated is None else saturated
+    """The largest boxes in the union of the given ones, unless finding them takes more than `EFFORT`."""
+    joined = _joined(branches)
+    if len(joined) > 4 * MAX_BRANCHES:
+        return joined  # too many, whatever else: do not compare all with all
+    largest = absorbed(joined)
+    return _saturated(largest) or largest
+
+
+def _joined(branches: Iterable[Branch]) -> list[Branch]:
+    """Branches that differ along one dimension made one: `a = 1 OR a = 2 OR …` is a single box."""
+    alike: dict[tuple[Dimension, ...], list[Branch]] = {}
+    for branch in dict.fromkeys(branches):
+        alike.setdefault(tuple(branch), []).append(branch)
+    return [box for dimensions, boxes in alike.items() for box in _joined_alike(dimensions, boxes)]
+
+
+def _joined_alike(dimensions: tuple[Dimension, ...], boxes: list[Branch]) -> list[Branch]:
+    """The same for branches that have the same dimensions."""
+    for dimension in dimensions if len(boxes) > 1 else ():
+        groups: dict[tuple[tuple[Dimension, Constraint], ...], list[Branch]] = {}
+        for box in boxes:
+            rest = tuple(item for item in box.items() if item[0] != dimension)
+            groups.setdefault(rest, []).append(box)
+        boxes = [box for rest, group in groups.items() for box in _along(dimension, rest, group)]
+    return boxes
+
+
+def _along(
+    dimension: Dimension, rest: tuple[tuple[Dimension, Constraint], ...], group: list[Branch]
+) -> Iterator[Branch]:
+    """The union of boxes that differ only along a dimension; what cannot be joined stays apart."""
+    sides = [box.on(dimension) for box in group]
+    while len(sides) > 1:
+        pairs = [_union(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)]
+        if None in pairs:
+            break  # lists or complex patterns; consensus will find what there is to join
+        sides = [side for side in pairs if side is not None] + (sides[-1:] if len(sides) % 2 else [])
+    if len(sides) == 1:
+        yield Branch(dict(rest) if sides[0].is_full else {**dict(rest), dimension: sides[0]})
+    else:
+        yield from group
+
+
+def _union(a: Constraint, b: Constraint) -> Constraint | None:
+    try:
+        return a.union(b)
+    except TooComplex:
+        return None
 
 
 def absorbed(branches: Iterable[Branch]) -> list[Branch]:
@@ -156,38 +201,33 @@ def absorbed(branches: Iterable[Branch]) -> list[Branch]:
 
 
 def _saturated(branches: list[Branch]) -> list[Branch] | None:
-    """Add consensus boxes until there is nothing to add, or None if there are too many."""
+    """Add consensus boxes until there is nothing to add, or None if that takes too long."""
     kept = list(branches)
     queue = [(a, b) for i, a in enumerate(kept) for b in kept[:i]]
-    while queue:
-        a, b = queue.pop()
+    for step, (a, b) in enumerate(queue):
+        if step > EFFORT:
+            return None
         if a not in kept or b not in kept:
             continue  # absorbed meanwhile, and with it all its consensus
         for found in _consensus(a, b):
-            if any(other.covers(found) for other in kept):
-                continue
-            kept = [other for other in kept if not found.covers(other)]
-            if len(kept) >= 4 * SATURATION:
-                return None
-            queue.extend((found, other) for other in kept)
-            kept.append(found)
+            if not any(other.covers(found) for other in kept):
+                kept = [other for other in kept if not found.covers(other)]
+                queue.extend((found, other) for other in kept)
+                kept.append(found)
     return kept
 
 
 def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:
     """The boxes that reach from a into b along one dimension and lie in both along all others."""
-    for dimension in a.keys() & b.keys():
+    for dimension in a:
+        if dimension not in b:
+            continue
+        joined = _union(a[dimension], b[dimension])
+        if joined is None:
+            continue
         try:
-            joined = a[dimension].union(b[dimension])
-            if joined is None:
-                continue
-            sides: dict[Dimension, Constraint] = {} if joined.is_full else {dimension: joined}
-            for other in (a.keys() | b.keys()) - {dimension}:
-                side = a.on(other) & b.on(other)
-                if side.is_empty:
-                    break
-                sides[other] = side
-            else:
-                yield Branch(sides)
+            others = {other: a.on(other) & b.on(other) for other in (a.keys() | b.keys()) - {dimension}}
         except TooComplex:
             continue
+        if not any(side.is_empty for side in others.values()):
+            yield Branch(others if joined.is_full else {**others, dimension: joined})

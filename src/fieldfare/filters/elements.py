@@ -2,27 +2,35 @@
 
 `ANY items.sku = 'a' AND ANY items.qty > 2` may be met by two different items; `items HAS (sku = 'a' AND qty > 2)` wants
 one. It is a computed dimension that is true or false. What it implies for the fields below, taken one by one, is added
-to the filter as ordinary constraints, so that an index can find it.
+to the filter as ordinary constraints: an index finds the filter by them, and the elements are looked at only if they
+hold. "There is an element with this or that" is "one with this, or one with that", so each `Has` is a single branch.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from typing import Final
 
-from fieldfare.events.event import fields_of
+from fieldfare.events.event import Event, fields_of
+from fieldfare.events.limits import EventError, Limits
 from fieldfare.events.values import MISSING
-from fieldfare.filters import valueset
+from fieldfare.filters import constraint, valueset
 from fieldfare.filters.branch import Branch, Dimension
-from fieldfare.filters.constraint import Constraint, any_of
-from fieldfare.filters.expressions import Expression
+from fieldfare.filters.constraint import ELEMENTS, Constraint, Mode, any_of
+from fieldfare.filters.expressions import UNCERTAIN, Expression
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import name
+
+_TRUE: Final = Constraint(valueset.TRUE)
+_UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
 
 
 @dataclass(frozen=True)
 class Has(Expression):
-    """Does the object at `path`, or an element of the list there, match the filter?"""
+    """Does the object at `path`, or an element of the list there, match the filter? Make it with `has`."""
 
     path: str
     filter: Filter
@@ -33,14 +41,28 @@ class Has(Expression):
         return f"{name(self.path)} HAS ({self.filter})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """True or false; MISSING if there is nothing at the path."""
+        """True or false, UNCERTAIN if it hangs on an interval; MISSING if there is nothing at the path."""
         value = fields.get(self.path, MISSING)
+        if isinstance(value, (tuple, list)):
+            return self._among(_flat(element) for element in value if isinstance(element, Mapping))
+        if isinstance(value, Mapping):
+            return self._among(iter((Below(fields, self.path),)))
         if value is MISSING:
-            return MISSING
-        elements = value if isinstance(value, (tuple, list)) else (value,)
-        return any(
-            isinstance(element, Mapping) and self.filter.matches(fields_of(element)) for element in elements
-        )
+            below = Below(fields, self.path)
+            return self._among(iter((below,))) if any(True for _ in below) else MISSING
+        return False
+
+    def _among(self, elements: Iterator[Mapping[str, object]]) -> object:
+        found: object = False
+        for element in elements:
+            if self._matches(element, "overlaps"):
+                if self._matches(element, "covers"):
+                    return True
+                found = UNCERTAIN
+        return found
+
+    def _matches(self, element: Mapping[str, object], mode: Mode) -> bool:
+        return any(branch.matches(element, mode) for branch in self.filter.branches)
 
     def fields(self) -> Iterator[str]:
         """The list, and the fields of its elements."""
@@ -53,16 +75,57 @@ class Has(Expression):
         return isinstance(other, Has) and self.path == other.path and other.filter.covers(self.filter)
 
 
+class Below(Mapping[str, object]):
+    """The fields of the object at a path, which an event that is flat already holds: nothing needs to be copied."""
+
+    __slots__ = ("_fields", "_prefix")
+
+    def __init__(self, fields: Mapping[str, object], path: str) -> None:
+        self._fields = fields
+        self._prefix = f"{path}."
+
+    def __getitem__(self, path: str) -> object:
+        return self._fields[self._prefix + path]
+
+    def __iter__(self) -> Iterator[str]:
+        return (path[len(self._prefix) :] for path in self._fields if path.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _flat(element: Mapping[str, object]) -> Mapping[str, object]:
+    """The flat fields of an element of a list. It is part of an event that has passed its limits, whatever they were."""
+    try:
+        return fields_of(element)
+    except EventError:
+        return Event(element, limits=_UNLIMITED).fields
+
+
 def has(path: str, condition: Filter) -> Filter:
-    """The filter `path HAS (condition)`, with what follows for the single fields."""
-    exact = Filter.where(Has(path, condition), Constraint(valueset.TRUE))
-    return exact.intersect(Filter(_necessary(path, branch) for branch in condition.branches))
+    """The filter `path HAS (condition)`, with what follows for the single fields.
+
+    >>> from fieldfare.filters import parse
+    >>> print(has("items", parse("sku = 'a' AND qty > 2")))
+    ANY items.qty > 2 AND ANY items.sku = 'a' AND items HAS (qty > 2 AND sku = 'a')
+    """
+    return Filter(_branch(path, branch) for branch in condition.branches)
 
 
-def _necessary(path: str, branch: Branch) -> Branch:
-    """What an element in the branch implies for the event: some value below the path lies in each set."""
-    sides: dict[Dimension, Constraint] = {}
-    for dimension, wanted in branch.items():
-        if isinstance(dimension, str) and wanted.is_plain and MISSING not in wanted.values:
-            sides[f"{path}.{dimension}"] = any_of(wanted.values)
+def _branch(path: str, condition: Branch) -> Branch:
+    sides: dict[Dimension, Constraint] = {Has(path, Filter([condition])): _TRUE}
+    for dimension, wanted in condition.items():
+        if isinstance(dimension, str) and MISSING not in wanted.values:
+            sides[f"{path}.{dimension}"] = _necessary(wanted)
     return Branch(sides)
+
+
+def _necessary(wanted: Constraint) -> Constraint:
+    """What the values of a field, gathered from all elements, must be like if one element satisfies the constraint.
+
+    A list in that element has been poured into the others, so that only its own elements can be found again.
+    """
+    if not wanted.takes_lists:
+        return any_of(wanted.values)
+    single = wanted.values & ELEMENTS
+    return reduce(Constraint.__and__, (any_of(single | hit) for hit in wanted.some), constraint.PRESENT)

@@ -101,3 +101,19 @@ def _either(names: list[str]) -> str:
 
 class FilterTooComplex(ValueError):
     """A filter that would need more room than a filter may have."""
+
+
+class FilterDocumentError(ValueError):
+    """A filter given as a document, such as JSON, that means nothing. `path` is a JSON pointer to where `problem` is.
+
+    >>> print(FilterDocumentError("/detail/price/0/numeric", "expected an operator and a number"))
+    at /detail/price/0/numeric: expected an operator and a number
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)  # both, so that the error survives pickling
+        self.path = path
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"at {self.path}: {self.problem}"

@@ -146,6 +146,12 @@ class Filter:
     def __hash__(self) -> int:
         return self._hash
 
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a filter is neither true nor false: combine filters with & | ~ (not with and, or, not), write"
+            " (1 < x) & (x < 5) for 1 < x < 5, and ask is_empty or is_full"
+        )
+
     def __iter__(self) -> Iterator[Branch]:
         return iter(self.branches)
 

@@ -11,6 +11,7 @@ import ipaddress
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from fieldfare.filters.patterns import like
@@ -74,7 +75,17 @@ def _number(value: object) -> int | float:
     return value
 
 
+_pattern = lru_cache(maxsize=1024)(like)
+
+
+def _matches(value: object, pattern: str, *, ignore_case: bool) -> bool:
+    return isinstance(value, str) and _pattern(pattern, ignore_case=ignore_case).matches(value)
+
+
 def _in_network(address: object, network: object) -> bool:
+    """Is the address, or one in the list of them, in the network?"""
+    if isinstance(address, (tuple, list)):
+        return any(_in_network(element, network) for element in address)
     try:
         return ipaddress.ip_address(_text(address)) in ipaddress.ip_network(_text(network), strict=False)
     except (ValueError, TypeError):
@@ -100,6 +111,8 @@ register("LENGTH", lambda value: len(value) if isinstance(value, (str, bytes, tu
 register("LOWER", lambda value: _text(value).lower())
 register("UPPER", lambda value: _text(value).upper())
 register("TRIM", lambda value: _text(value).strip())
-register("CIDR", _in_network, implies=_in_wider_network)
-MATCHES: Final = register("MATCHES", lambda value, pattern: isinstance(value, str) and like(pattern).matches(value))
+CIDR: Final = register("CIDR", _in_network, implies=_in_wider_network)
+MATCHES: Final = register("MATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=False))
 """LIKE for patterns too complex to analyse"""
+IMATCHES: Final = register("IMATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=True))
+"""ILIKE for such"""

@@ -15,22 +15,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
-from fieldfare.events.values import Interval, Kind, Ordered, kind_of
+from fieldfare.events.values import Interval, Ordered
 
 Cut: TypeAlias = tuple[Any, int]
 """A place between values: `(v, 0)` just below v, `(v, 1)` just above it."""
 
-_BOTTOM: Final[dict[Kind, Ordered]] = {
-    Kind.NUMBER: -math.inf,
-    Kind.STRING: "",
-    Kind.TIME: datetime.min.replace(tzinfo=UTC),
-    Kind.BYTES: b"",
-}
-_LAST_NUMBER: Final[Cut] = (math.inf, 1)
-_LAST_TIME: Final[Cut] = (datetime.max.replace(tzinfo=UTC), 1)
+_BOTTOMS: Final[frozenset[Cut]] = frozenset(
+    {(-math.inf, 0), ("", 0), (datetime.min.replace(tzinfo=UTC), 0), (b"", 0)}
+)
+_TOPS: Final[frozenset[Cut]] = frozenset({(math.inf, 1), (datetime.max.replace(tzinfo=UTC), 1)})
+"""cuts below and above everything, which are left out"""
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -123,6 +119,8 @@ def point(low: Cut | None, high: Cut | None) -> tuple[Any] | None:
 
 def successor(value: Any) -> Any:
     """The next value of a kind that has one, or None (numbers are dense; the last timestamp has no successor)."""
+    if isinstance(value, (int, float)):
+        return None
     if isinstance(value, str):
         return value + "\0"
     if isinstance(value, bytes):
@@ -143,29 +141,20 @@ def _above(value: Any) -> Cut:
 
 def interval(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> Intervals:
     """All values between two ends of one kind; None is unbounded. Empty if the ends are the wrong way round."""
-    ends = [end for end in (low, high) if end is not None]
-    if any(end != end for end in ends):  # NaN lies in no interval
-        return EMPTY
-    if not ends:
-        return FULL
-    kind = kind_of(ends[0])
-    start, cuts = True, []
+    start, cuts = True, ()
     if low is not None:
         cut = (low, 0) if closed[0] == "[" else _above(low)
-        if cut in (_LAST_TIME, _LAST_NUMBER):
+        if cut in _TOPS or low != low:  # NaN lies in no interval
             return EMPTY
-        if kind is None or cut != (_BOTTOM[kind], 0):
-            start = False
-            cuts.append(cut)
+        if cut not in _BOTTOMS:
+            start, cuts = False, (cut,)
     if high is not None:
         cut = _above(high) if closed[1] == "]" else (high, 0)
-        if kind is not None and cut == (_BOTTOM[kind], 0):
+        if cut in _BOTTOMS or high != high or (cuts and cut <= cuts[0]):
             return EMPTY
-        if cuts and cut <= cuts[0]:
-            return EMPTY
-        if cut not in (_LAST_TIME, _LAST_NUMBER):
-            cuts.append(cut)
-    return Intervals(start, tuple(cuts))
+        if cut not in _TOPS:
+            cuts = (*cuts, cut)
+    return Intervals(start, cuts)
 
 
 def of_interval(value: Interval) -> Intervals:
@@ -175,11 +164,11 @@ def of_interval(value: Interval) -> Intervals:
 
 def points(values: Iterable[Ordered]) -> Intervals:
     """The set of the given values."""
-    ordered = sorted({value for value in values if value == value})
-    if len(ordered) < 3:
-        return reduce(Intervals.__or__, (interval(value, value) for value in ordered), EMPTY)
-    half = len(ordered) // 2  # halving keeps a long list n log n
-    return points(ordered[:half]) | points(ordered[half:])
+    listed = list(values)
+    if len(listed) < 2:
+        return interval(listed[0], listed[0]) if listed else EMPTY
+    half = len(listed) // 2  # halving keeps a long list n log n
+    return points(listed[:half]) | points(listed[half:])
 
 
 def prefix(text: str) -> Intervals:

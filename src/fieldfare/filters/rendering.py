@@ -7,13 +7,15 @@ has a way to be written, so every filter has one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any, Final, NamedTuple
 
 from fieldfare.events.values import Kind
-from fieldfare.filters import intervals, valueset
+from fieldfare.filters import intervals, strings, valueset
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import ELEMENTS, Constraint
-from fieldfare.filters.expressions import Compare, Field
+from fieldfare.filters.expressions import Compare, Expression, Field
 from fieldfare.filters.intervals import Cut
 from fieldfare.filters.literals import literal, name
 from fieldfare.filters.patterns import MANY, Pattern
@@ -77,7 +79,11 @@ def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
     if isinstance(dimension, Compare) and wanted.is_plain:
         return _comparison(dimension, wanted.values)
     subject = name(dimension) if isinstance(dimension, str) else dimension.text
-    return _set(subject, wanted.values) if wanted.is_plain else _quantified(subject, wanted)
+    if not wanted.is_plain:
+        return _quantified(subject, wanted)
+    if isinstance(dimension, Expression) and wanted.values in (valueset.TRUE, ~valueset.TRUE):
+        return Phrase(subject) if wanted.values == valueset.TRUE else Phrase(f"NOT {subject}")
+    return _set(subject, wanted.values)
 
 
 def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
@@ -93,21 +99,28 @@ def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
 
 
 def _quantified(subject: str, wanted: Constraint) -> Phrase:
-    """A constraint on lists. The quantifiers speak about single values too: say the rest where that differs."""
-    parts: list[Phrase] = []
-    singles = ELEMENTS
-    if wanted.every != ELEMENTS:
-        parts.append(_quantifier("ALL", subject, wanted.every))
-        singles &= wanted.every
-    hits = [(_quantifier("ANY", subject, hit), hit) for hit in wanted.some]
-    for phrase, hit in sorted(hits, key=lambda pair: pair[0]):
-        parts.append(phrase)
-        singles &= hit
-    rest = wanted.values - _LISTS
-    if rest == singles:
-        return _all(parts)
-    listed = _all([Phrase(f"{subject} IS LIST"), *parts])
-    return listed if rest.is_empty else _either([_set(subject, rest), listed])
+    """A constraint on lists: by quantifiers, by what it is not, or by its single values and its lists apart."""
+    said = _by_quantifiers(subject, wanted)
+    if said is not None:
+        return said
+    opposite = wanted.complement()
+    denied = _by_quantifiers(subject, opposite[0]) if len(opposite) == 1 else None
+    if denied is not None:
+        return _not(denied)
+    lists = _all([Phrase(f"{subject} IS LIST"), *_quantifiers(subject, wanted)])
+    singles = wanted.values - _LISTS
+    return lists if singles.is_empty else _either([_set(subject, singles), lists])
+
+
+def _by_quantifiers(subject: str, wanted: Constraint) -> Phrase | None:
+    """Quantifiers alone, if what they say about a single value is all that is wanted of one."""
+    singles = reduce(ValueSet.__and__, wanted.some, wanted.every)
+    return _all(_quantifiers(subject, wanted)) if singles == wanted.values - _LISTS and not wanted.is_plain else None
+
+
+def _quantifiers(subject: str, wanted: Constraint) -> list[Phrase]:
+    every = [] if wanted.every == ELEMENTS else [_quantifier("ALL", subject, wanted.every)]
+    return [*every, *sorted(_quantifier("ANY", subject, hit) for hit in wanted.some)]
 
 
 def _quantifier(word: str, subject: str, elements: ValueSet) -> Phrase:
@@ -174,11 +187,13 @@ def _with_not(subject: str, operator: str, operand: str) -> Phrase:
 
 def _language(subject: str, language: Language) -> Iterator[Phrase]:
     for fits, fails, leaf in language.paths():
-        parts = [_like(subject, pattern) for pattern in fits] or [_is(subject, "STRING")]
-        parts += [Phrase(_like(subject, pattern).opposite or "") for pattern in fails]
+        said = [_like(subject, p) for p in fits if not strings.contains(strings.matching(p), leaf)]
+        said += [Phrase(_like(subject, p).opposite or "") for p in fails if strings.overlap(strings.matching(p), leaf)]
         if not leaf.is_full:
-            parts.append(_either(list(_pieces(subject, ValueSet(strings=leaf)))))
-        yield _all(parts)
+            said.append(_either(list(_pieces(subject, ValueSet(strings=leaf)))))
+        elif not fits:  # "not like" is true of what is no string
+            said.insert(0, _is(subject, "STRING"))
+        yield _all(said)
 
 
 def _like(subject: str, pattern: Pattern) -> Phrase:
@@ -216,6 +231,8 @@ def _shown(cut: Cut) -> Cut:
     value, above = cut
     if isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0"):
         return value[:-1], 1
+    if isinstance(value, datetime) and value.microsecond % 1000 == 1:
+        return value - timedelta(microseconds=1), 1
     return value, above
 
 

@@ -55,12 +55,12 @@ class ValueSet:
     @property
     def is_empty(self) -> bool:
         """Does it hold nothing?"""
-        return self == EMPTY
+        return not self.atoms and all(part.is_empty for part in (self.numbers, self.strings, self.times, self.bytes))
 
     @property
     def is_full(self) -> bool:
         """Does it hold every value, and the absence of one?"""
-        return self == FULL
+        return self.atoms == Atom.ALL and self == FULL
 
     def __contains__(self, value: object) -> bool:
         part = self._part(value)
@@ -206,36 +206,39 @@ def _of_kind(kind: Kind | None, part: StringSet) -> ValueSet:
 
 def between(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> ValueSet:
     """The values of one kind between two ends; None is unbounded, and the other end says the kind."""
-    ends = [utc(end) if hasattr(end, "tzinfo") else end for end in (low, high)]
-    kinds = {kind_of(end) for end in ends if end is not None}
-    if len(kinds) != 1:
+    kind = kind_of(high if low is None else low)
+    if low is not None and high is not None and kind is not kind_of(high):
         raise TypeError(f"the ends of a range must be of one kind: {low!r}, {high!r}")
-    return _of_kind(kinds.pop(), intervals.interval(ends[0], ends[1], closed))
+    if kind is Kind.TIME:
+        low, high = (None if end is None else utc(cast(Any, end)) for end in (low, high))
+    return _of_kind(kind, intervals.interval(low, high, closed))
 
 
 def one_of(values: Iterable[Scalar]) -> ValueSet:
     """Just these values. NaN equals nothing, so listing it adds nothing."""
-    found: dict[Kind, list[Any]] = {}
+    numbers: list[Any] = []
+    texts: list[Any] = []
+    times: list[Any] = []
+    binaries: list[Any] = []
     atoms = 0
     for value in values:
         match kind_of(value):
+            case Kind.STRING:
+                texts.append(value)
+            case Kind.NUMBER:
+                numbers.append(value)
             case Kind.NULL:
                 atoms |= Atom.NULL
             case Kind.BOOL:
                 atoms |= Atom.TRUE if value else Atom.FALSE
             case Kind.TIME:
-                found.setdefault(Kind.TIME, []).append(utc(cast(Any, value)))
-            case (Kind.NUMBER | Kind.STRING | Kind.BYTES) as kind:
-                found.setdefault(kind, []).append(value)
+                times.append(utc(cast(Any, value)))
+            case Kind.BYTES:
+                binaries.append(value)
             case _:
                 raise TypeError(f"a field cannot be compared with {value!r}")
-    parts = {kind: intervals.points(listed) for kind, listed in found.items()}
     return ValueSet(
-        atoms,
-        parts.get(Kind.NUMBER, intervals.EMPTY),
-        parts.get(Kind.STRING, intervals.EMPTY),
-        parts.get(Kind.TIME, intervals.EMPTY),
-        parts.get(Kind.BYTES, intervals.EMPTY),
+        atoms, intervals.points(numbers), intervals.points(texts), intervals.points(times), intervals.points(binaries)
     )
 
 

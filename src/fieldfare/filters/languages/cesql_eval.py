@@ -7,10 +7,11 @@ error; note that `missing = 1 OR true` therefore does not pass, but `true OR mis
 
 Of an event, CESQL sees what CloudEvents calls context attributes, and of those the types it knows:
 
-- booleans, 32-bit integers and strings (also URIs) as they are;
+- booleans, 32-bit integers and strings (also URIs) as they are; 5.0 is the integer 5, as everywhere in Fieldfare;
 - timestamps as RFC 3339 strings in UTC, bytes as base64, as the JSON format of CloudEvents writes them;
-- anything else a field can hold (null, floats, larger integers, lists, objects, intervals) is no value of a CloudEvents
-  attribute, and such an attribute counts as missing. So does `data`, which is no attribute;
+- any other number as the string of its digits: CloudEvents has no type for it, and wants such values as strings;
+- anything else a field can hold (null, lists, objects, intervals) is no value of a CloudEvents attribute, and such an
+  attribute counts as missing. So does `data`, which is no attribute;
 - names are in lower case, as CloudEvents has them: a field `userId` cannot be addressed, nor one inside another.
 
 Two points where the conformance kit decides: it wants a cast error for `NOT 10`, although everywhere else an integer
@@ -28,7 +29,7 @@ from datetime import datetime
 from typing import Final, TypeAlias, cast
 from typing import Literal as OneOf
 
-from fieldfare.events.values import MISSING, Kind, Missing, format_timestamp, kind_of
+from fieldfare.events.values import INT64_MAX, INT64_MIN, MISSING, Kind, Missing, format_timestamp, kind_of
 from fieldfare.filters.languages.cesql_syntax import (
     INT32_MAX,
     INT32_MIN,
@@ -99,8 +100,8 @@ def attribute(attributes: Attributes, name: str) -> Value | Missing:
             return cast(bool, value)
         case Kind.STRING:
             return str.__str__(cast(str, value))  # a plain string also of an enum or another subclass
-        case Kind.NUMBER if isinstance(value, int) and INT32_MIN <= value <= INT32_MAX:
-            return int(value)
+        case Kind.NUMBER:
+            return _number(cast("int | float", value))
         case Kind.TIME:
             try:
                 return format_timestamp(cast(datetime, value))
@@ -110,6 +111,15 @@ def attribute(attributes: Attributes, name: str) -> Value | Missing:
             return b64encode(cast(bytes, value)).decode()
         case _:
             return MISSING
+
+
+def _number(value: int | float) -> int | str | Missing:
+    if isinstance(value, float):
+        if not value.is_integer() or not INT64_MIN <= value <= INT64_MAX:
+            return repr(float(value))
+    if INT32_MIN <= value <= INT32_MAX:
+        return int(value)
+    return str(int(value)) if INT64_MIN <= value <= INT64_MAX else MISSING  # no field holds a larger integer
 
 
 class _Failure(Exception):  # noqa: N818  # a way out, not an error to report

@@ -1,0 +1,70 @@
+"""The front door: `fieldfare match`, `explain` and `convert`.
+
+A command is one function in a module of its own; what it prints is made by pure functions beside it. Whatever is slow
+to import (Arrow, rich) is imported by the functions that use it, so that `fieldfare --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import sys
+from collections.abc import Callable
+from importlib.metadata import version as version_of
+from typing import Annotated, Final
+
+import typer
+
+from fieldfare.cli import convert, explain, match
+
+app: Final = typer.Typer(
+    name="fieldfare",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: rich would take `[...]` in an example for markup, and the time to be imported
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(OSError, ValueError):
+                stream.reconfigure(errors="replace")  # a box character must not stop a terminal that lacks it
+    app(prog_name="fieldfare")
+
+
+def help_of(command: Callable[..., object]) -> str:
+    """The docstring of a command, its examples kept line by line."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(f"\b\n{text}" if text.startswith("Examples:") else text for text in paragraphs)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fieldfare {version_of('fieldfare')}")
+        raise typer.Exit
+
+
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version and exit.")
+    ] = False,
+) -> None:
+    """Content-based publish/subscribe: each event to exactly those who asked for it.
+
+    A filter says which events somebody wants, by what is in them: price < 20 AND symbol STARTS WITH 'A'. Filters are
+    sets, so they can be compared, joined and turned round; these commands show how.
+
+    Examples:
+        fieldfare match
+        fieldfare explain "price > 100 AND price <= 120.5"
+        fieldfare convert "symbol = 'ACME' AND price < 20" --to ruler
+    """
+
+
+app.callback(help=help_of(start))(start)
+for _name, _command in (("match", match.command), ("explain", explain.command), ("convert", convert.command)):
+    app.command(_name, help=help_of(_command))(_command)

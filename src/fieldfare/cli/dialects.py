@@ -1,0 +1,85 @@
+"""The languages filters are written in, by name. Each is imported when it is first used."""
+
+# ruff: noqa: PLC0415 - grammars take a while to load, and a command needs one or two of them
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from fieldfare.cli.errors import InputError
+from fieldfare.filters import Filter
+from fieldfare.filters.languages import native
+
+
+class Dialect(StrEnum):
+    """A language that filters are read from."""
+
+    NATIVE = "native"
+    CESQL = "cesql"
+    CLOUDEVENTS = "cloudevents"
+    RULER = "ruler"
+
+
+class Target(StrEnum):
+    """A language that filters are written in."""
+
+    NATIVE = "native"
+    CLOUDEVENTS = "cloudevents"
+    RULER = "ruler"
+
+
+def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
+    """The filter of a text or, in the JSON dialects, of a document; `place` is for the error message."""
+    try:
+        match dialect:
+            case Dialect.NATIVE:
+                return native.parse(_text(written, dialect))
+            case Dialect.CESQL:
+                from fieldfare.filters.languages import cesql
+
+                return cesql.parse(_text(written, dialect))
+            case Dialect.CLOUDEVENTS:
+                from fieldfare.filters.languages import subscriptions
+
+                return subscriptions.parse(_document(written))
+            case Dialect.RULER:
+                from fieldfare.filters.languages import ruler
+
+                return ruler.parse(_document(written))
+    except ValueError as error:
+        raise InputError(place, str(error).removeprefix("line 1, ")) from None
+
+
+def render(wanted: Filter, target: Target, place: str = "") -> str:
+    """The filter in another language, on one line."""
+    try:
+        match target:
+            case Target.NATIVE:
+                return str(wanted)
+            case Target.CLOUDEVENTS:
+                from fieldfare.filters.languages import subscriptions
+
+                return json.dumps(subscriptions.render(wanted), ensure_ascii=False)
+            case Target.RULER:
+                from fieldfare.filters.languages import ruler
+
+                return json.dumps(ruler.render(wanted), ensure_ascii=False)
+    except ValueError as error:
+        raise InputError(place, f"cannot be written as {target}: {error}") from None
+
+
+def _text(written: object, dialect: Dialect) -> str:
+    if isinstance(written, str):
+        return written
+    raise ValueError(f"a filter in the dialect {dialect} is a text, not {json.dumps(written)[:40]}")
+
+
+def _document(written: object) -> Any:
+    if not isinstance(written, str):
+        return written
+    try:
+        return json.loads(written)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} (column {error.colno})") from None

@@ -1,0 +1,39 @@
+"""Input that cannot be used: said in a sentence on stderr, with exit code 2 and no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+import typer
+
+REFUSED: Final = 2
+"""the exit code for input that cannot be used"""
+
+
+class InputError(ValueError):
+    """What is wrong with the input, and where it is: `trades.csv:12`."""
+
+    def __init__(self, place: str, problem: object) -> None:
+        super().__init__(f"{place}: {problem}" if place else str(problem))
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Report bad input instead of letting the error through; also a decorator for commands."""
+    try:
+        yield
+    except InputError as error:
+        fail(str(error))
+    except BrokenPipeError:
+        raise  # `fieldfare ... | head`: typer ends the program quietly
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def fail(problem: str) -> NoReturn:
+    """Say what is wrong and end."""
+    typer.secho("error: ", fg="red", err=True, nl=False)
+    typer.echo(problem, err=True)
+    raise typer.Exit(REFUSED)

@@ -1,0 +1,152 @@
+"""Events from JSON lines, CSV and Parquet, one at a time.
+
+A bad event does not end the reading: it comes as a `BadEvent`, and who reads decides. JSON lines may be CloudEvents,
+told by their `specversion`. A CSV file has no types, so a cell is what it looks like: 12, 1.5, true, an RFC 3339
+timestamp, or else a string; an empty cell is a missing field, and 007 is a string.
+"""
+
+# ruff: noqa: PLC0415 - Arrow takes a while to import, and only Parquet needs it
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, Final
+
+from fieldfare.cli.errors import InputError
+from fieldfare.cli.sources import Source
+from fieldfare.events import Event, EventError, cloudevents, json, parse_timestamp
+
+BATCH: Final = 1024
+
+
+class EventsFormat(StrEnum):
+    """How a file holds events."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class BadEvent:
+    """An event that cannot be used, and where it is."""
+
+    place: str
+    error: Exception
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.error}"
+
+
+def format_of(source: Source, forced: EventsFormat | None = None) -> EventsFormat:
+    """The format: as forced, or by the name of the file, or JSON lines."""
+    if forced is not None:
+        return forced
+    by_suffix = {"csv": EventsFormat.CSV, "parquet": EventsFormat.PARQUET, "pq": EventsFormat.PARQUET}
+    return by_suffix.get(source.suffix, EventsFormat.JSONL)
+
+
+def read_events(source: Source, format: EventsFormat) -> Iterator[Event | BadEvent]:  # noqa: A002
+    """The events in their order."""
+    readers = {EventsFormat.JSONL: _jsonl, EventsFormat.CSV: _csv, EventsFormat.PARQUET: _parquet}
+    with source.open() as stream:
+        yield from readers[format](stream, source.name)
+
+
+def count_events(source: Source, format: EventsFormat) -> int | None:  # noqa: A002
+    """About how many events there are, for a progress bar; None if that cannot be known."""
+    if not source.again:
+        return None
+    with source.open() as stream:
+        if format is EventsFormat.PARQUET:
+            from pyarrow import parquet
+
+            return int(parquet.ParquetFile(stream).metadata.num_rows)
+        lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    return lines - 1 if format is EventsFormat.CSV else lines
+
+
+def decode(data: bytes | str) -> Event:
+    """The event in a JSON object, which may be a CloudEvent."""
+    event = json.decode(data)
+    return cloudevents.decode(data) if "specversion" in event.tree else event
+
+
+def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
+    for number, line in enumerate(stream, 1):
+        if not line.isspace():
+            try:
+                yield decode(line)
+            except EventError as error:
+                yield BadEvent(f"{name}:{number}", error)
+
+
+def _csv(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    lines = csv.reader(text, strict=True)
+    header = next(lines, [])
+    if len(set(header)) < len(header):
+        raise InputError(f"{name}:1", "two columns have the same name")
+    while True:
+        try:
+            row = next(lines, None)
+            if row is None:
+                return
+            if len(row) > len(header):
+                raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
+            if row:
+                yield Event({field: typed(cell) for field, cell in zip(header, row, strict=False) if cell})
+        except (EventError, csv.Error) as error:
+            yield BadEvent(f"{name}:{lines.line_num}", error)
+
+
+def _parquet(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from fieldfare.events import arrow
+
+    try:
+        file = parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(name, f"not a Parquet file: {error}") from None
+    row = 0
+    for batch in file.iter_batches(BATCH):
+        try:
+            yield from arrow.from_batch(batch)
+        except EventError:  # once more, row by row, to know the good ones from the bad
+            for offset in range(batch.num_rows):
+                try:
+                    yield from arrow.from_batch(batch.slice(offset, 1))
+                except EventError as error:
+                    problem = EventError(error.field, error.problem.removesuffix(" (row 1)"))
+                    yield BadEvent(f"{name}:row {row + offset + 1}", problem)
+        row += batch.num_rows
+
+
+_INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_BOOLS: Final = {"true": True, "false": False}
+
+
+def typed(cell: str) -> object:
+    """The value that a cell looks like.
+
+    >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
+    (12, 1.5, True, '007', 2026)
+    """
+    if cell.lower() in _BOOLS:
+        return _BOOLS[cell.lower()]
+    if _INT.fullmatch(cell):
+        return int(cell)
+    if _FLOAT.fullmatch(cell):
+        return float(cell)
+    try:
+        return parse_timestamp(cell)
+    except ValueError:
+        return cell

@@ -1,0 +1,29 @@
+"""A progress bar on stderr for work that takes long: how many, how fast, how long still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+from rich.text import Text
+
+_T = TypeVar("_T")
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f} events/s" if speed else "")
+
+
+def tracked(items: Iterable[_T], total: Callable[[], int | None]) -> Iterator[_T]:
+    """The items, counted on a bar while they pass; no bar if stderr is no terminal. `total` is asked only for a bar."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from items
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield from progress.track(items, total=total())

@@ -1,0 +1,90 @@
+"""`Advertisement`: what a publisher says it will publish, which is a closed world.
+
+A filter leaves a field that it does not mention free; an advertisement promises that it will not occur. So an
+advertisement *determines* an event if every field of the event is mentioned and lies in its set, and it *intersects* a
+subscription if every predicate of the subscription has a value in common with the advertisement's predicate on the same
+field. Written as sets: a field it mentions may also be missing, and one it does not mention must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fieldfare.events.event import fields_of
+from fieldfare.filters import constraint
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.filter import Filter
+
+CONTEXT: Final = frozenset({"id", "source", "type", "time", "specversion", "subject", "datacontenttype", "dataschema"})
+"""fields that any event may have without an advertisement having to say so"""
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """A filter read as a promise.
+
+    >>> from fieldfare.filters import parse
+    >>> quotes = Advertisement(parse("symbol = 'IBM' AND price > 0"))
+    >>> quotes.determines({"symbol": "IBM", "price": 5}), quotes.determines({"symbol": "IBM", "volume": 5})
+    (True, False)
+    >>> quotes.intersects(parse("price < 10")), quotes.intersects(parse("volume > 5"))
+    (True, False)
+    """
+
+    filter: Filter
+
+    def __post_init__(self) -> None:
+        for branch in self.filter.branches:
+            for dimension in branch:
+                if not isinstance(dimension, str):
+                    raise ValueError(f"an advertisement speaks of fields only, not of {dimension.text}")
+
+    def determines(self, event: Mapping[str, object]) -> bool:
+        """May the publisher publish this event?"""
+        fields = fields_of(event)
+        return any(
+            all(_promised(branch, path).matches(value) for path, value in fields.items())
+            for branch in self.filter.branches
+        )
+
+    def intersects(self, subscription: Filter) -> bool:
+        """Can an event that it determines match the subscription? Never no in error."""
+        return any(
+            all(
+                wanted.overlaps(_promised(branch, dimension))
+                for dimension, wanted in asked.items()
+                if isinstance(dimension, str)
+            )
+            for branch in self.filter.branches
+            for asked in subscription.branches
+        )
+
+    def covers(self, other: Advertisement) -> bool:
+        """Does it determine every event that the other determines?"""
+        return all(
+            any(
+                all(_promised(mine, path) >= _promised(theirs, path) for path in mine.keys() | theirs.keys() if isinstance(path, str))
+                for mine in self.filter.branches
+            )
+            for theirs in other.filter.branches
+        )
+
+    def __str__(self) -> str:
+        return str(self.filter)
+
+
+def _promised(branch: Branch, path: str) -> Constraint:
+    """The values that a field may have, its absence included."""
+    if path in branch:
+        return branch[path].union(constraint.ABSENT) or constraint.FULL
+    return constraint.FULL if path in CONTEXT or _inside(branch, path) else constraint.ABSENT
+
+
+def _inside(branch: Branch, path: str) -> bool:
+    """Is the path an object around a field that is mentioned, or something in an object that is?"""
+    return any(
+        isinstance(named, str) and (named.startswith(f"{path}.") or path.startswith(f"{named}.")) for named in branch
+    )

@@ -1,0 +1,71 @@
+"""Why an event matches a filter, or does not: every constraint of every branch with the value it was held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fieldfare.events.event import fields_of
+from fieldfare.events.values import MISSING
+from fieldfare.filters.branch import Branch, Dimension
+from fieldfare.filters.constraint import Constraint, Mode
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.literals import name
+from fieldfare.filters.rendering import render
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A constraint held against an event."""
+
+    dimension: str
+    """the field, or what is computed from fields"""
+    wanted: str
+    actual: object
+    """the value; `MISSING` if there is none, `UNCERTAIN` if it is computed from an interval"""
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BranchReport:
+    """One way to match the filter, and how far the event went along it."""
+
+    branch: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Does the event satisfy the branch?"""
+        return all(finding.ok for finding in self.findings)
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The constraints that the event does not satisfy."""
+        return tuple(finding for finding in self.findings if not finding.ok)
+
+
+def diagnose(filter: Filter, event: Mapping[str, object], mode: Mode = "overlaps") -> list[BranchReport]:  # noqa: A002
+    """A report per branch of the filter; the event matches just if one of them is ok.
+
+    >>> from fieldfare.filters import parse
+    >>> [report] = diagnose(parse("price < 10 AND symbol = 'IBM'"), {"price": 12, "symbol": "IBM"})
+    >>> [(finding.wanted, finding.actual) for finding in report.failed]
+    [('price < 10', 12)]
+    """
+    fields = fields_of(event)
+    return [
+        BranchReport(
+            render([branch]),
+            tuple(_finding(dimension, wanted, fields, mode) for dimension, wanted in branch.items()),
+        )
+        for branch in filter.branches
+    ]
+
+
+def _finding(dimension: Dimension, wanted: Constraint, fields: Mapping[str, object], mode: Mode) -> Finding:
+    alone = Branch({dimension: wanted})
+    if isinstance(dimension, str):
+        text, actual = name(dimension), fields.get(dimension, MISSING)
+    else:
+        text, actual = dimension.text, dimension.evaluate(fields)
+    return Finding(text, render([alone]), actual, alone.matches(fields, mode))
