@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from click.testing import Result
 from pyarrow import parquet
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app
 from fieldfare.cli.dialects import Dialect
@@ -227,7 +226,7 @@ def test_bad_rows_of_csv_and_parquet_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("f.txt", "price < 5\n\nx\tprice < AND\n", "f.txt:3: column 9: expected"),
+        ("f.txt", "price < 5\n\nx\tprice < < 5\n", "f.txt:3: column 9: expected"),
         ("f.txt", "a\tx = 1\na\tx = 2\n", "f.txt:2: the name 'a' is taken already, at"),
         ("f.jsonl", '{"filter": "x = 1"}\n{"id": 1}\n', "f.jsonl:2: a line of filters is an object such as"),
         ("f.jsonl", '{"filter": "x = 1"\n', "f.jsonl:1: not JSON: "),
@@ -245,9 +244,19 @@ def test_a_bad_filter_is_named(tmp_path: Path, name: str, text: str, problem: st
     assert f"error: {tmp_path}/{problem}" in result.stderr
 
 
+def test_files_that_are_no_events(tmp_path: Path) -> None:
+    (tmp_path / "e.parquet").write_text("no Parquet")
+    assert "e.parquet: not a Parquet file: " in run(tmp_path / "e.parquet", "-f", "x = 1").stderr
+    (tmp_path / "e.csv").write_text("a,a\n1,2\n")
+    assert "e.csv:1: two columns have the same name" in run(tmp_path / "e.csv", "-f", "x = 1").stderr
+    (tmp_path / "e.csv").write_bytes(b"a\n\xff\n")
+    result = run(tmp_path / "e.csv", "-f", "x = 1")
+    assert (result.exit_code, "e.csv:2: field 'a': " in result.stderr) == (2, True)
+
+
 def test_a_caret_shows_where_a_filter_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "f.txt").write_text("x\tprice < AND\n")
-    assert "\n  price < AND\n          ^\n" in run("-", tmp_path / "f.txt", stdin="{}").stderr
+    (tmp_path / "f.txt").write_text("x\tprice < < 5\n")
+    assert "\n  price < < 5\n          ^\n" in run("-", tmp_path / "f.txt", stdin="{}").stderr
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def start(
     Examples:
         fieldfare match
         fieldfare explain "price > 100 AND price <= 120.5"
-        fieldfare convert "symbol = 'ACME' AND price < 20" --to ruler
+        fieldfare convert --from ruler '{"price": [{"numeric": ["<", 20]}]}'
     """
 
 

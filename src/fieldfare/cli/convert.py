@@ -31,7 +31,7 @@ def command(
     Subscriptions API) and ruler (the event patterns of Event Ruler and Amazon EventBridge).
 
     Examples:
-        fieldfare convert "symbol = 'ACME' AND price < 20" --to ruler
+        fieldfare convert "ANY symbol = 'ACME' AND ANY price < 20" --to ruler
         fieldfare convert "type IN ('trade', 'quote')" --to cloudevents
         fieldfare convert --from cesql "type LIKE 'com.acme.%' AND EXISTS subject"
         fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from fieldfare.cli.errors import InputError
 from fieldfare.filters import Filter
@@ -47,7 +47,7 @@ def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
             case Dialect.RULER:
                 from fieldfare.filters.languages import ruler
 
-                return ruler.parse(_document(written))
+                return ruler.parse(cast(Any, written))
     except ValueError as error:
         raise InputError(place, str(error).removeprefix("line 1, ")) from None
 
@@ -67,7 +67,7 @@ def render(wanted: Filter, target: Target, place: str = "") -> str:
 
                 return json.dumps(ruler.render(wanted), ensure_ascii=False)
     except ValueError as error:
-        raise InputError(place, f"cannot be written as {target}: {error}") from None
+        raise InputError(place, error) from None
 
 
 def _text(written: object, dialect: Dialect) -> str:

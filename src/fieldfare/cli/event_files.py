@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from fieldfare.cli.errors import InputError
-from fieldfare.cli.sources import Source
+from fieldfare.cli.sources import Source, as_text
 from fieldfare.events import Event, EventError, cloudevents, json, parse_timestamp
 
 BATCH: Final = 1024
@@ -64,9 +64,7 @@ def count_events(source: Source, format: EventsFormat) -> int | None:  # noqa: A
         return None
     with source.open() as stream:
         if format is EventsFormat.PARQUET:
-            from pyarrow import parquet
-
-            return int(parquet.ParquetFile(stream).metadata.num_rows)
+            return int(_opened(stream, source.name).metadata.num_rows)
         lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
     return lines - 1 if format is EventsFormat.CSV else lines
 
@@ -87,36 +85,32 @@ def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
 
 
 def _csv(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    lines = csv.reader(text, strict=True)
-    header = next(lines, [])
-    if len(set(header)) < len(header):
-        raise InputError(f"{name}:1", "two columns have the same name")
-    while True:
+    with as_text(stream) as text:
+        lines = csv.reader(text, strict=True)
         try:
-            row = next(lines, None)
-            if row is None:
-                return
-            if len(row) > len(header):
-                raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
-            if row:
-                yield Event({field: typed(cell) for field, cell in zip(header, row, strict=False) if cell})
-        except (EventError, csv.Error) as error:
-            yield BadEvent(f"{name}:{lines.line_num}", error)
+            header = next(lines, [])
+        except csv.Error as error:
+            raise InputError(f"{name}:1", error) from None
+        if len(set(header)) < len(header):
+            raise InputError(f"{name}:1", "two columns have the same name")
+        while True:
+            try:
+                row = next(lines, None)
+                if row is None:
+                    return
+                if len(row) > len(header):
+                    raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
+                if row:
+                    yield Event({field: typed(cell) for field, cell in zip(header, row, strict=False) if cell})
+            except (EventError, csv.Error) as error:
+                yield BadEvent(f"{name}:{lines.line_num}", error)
 
 
 def _parquet(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     from fieldfare.events import arrow
 
-    try:
-        file = parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(name, f"not a Parquet file: {error}") from None
     row = 0
-    for batch in file.iter_batches(BATCH):
+    for batch in _batches(stream, name):
         try:
             yield from arrow.from_batch(batch)
         except EventError:  # once more, row by row, to know the good ones from the bad
@@ -127,6 +121,26 @@ def _parquet(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
                     problem = EventError(error.field, error.problem.removesuffix(" (row 1)"))
                     yield BadEvent(f"{name}:row {row + offset + 1}", problem)
         row += batch.num_rows
+
+
+def _batches(stream: IO[bytes], name: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    file = _opened(stream, name)
+    try:
+        yield from file.iter_batches(BATCH)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(name, f"the Parquet file is damaged: {error}") from None
+
+
+def _opened(stream: IO[bytes], name: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(name, f"not a Parquet file: {error}") from None
 
 
 _INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")

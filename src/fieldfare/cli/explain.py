@@ -41,11 +41,13 @@ def command(
     dialect: Annotated[Dialect, typer.Option(help="The language of the filters.")] = Dialect.NATIVE,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Explain a filter: its normal form, and the set of values it allows for each field, drawn as a line.
+    """Explain a filter, and draw the values it allows.
 
-    A filter covers another if it matches every event that the other matches. --covers and --covered-by ask for just
-    that: the answer is yes or no with the reason, and the exit code is 0 or 1. --other and --against compare with
-    other filters in every way and say what they merge into. --event tells which constraints an event fails.
+    First comes the normal form, which is the same for all filters that mean the same; then, for each field, the set of
+    values it allows, as a line. A filter covers another if it matches every event that the other matches. --covers and
+    --covered-by ask for just that: the answer is yes or no with the reason, and the exit code is 0 or 1. --other and
+    --against compare with other filters in every way and say what they merge into. --event tells which constraints an
+    event fails.
 
     Examples:
         fieldfare explain "price > 100 AND price <= 120.5 AND symbol STARTS WITH 'A'"

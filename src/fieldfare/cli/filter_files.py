@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from fieldfare.cli.dialects import Dialect, parse
 from fieldfare.cli.errors import InputError
-from fieldfare.cli.sources import Source
+from fieldfare.cli.sources import Source, as_text
 from fieldfare.filters import Filter
 
 
@@ -84,13 +84,15 @@ def _jsonl(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:
 
 
 def _csv(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:
-    rows = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
-    try:
-        _refuse_without_filter(rows.fieldnames or (), file)
-        for row in rows:
-            yield Entry(f"{file}:{rows.line_num}", row.get("id") or str(rows.line_num), row["filter"] or "", dialect)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{file}:{rows.line_num + 1}", error) from None
+    with as_text(stream) as text:
+        rows = csv.DictReader(text, strict=True)
+        try:
+            _refuse_without_filter(rows.fieldnames or (), file)
+            for row in rows:
+                place = f"{file}:{rows.line_num}"
+                yield Entry(place, row.get("id") or str(rows.line_num), row["filter"] or "", dialect)
+        except csv.Error as error:
+            raise InputError(f"{file}:{rows.line_num}", error) from None
 
 
 def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:

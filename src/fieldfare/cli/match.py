@@ -60,7 +60,8 @@ def command(
     ] = None,
     *,
     inline: Annotated[
-        list[str] | None, typer.Option("--filter", "-f", help="A filter, instead of a file; may be given repeatedly.")
+        list[str] | None,
+        typer.Option("--filter", "-f", metavar="FILTER", help="A filter, instead of a file; may be repeated."),
     ] = None,
     dialect: Annotated[Dialect, typer.Option(help="The language of filters that do not say theirs.")] = Dialect.NATIVE,
     events_format: Annotated[
@@ -68,7 +69,7 @@ def command(
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="What to make of the matches.")] = Output.TABLE,
     to: Annotated[Path | None, typer.Option(help="The file to write jsonl or parquet to.", metavar="FILE")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many events the table shows.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many events the table shows.")] = 20,
     mode: Annotated[
         Reading, typer.Option(help="Must an interval in an event overlap what is wanted, or be covered by it?")
     ] = Reading.OVERLAPS,

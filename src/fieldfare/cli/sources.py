@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePath
@@ -39,3 +40,13 @@ def sample(name: str) -> Source:
     """A file of the bundled market data: `events.jsonl` or `filters.txt`."""
     file = resources.files("fieldfare") / "data" / "market" / name
     return Source(f"sample:{name}", lambda: file.open("rb"))
+
+
+@contextmanager
+def as_text(stream: IO[bytes]) -> Iterator[io.TextIOWrapper]:
+    """The stream as text for `csv`. Bytes that are not UTF-8 become surrogates, which no event or filter accepts."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # the stream belongs to whoever opened it

@@ -37,54 +37,49 @@ class Advertisement:
     filter: Filter
 
     def __post_init__(self) -> None:
-        for branch in self.filter.branches:
-            for dimension in branch:
-                if not isinstance(dimension, str):
-                    raise ValueError(f"an advertisement speaks of fields only, not of {dimension.text}")
+        if len(self.filter.branches) != 1:
+            # In a closed world `a = 1` does not make `a = 1 AND b = 1` superfluous, as it does among filters.
+            raise ValueError(f"advertise each alternative on its own, not {self.filter}")
+        for dimension in self._branch:
+            if not isinstance(dimension, str):
+                raise ValueError(f"an advertisement speaks of fields only, not of {dimension.text}")
+
+    @property
+    def _branch(self) -> Branch:
+        return self.filter.branches[0]
 
     def determines(self, event: Mapping[str, object]) -> bool:
         """May the publisher publish this event?"""
-        fields = fields_of(event)
-        return any(
-            all(_promised(branch, path).matches(value) for path, value in fields.items())
-            for branch in self.filter.branches
-        )
+        return all(self.promised(path).matches(value) for path, value in fields_of(event).items())
 
     def intersects(self, subscription: Filter) -> bool:
         """Can an event that it determines match the subscription? Never no in error."""
         return any(
             all(
-                wanted.overlaps(_promised(branch, dimension))
+                wanted.overlaps(self.promised(dimension))
                 for dimension, wanted in asked.items()
                 if isinstance(dimension, str)
             )
-            for branch in self.filter.branches
             for asked in subscription.branches
         )
 
     def covers(self, other: Advertisement) -> bool:
         """Does it determine every event that the other determines?"""
-        return all(
-            any(
-                all(_promised(mine, path) >= _promised(theirs, path) for path in mine.keys() | theirs.keys() if isinstance(path, str))
-                for mine in self.filter.branches
-            )
-            for theirs in other.filter.branches
+        paths = {path for path in (*self._branch, *other._branch) if isinstance(path, str)}
+        return all(self.promised(path) >= other.promised(path) for path in paths)
+
+    def promised(self, path: str) -> Constraint:
+        """The values that a field may have, its absence included."""
+        if path in self._branch:
+            return self._branch[path].union(constraint.ABSENT) or constraint.FULL
+        return constraint.FULL if path in CONTEXT or self._around(path) else constraint.ABSENT
+
+    def _around(self, path: str) -> bool:
+        """Is the path an object around a field that is mentioned, or something in an object that is?"""
+        return any(
+            isinstance(named, str) and (named.startswith(f"{path}.") or path.startswith(f"{named}."))
+            for named in self._branch
         )
 
     def __str__(self) -> str:
         return str(self.filter)
-
-
-def _promised(branch: Branch, path: str) -> Constraint:
-    """The values that a field may have, its absence included."""
-    if path in branch:
-        return branch[path].union(constraint.ABSENT) or constraint.FULL
-    return constraint.FULL if path in CONTEXT or _inside(branch, path) else constraint.ABSENT
-
-
-def _inside(branch: Branch, path: str) -> bool:
-    """Is the path an object around a field that is mentioned, or something in an object that is?"""
-    return any(
-        isinstance(named, str) and (named.startswith(f"{path}.") or path.startswith(f"{named}.")) for named in branch
-    )

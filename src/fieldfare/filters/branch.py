@@ -222,12 +222,11 @@ def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:
     for dimension in a:
         if dimension not in b:
             continue
-        joined = _union(a[dimension], b[dimension])
-        if joined is None:
-            continue
         try:
+            joins = a[dimension].joins(b[dimension])
             others = {other: a.on(other) & b.on(other) for other in (a.keys() | b.keys()) - {dimension}}
         except TooComplex:
             continue
         if not any(side.is_empty for side in others.values()):
-            yield Branch(others if joined.is_full else {**others, dimension: joined})
+            for joined in joins:
+                yield Branch(others if joined.is_full else {**others, dimension: joined})

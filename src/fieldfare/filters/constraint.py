@@ -101,7 +101,20 @@ class Constraint:
         if self.every == other.every and len(mine) == len(theirs) == 1:
             (a,), (b,) = mine, theirs
             return _normal(values, self.every, [*(self.some & other.some), a | b])
+        for hit, confined in ((self, other), (other, self)):
+            if len(hit.some) == 1 and not confined.some and hit.every >= confined.every:
+                (wanted,) = hit.some
+                if wanted | confined.every >= hit.every:  # a list without a hit is confined to the rest
+                    return _normal(values, hit.every, [])
         return None
+
+    def joins(self, other: Constraint) -> list[Constraint]:
+        """The largest constraints inside the union: the union itself, or all single values with one side's lists."""
+        union = self.union(other)
+        if union is not None:
+            return [union]
+        values = self.values | other.values
+        return [Constraint(values, side.every, side.some) for side in (self, other)]
 
     def complement(self) -> list[Constraint]:
         """What does not satisfy it, as alternatives: a list fails by one stray element or by any missing hit."""

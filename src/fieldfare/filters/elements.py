@@ -95,7 +95,7 @@ class Below(Mapping[str, object]):
 
 
 def _flat(element: Mapping[str, object]) -> Mapping[str, object]:
-    """The flat fields of an element of a list. It is part of an event that has passed its limits, whatever they were."""
+    """The flat fields of an element of a list: part of an event that has passed its limits, whatever they were."""
     try:
         return fields_of(element)
     except EventError:

@@ -34,9 +34,7 @@ class Function:
 _FUNCTIONS: Final[dict[str, Function]] = {}
 
 
-def register(
-    name: str, call: Callable[..., object], *, implies: Implies | None = None
-) -> Function:
+def register(name: str, call: Callable[..., object], *, implies: Implies | None = None) -> Function:
     """Make a pure Python function callable in filters, under an upper-case name.
 
     >>> _ = register("DOUBLE", lambda value: 2 * value)

@@ -177,7 +177,8 @@ def _present_but(dimension: Dimension, condition: Filter, negated: bool) -> Filt
 def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) -> Filter:
     """`dimension LIKE text` and its relatives."""
     if not isinstance(text, Literal) or not isinstance(text.value, str):
-        raise TypeError(f"{op} wants a string such as 'abc', not {expression(text).text}")
+        said = f"{op} WITH" if op in ("STARTS", "ENDS") else op
+        raise TypeError(f"{said} wants a string such as 'abc', not {expression(text).text}")
     wanted = _PATTERNS[op](text.value)
     try:
         values = valueset.like(wanted)

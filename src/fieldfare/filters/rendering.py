@@ -125,6 +125,8 @@ def _quantifiers(subject: str, wanted: Constraint) -> list[Phrase]:
 
 def _quantifier(word: str, subject: str, elements: ValueSet) -> Phrase:
     """Lists are no elements, so to let them in changes nothing, and often is shorter."""
+    if elements.is_empty:  # there is no such element, only the empty list
+        return Phrase(f"{word} {subject} IS MISSING")
     inner = min(_set(subject, elements), _set(subject, elements | _LISTS), key=lambda phrase: len(phrase.text))
     return Phrase(f"{word} ({inner.text})" if inner.compound else f"{word} {inner.text}")
 

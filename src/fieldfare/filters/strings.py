@@ -71,13 +71,10 @@ class Language:
         return Language(flipped, None if self._automaton is None else ~self._automaton)
 
     def __or__(self, other: StringSet) -> StringSet:
-        return _normal(_apply(Intervals.__or__, self.diagram, _diagram(other)))
+        return either(self, other)
 
     def __and__(self, other: StringSet) -> StringSet:
         return both(self, other)
-
-    __ror__ = __or__
-    __rand__ = __and__
 
     def paths(self) -> Iterator[tuple[tuple[Pattern, ...], tuple[Pattern, ...], Intervals]]:
         """The language as alternatives: patterns that match, patterns that do not, intervals."""
@@ -106,9 +103,11 @@ def matching(pattern: Pattern) -> StringSet:
 
 def either(a: StringSet, b: StringSet) -> StringSet:
     """The union of two sets of strings."""
-    return a | b if isinstance(a, Intervals) and isinstance(b, Intervals) else _normal(
-        _apply(Intervals.__or__, _diagram(a), _diagram(b))
-    )
+    if isinstance(a, Intervals) and isinstance(b, Intervals):
+        return a | b
+    if contains(a, b):
+        return a
+    return b if contains(b, a) else _normal(_apply(Intervals.__or__, _diagram(a), _diagram(b)))
 
 
 def both(a: StringSet, b: StringSet) -> StringSet:
@@ -119,7 +118,9 @@ def both(a: StringSet, b: StringSet) -> StringSet:
         listed = some.points() if isinstance(some, Intervals) else None
         if listed is not None:
             return points(text for text in listed if text in other)
-    return _normal(_apply(Intervals.__and__, _diagram(a), _diagram(b)))
+    if contains(a, b):
+        return b
+    return a if contains(b, a) else _normal(_apply(Intervals.__and__, _diagram(a), _diagram(b)))
 
 
 def contains(a: StringSet, b: StringSet) -> bool:

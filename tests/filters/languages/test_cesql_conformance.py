@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from fieldfare.filters.errors import FilterSyntaxError
+from fieldfare.filters.languages import cesql
 from fieldfare.filters.languages.cesql_eval import evaluate
 from fieldfare.filters.languages.cesql_syntax import parse
 
@@ -55,3 +56,13 @@ def test_case(case: dict[str, Any]) -> None:
     assert (outcome.error and outcome.error.kind) == case.get("error")
     if "result" in case:
         assert (type(outcome.value), outcome.value) == (type(case["result"]), case["result"])
+
+
+@pytest.mark.parametrize("case", cases())
+def test_case_as_a_filter(case: dict[str, Any]) -> None:
+    event = case.get("event") or {**EVENT, **case.get("eventOverrides", {})}
+    try:
+        matches = cesql.parse(case["expression"]).matches(event)
+    except FilterSyntaxError:  # also what can never be true is refused
+        matches = False
+    assert matches == (case.get("result") is True and "error" not in case)

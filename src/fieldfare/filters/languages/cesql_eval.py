@@ -114,9 +114,8 @@ def attribute(attributes: Attributes, name: str) -> Value | Missing:
 
 
 def _number(value: int | float) -> int | str | Missing:
-    if isinstance(value, float):
-        if not value.is_integer() or not INT64_MIN <= value <= INT64_MAX:
-            return repr(float(value))
+    if isinstance(value, float) and not (value.is_integer() and INT64_MIN <= value <= INT64_MAX):
+        return repr(float(value))
     if INT32_MIN <= value <= INT32_MAX:
         return int(value)
     return str(int(value)) if INT64_MIN <= value <= INT64_MAX else MISSING  # no field holds a larger integer

@@ -47,6 +47,11 @@ class Cesql(Expression):
         return iter(names(self.expr))
 
 
+def string_of(name: str) -> Cesql:
+    """An attribute cast to a string."""
+    return Cesql(syntax.Call("STRING", (syntax.Attribute(name),)))
+
+
 def names(expr: syntax.Expr) -> dict[str, None]:
     """The names of the attributes in an expression, each once, from left to right."""
     if isinstance(expr, (syntax.Attribute, syntax.Exists)):

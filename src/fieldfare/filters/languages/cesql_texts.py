@@ -21,7 +21,7 @@ SEEN: Final = valueset.PRESENT - ValueSet(atoms=Atom.NULL | Atom.LIST | Atom.OBJ
 """the values that CESQL sees; an attribute with any other counts as missing"""
 
 _CHARACTERS: Final = {
-    Kind.NUMBER: frozenset("0123456789+-.einf"),
+    Kind.NUMBER: frozenset("0123456789+-.einfa"),
     Kind.TIME: frozenset("0123456789-T:.Z"),
     Kind.BYTES: frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="),
 }
@@ -35,10 +35,10 @@ def text_of(value: Scalar) -> str:
 
 
 def spelt(text: str) -> list[Scalar]:
-    """Every value that, cast to a string, is the text.
+    r"""Every value that, cast to a string, is the text.
 
     >>> spelt("5"), spelt("true"), spelt("2026-11-15T09:30:00.500Z")
-    (['5', 5, 5.0], ['true', True, b'\\xb6\\xbb\\x9e'], ['2026-11-15T09:30:00.500Z'])
+    (['5', 5, 5.0], ['true', True, b'\xb6\xbb\x9e'], ['2026-11-15T09:30:00.500Z'])
     """
     return [value for value in _readings(text) if text_of(value) == text]
 

@@ -2,9 +2,9 @@
 
     symbol = 'IBM' AND price BETWEEN 100 AND 120.5 AND NOT (venue IN ('X', 'Y')) AND name LIKE 'A%' AND EXISTS data.user
 
-A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is true
-of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given to
-`parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects.
+A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is
+true of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given
+to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ class _Lowering:
                 items = [self._dimension(item) for item in tree.items]
                 return predicates.one_of(self._dimension(tree.operand), items, tree.negated)
             case syntax.TextTest():
-                return predicates.fits(
-                    self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated
-                )
+                return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
             case syntax.Is():
                 return predicates.inside(self._dimension(tree.operand), predicates.TYPES[tree.type], tree.negated)
             case syntax.Exists():

@@ -1,8 +1,8 @@
 """Filters written in Python: `(field.price < 120) & field.symbol.isin(["IBM", "SUN"])`.
 
-`field.a.b` is the field `a.b`, and so is `field["a.b"]`, which also names fields that Python cannot: `field["unit price"]`,
-and those called like a method: `field.data["contains"]`. What comes out is the same `Filter` that the native language
-makes of the same condition.
+`field.a.b` is the field `a.b`, and so is `field["a.b"]`, which also names fields that Python cannot, `field["unit
+price"]`, and those called like a method, `field.data["contains"]`. What comes out is the same `Filter` that the native
+language makes of the same condition.
 
 As in the native language, `!=` wants the field to be there; `~(field.x == 1)` is plain logic, and is true without it.
 """
@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from fieldfare.events.values import Scalar
+from fieldfare.events.values import Ordered, Scalar
 from fieldfare.filters import elements, predicates, valueset
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.predicates import TYPES
 
 Operand: TypeAlias = "Scalar | Value"
+OrderedOperand: TypeAlias = "Ordered | Value"
 
 
 class Value:
@@ -40,16 +41,16 @@ class Value:
     def _compared(self, op: str, other: object) -> Filter:
         return self._says(predicates.compared(self._dimension, op, _dimension(other)))
 
-    def __lt__(self, other: Operand) -> Filter:
+    def __lt__(self, other: OrderedOperand) -> Filter:
         return self._compared("<", other)
 
-    def __le__(self, other: Operand) -> Filter:
+    def __le__(self, other: OrderedOperand) -> Filter:
         return self._compared("<=", other)
 
-    def __gt__(self, other: Operand) -> Filter:
+    def __gt__(self, other: OrderedOperand) -> Filter:
         return self._compared(">", other)
 
-    def __ge__(self, other: Operand) -> Filter:
+    def __ge__(self, other: OrderedOperand) -> Filter:
         return self._compared(">=", other)
 
     def __eq__(self, other: Operand) -> Filter:  # type: ignore[override]  # a filter, not a truth
@@ -66,7 +67,7 @@ class Value:
             raise TypeError(f"isin wants a list of values, not {items!r}; did you mean [{items!r}]?")
         return self._says(predicates.one_of(self._dimension, [_dimension(item) for item in items]))
 
-    def between(self, low: Operand, high: Operand) -> Filter:
+    def between(self, low: OrderedOperand, high: OrderedOperand) -> Filter:
         """It lies between the two, or is one of them."""
         return self._says(predicates.between(self._dimension, _dimension(low), _dimension(high)))
 
@@ -143,7 +144,9 @@ class Value:
         return _computed("-", 0, self)
 
     def __bool__(self) -> bool:
-        raise TypeError(f"{self!r} is neither true nor false here: say what it must be, such as .is_true() or .exists()")
+        raise TypeError(
+            f"{self!r} is neither true nor false here: say what it must be, such as .is_true() or .exists()"
+        )
 
     def __contains__(self, item: object) -> bool:
         raise TypeError(f"`in` cannot make a filter: use .isin([...]), .contains({item!r}) or .any() == {item!r}")
@@ -237,7 +240,7 @@ def _refuse_private(name: str) -> None:
         raise AttributeError(f"write a field with this name as field[{name!r}]")
 
 
-def _named(path: str, name: str) -> Field:
+def _named(path: str, name: object) -> Field:
     if not isinstance(name, str) or not name:
         raise TypeError(f"a field is named by a string, not by {name!r}; for elements of a list see any() and all()")
     return Field(f"{path}.{name}" if path else name)

@@ -2,9 +2,9 @@ r"""Event patterns as Amazon EventBridge and Event Ruler have them: JSON in the 
 
     {"source": ["shop"], "detail": {"state": [{"anything-but": "draft"}], "total": [{"numeric": [">", 0, "<=", 100]}]}}
 
-All fields named must match; a field matches if one of the alternatives in its array does. Arrays in the event are looked
-through: some element must match, and what a pattern wants below one array must come from one and the same element of
-it. Where Ruler's documentation leaves a choice, or its implementation has none we could follow:
+All fields named must match; a field matches if one of the alternatives in its array does. Arrays in the event are
+looked through: some element must match, and what a pattern wants below one array must come from one and the same
+element of it. Where Ruler's documentation leaves a choice, or its implementation has none we could follow:
 
 - `anything-but` wants a value, of any type, that is not excluded; in an array, some element that is not.
 - `exists` asks for leaves: an object or an empty array is none, null is one. `exists: false` below an array speaks of
@@ -21,20 +21,24 @@ it. Where Ruler's documentation leaves a choice, or its implementation has none 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from itertools import product
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from fieldfare.filters import functions, valueset
 from fieldfare.filters.automaton import TooComplex
-from fieldfare.filters.branch import MAX_BRANCHES
+from fieldfare.filters.branch import MAX_BRANCHES, Branch
 from fieldfare.filters.constraint import Constraint, any_of
 from fieldfare.filters.elements import has
 from fieldfare.filters.errors import FilterDocumentError, FilterTooComplex
 from fieldfare.filters.expressions import Call, Field, Literal
-from fieldfare.filters.filter import NOTHING, Filter
+from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import ruler_render
 from fieldfare.filters.languages.ruler_leaves import LEAFLESS, Leaf, leaf, refuse
-from fieldfare.filters.predicates import conjunction
+
+MAX_WAYS: Final = 64
+"""in how many ways the leaves of an object may be found or absent; `exists: false` beside other values doubles them"""
 
 Steps: TypeAlias = tuple[str, ...]
 """a path, step by step"""
@@ -175,18 +179,9 @@ class _Meaning(NamedTuple):
     absent: frozenset[str] | None
     """or all of these paths have no leaf; None if not all of them may be absent"""
 
-    @property
-    def either(self) -> Filter:
-        """The one or the other."""
-        return self.found if self.absent is None else self.found | _leafless(self.absent)
-
-
-def _leafless(paths: frozenset[str]) -> Filter:
-    return conjunction(Filter.where(path, LEAFLESS) for path in sorted(paths))
-
 
 def _filter(rule: Rule) -> Filter:
-    return conjunction(_part(steps, group).either for steps, group in _groups(rule))
+    return Filter(branch for branch, _ in _combined([_part(steps, group) for steps, group in _groups(rule)]))
 
 
 def _object(rule: Rule) -> _Meaning:
@@ -196,12 +191,21 @@ def _object(rule: Rule) -> _Meaning:
     are kept apart.
     """
     parts = [_part(steps, group) for steps, group in _groups(rule)]
-    if any(part.absent is None for part in parts):
-        return _Meaning(conjunction(part.either for part in parts), None)
-    found = NOTHING
-    for part in parts:
-        found |= conjunction([part.found, *(other.either for other in parts if other is not part)])
-    return _Meaning(found, frozenset().union(*(part.absent or () for part in parts)))
+    found = Filter(branch for branch, anything_found in _combined(parts) if anything_found)
+    absent = [part.absent for part in parts if part.absent is not None]
+    return _Meaning(found, frozenset().union(*absent) if len(absent) == len(parts) else None)
+
+
+def _combined(parts: list[_Meaning]) -> Iterator[tuple[Branch, bool]]:
+    """All ways to satisfy all parts, each with whether anything at all is found."""
+    ways = [[(branch, True) for branch in part.found.branches] for part in parts]
+    for some, part in zip(ways, parts, strict=True):
+        if part.absent is not None:
+            some.append((Branch(dict.fromkeys(part.absent, LEAFLESS)), False))
+    if math.prod(map(len, ways)) > MAX_WAYS:
+        raise FilterTooComplex(f"the pattern has more than {MAX_WAYS} alternatives of what is there and what is not")
+    for chosen in product(*ways):
+        yield Branch({d: wanted for branch, _ in chosen for d, wanted in branch.items()}), any(f for _, f in chosen)
 
 
 def _part(steps: Steps, group: Rule) -> _Meaning:

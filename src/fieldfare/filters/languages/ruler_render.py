@@ -130,7 +130,7 @@ def _excluded(alternatives: list[Any]) -> Any:
 
 def _listed(values: ValueSet) -> Iterator[Any]:
     """What is in the set, as alternatives."""
-    if not LEAF >= values or values.atoms & Atom.NAN or not (values.times.is_empty and values.bytes.is_empty):
+    if not (values - LEAF).is_empty or values.atoms & Atom.NAN or not (values.times.is_empty and values.bytes.is_empty):
         raise _Inexpressible("patterns know the values of JSON only")
     yield from (word for bit, word in _WORDS if values.atoms & bit)
     for low, high in values.numbers.pieces():
@@ -165,11 +165,13 @@ def _texts(strings: StringSet) -> Iterator[Any]:
 
 def _prefixes(low: Cut | None, high: Cut | None) -> Iterator[Any]:
     """An interval of strings as a single one, or as prefixes side by side: from 'x' to 'z' is 'x…' and 'y…'."""
-    single = intervals.point(low, high)
-    if single is not None:
-        yield single[0]
-        return
     text: str | None = "" if low is None else low[0]
+    if high == (f"{text}\0", 0):
+        yield text
+        return
+    if low is None and high is None:
+        yield {"wildcard": "*"}
+        return
     for _ in range(_MOST_PREFIXES):
         if text is None or (high is not None and text >= high[0]):
             return
@@ -194,5 +196,7 @@ def _pattern(pattern: Pattern) -> dict[str, Any]:
         raise _Inexpressible("wildcards cannot ignore case")
     if wild == [0]:
         return {"suffix": text}
-    escaped = ("*" if token is MANY else f"\\{token}" if token in ("*", "\\") else str(token) for token in pattern.tokens)
+    escaped = (
+        "*" if token is MANY else f"\\{token}" if token in ("*", "\\") else str(token) for token in pattern.tokens
+    )
     return {"wildcard": "".join(escaped)}

@@ -1,0 +1,89 @@
+"""The help teaches: every example in it is run."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fieldfare.cli import app
+
+COMMANDS = ("", "match", "explain", "convert")
+
+
+def help_text(command: str) -> str:
+    result = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def examples(command: str) -> list[str]:
+    block = help_text(command).partition("Examples:\n")[2].partition("\n\n")[0]
+    return [line.strip() for line in block.splitlines()]
+
+
+def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "80"}
+    return subprocess.run(
+        command, shell=True, cwd=directory, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_there_are_a_few_examples_in_every_help(command: str) -> None:
+    assert 3 <= len(examples(command)) <= 4
+    assert all(re.search(r"(^|\| )fieldfare ", example) for example in examples(command))
+    assert all(len(line) <= 80 for line in help_text(command).splitlines() if "fieldfare " not in line)
+
+
+@pytest.mark.parametrize("example", [example for command in COMMANDS for example in examples(command)])
+def test_every_example_works(example: str, tmp_path: Path) -> None:
+    done = shell(example, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or any(tmp_path.iterdir())
+
+
+def test_the_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"fieldfare {version('fieldfare')}\n")
+
+
+def test_python_m_is_the_same_program(tmp_path: Path) -> None:
+    assert shell(f"{sys.executable} -m fieldfare --help", tmp_path).stdout == shell("fieldfare --help", tmp_path).stdout
+
+
+def test_without_a_command_there_is_help() -> None:
+    assert "Examples:" in CliRunner().invoke(app, []).output
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = "import sys, fieldfare.cli; print([name for name in ('pyarrow', 'rich', 'numpy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_help_answers_at_once(tmp_path: Path) -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        assert shell("fieldfare --help", tmp_path).returncode == 0
+        return time.perf_counter() - started
+
+    assert min(seconds() for _ in range(5)) < 1  # a fifth of it where nothing else runs
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    done = shell("fieldfare match -o jsonl | head -1", tmp_path)
+    assert done.stdout.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_without_box_characters_is_no_error(tmp_path: Path) -> None:
+    done = shell('PYTHONIOENCODING=ascii fieldfare explain "price < 5"', tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "price < 5" in done.stdout

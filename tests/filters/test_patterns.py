@@ -1,0 +1,102 @@
+"""LIKE against Python's regular expressions, and languages against all short words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fieldfare.filters import automaton, strings
+from fieldfare.filters.automaton import PatternMachine, TooComplex
+from fieldfare.filters.intervals import FULL, Intervals
+from fieldfare.filters.patterns import MANY, ONE, Pattern, escape, like, pattern
+from fieldfare.filters.strings import Language, StringSet
+
+WORDS = ["".join(word) for length in range(7) for word in itertools.product("abc", repeat=length)]
+texts = st.text("ab%_\\", max_size=6)
+
+
+def regex(text: str) -> re.Pattern[str]:
+    parts = re.findall(r"\\[%_\\]|.", text, re.DOTALL)
+    pieces = {"%": ".*", "_": "."}
+    return re.compile("".join(pieces.get(p) or re.escape(p[1:] if len(p) > 1 else p) for p in parts), re.DOTALL)
+
+
+@given(texts, st.text("abc%_\\", max_size=8))
+def test_like_means_what_its_regular_expression_means(text: str, word: str) -> None:
+    assert like(text).matches(word) == (regex(text).fullmatch(word) is not None)
+
+
+@given(texts)
+def test_the_text_of_a_pattern_reads_back(text: str) -> None:
+    assert like(like(text).text) == like(text)
+
+
+@given(st.text(max_size=5))
+def test_an_escaped_text_means_itself(text: str) -> None:
+    assert like(escape(text)).matches(text)
+    assert like(escape(text)).tokens == tuple(text)
+
+
+def test_wildcards_are_normalised() -> None:
+    assert like("%_%a%%").tokens == (ONE, MANY, "a", MANY)
+    assert pattern(MANY, ONE, MANY, ONE).tokens == (ONE, ONE, MANY)
+    assert not like("1_%", ignore_case=True).ignore_case
+
+
+@pytest.mark.parametrize(("text", "word", "fits"), [
+    ("abc", "ABC", True), ("a_c%", "AXCD", True), ("%ß", "xß", True), ("İ", "i", False),
+])  # fmt: skip
+def test_ignoring_case(text: str, word: str, fits: bool) -> None:
+    assert like(text, ignore_case=True).matches(word) is fits
+
+
+def test_a_pattern_with_many_stars_is_linear() -> None:
+    assert not like("%a" * 60).matches("a" * 59 + "b" * 20_000)
+
+
+def machine(text: str) -> automaton.Automaton:
+    return automaton.build([PatternMachine(like(text))], lambda bits: bits[0])
+
+
+SHORT = [like(text) for text in ("%a", "%ab", "a%b", "%a%", "%ba%", "_", "_%a", "a_%", "%b_")]
+sets: st.SearchStrategy[StringSet] = st.recursive(
+    st.sampled_from(SHORT).map(strings.matching),
+    lambda inner: st.one_of(
+        st.builds(strings.either, inner, inner),
+        st.builds(strings.both, inner, inner),
+        inner.map(lambda language: ~language),
+    ),
+    max_leaves=4,
+)
+
+
+@given(sets, sets)
+def test_languages_against_all_short_words(a: StringSet, b: StringSet) -> None:
+    ina, inb = [word in a for word in WORDS], [word in b for word in WORDS]
+    assert strings.contains(a, b) == all(x or not y for x, y in zip(ina, inb, strict=True))
+    assert strings.overlap(a, b) == any(x and y for x, y in zip(ina, inb, strict=True))
+    assert (a == b) == (ina == inb)
+    assert a != b or hash(a) == hash(b)
+
+
+def test_a_language_of_few_intervals_is_intervals() -> None:
+    assert isinstance(strings.matching(like("a_%")), Intervals)
+    assert isinstance(strings.matching(like("aB", ignore_case=True)), Intervals)
+    assert isinstance(strings.matching(like("%a")), Language)
+    assert strings.matching(like("%")) == FULL
+
+
+def test_minimal_automata_are_small_and_equal() -> None:
+    assert len(machine("%error%").accepting) == 6
+    assert machine("%a%") == ~(~machine("%a%"))
+    assert machine("a%%b") == machine("a%b")
+
+
+def test_a_pattern_too_complex_to_analyse_says_so() -> None:
+    assert Pattern((MANY, "a", *[ONE] * 3)).matches("xabcd")
+    with pytest.raises(TooComplex):
+        machine("%a" + "_" * 12)
