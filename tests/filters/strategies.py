@@ -15,7 +15,7 @@ from fieldfare.filters.valueset import ValueSet
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
-NUMBERS: list[Scalar] = [0, 1, 2.5, 2**53, 2**53 + 2]  # not + 1: an interval between neighbours counts as inhabited
+NUMBERS: list[Scalar] = [0, 1, 2.5, 2**53, 2**53 + 2]  # not + 1: dense, though no number lies between
 WORDS = ["", "a", "b", "ab", "ba", "abb"]
 TIMES: list[Scalar] = [DAY, DAY + TICK]
 OTHERS: list[Scalar] = [None, True, False, b"", b"a"]
@@ -44,8 +44,8 @@ def ranges() -> st.SearchStrategy[ValueSet]:
     def between(group: list[Scalar], i: int, j: int, how: str, open_end: int) -> ValueSet:
         low, high = sorted((group[i % len(group)], group[j % len(group)]))  # type: ignore[type-var]
         return valueset.between(
-            None if open_end == 1 else low,  # type: ignore[arg-type]
-            None if open_end == 2 else high,  # type: ignore[arg-type]
+            None if open_end == 1 else low,
+            None if open_end == 2 else high,
             how,
         )
 

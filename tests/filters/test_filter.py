@@ -19,7 +19,29 @@ ATOMS = [
     "b < 1", "b = 1", "b != 1", "b NOT BETWEEN 0 AND 2", "EXISTS b", "b IN (0, 'x')", "b = TRUE", "b NOT LIKE '%x'",
     "ANY b = 1", "ALL b < 1", "ANY b = 'x'", "ALL (b = 'x' OR b > 0)",
 ]  # fmt: skip
-VALUES_A: list[object] = [-1, 0, 0.5, 1, 1.5, 2, 3, math.nan, "", "x", "y", "yx", "xy", "xz", "zx", "zyz", "z", None, True, (), b""]
+VALUES_A: list[object] = [
+    -1,
+    0,
+    0.5,
+    1,
+    1.5,
+    2,
+    3,
+    math.nan,
+    "",
+    "x",
+    "y",
+    "yx",
+    "xy",
+    "xz",
+    "zx",
+    "zyz",
+    "z",
+    None,
+    True,
+    (),
+    b"",
+]
 VALUES_B: list[object] = [-1, 0, 0.5, 1, 1.5, 2, 3, "x", "zx", "z", True, False, None, (), (0,), (1,), (0, 1), ("x",), (3, "x"), (1, "x"), (0, "x"), ("z",), (-1, 3), (1, "z"), ("x", "z"), (2, "z"), (1, 0, "x"), (0, "z"), (0, "x", "z"), (1, "x", "z"), (0, 1, "z"), (0, 1, "x", "z")]  # fmt: skip
 ABSENT = object()
 UNIVERSE: list[dict[str, object]] = [

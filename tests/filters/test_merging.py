@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.filters.test_filter import filters, members
 
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
 from fieldfare.filters.merging import Sample
-from tests.filters.test_filter import filters, members
 
 
 @given(filters, filters)

@@ -1,4 +1,4 @@
-"""The algebra against brute force: every operation of a value set, value by value over a universe with the edges in it."""
+"""The algebra against brute force: every operation, value by value, over a universe with the edges in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 import pytest
 from hypothesis import given
+from tests.filters.strategies import DAY, TICK, UNIVERSE, value_sets
 
 from fieldfare.events.values import MISSING, Interval
 from fieldfare.filters import patterns, valueset
 from fieldfare.filters.valueset import ValueSet, between, like, one_of
-from tests.filters.strategies import DAY, TICK, UNIVERSE, value_sets
 
 
 def members(values: ValueSet) -> list[bool]:
@@ -71,9 +71,10 @@ def test_int_and_float_are_one_exact_domain() -> None:
 
 
 def test_nan_equals_nothing_and_lies_in_no_interval() -> None:
-    assert math.nan not in one_of([math.nan])
-    assert math.nan not in between(-math.inf, math.inf)
-    assert math.nan in valueset.PRESENT
+    nan = float("nan")
+    assert nan not in one_of([nan])
+    assert nan not in between(-math.inf, math.inf)
+    assert nan in valueset.PRESENT
     assert between(math.nan, 5).is_empty
 
 

@@ -1,7 +1,5 @@
 """The languages filters are written in, by name. Each is imported when it is first used."""
 
-# ruff: noqa: PLC0415 - grammars take a while to load, and a command needs one or two of them
-
 from __future__ import annotations
 
 import json

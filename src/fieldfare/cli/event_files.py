@@ -5,8 +5,6 @@ told by their `specversion`. A CSV file has no types, so a cell is what it looks
 timestamp, or else a string; an empty cell is a missing field, and 007 is a string.
 """
 
-# ruff: noqa: PLC0415 - Arrow takes a while to import, and only Parquet needs it
-
 from __future__ import annotations
 
 import csv

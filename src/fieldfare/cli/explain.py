@@ -1,7 +1,5 @@
 """`fieldfare explain`: what a filter means, how it stands to others, and why an event matches it or does not."""
 
-# ruff: noqa: PLC0415 - rich, which draws, is imported when there is something to draw
-
 from __future__ import annotations
 
 from collections.abc import Sequence

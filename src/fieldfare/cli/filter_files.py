@@ -5,8 +5,6 @@ lines that start with `#` say nothing. A JSON line is `{"id": ..., "filter": ...
 `filter`, a text or, in the dialects that are JSON, a document. CSV and Parquet have the columns `id` and `filter`.
 """
 
-# ruff: noqa: PLC0415 - Arrow takes a while to import, and only Parquet needs it
-
 from __future__ import annotations
 
 import csv

@@ -1,7 +1,5 @@
 """`fieldfare match`: events from a file or a stream against filters, and who wanted what."""
 
-# ruff: noqa: PLC0415 - what draws and writes is imported when there is something to draw or write
-
 from __future__ import annotations
 
 import time

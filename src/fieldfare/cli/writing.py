@@ -1,7 +1,5 @@
 """Results for other programs: as JSON lines, or as a Parquet file."""
 
-# ruff: noqa: PLC0415 - Arrow takes a while to import, and only Parquet needs it
-
 from __future__ import annotations
 
 import sys

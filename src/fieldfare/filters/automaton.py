@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from fieldfare.filters.intervals import Intervals
-from fieldfare.filters.patterns import MANY, ONE, Pattern, case_variants
+from fieldfare.filters.patterns import MANY, ONE, Pattern, Wild, case_variants
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 CODE_POINTS: Final = 0x110000
@@ -77,7 +77,7 @@ class PatternMachine:
 
     def __init__(self, pattern: Pattern) -> None:
         self._chars = [
-            token if not isinstance(token, str) else case_variants(token) if pattern.ignore_case else frozenset((token,))
+            token if isinstance(token, Wild) else case_variants(token) if pattern.ignore_case else frozenset({token})
             for token in pattern.tokens
         ]
 
@@ -87,9 +87,8 @@ class PatternMachine:
 
     def _settle(self, places: set[int]) -> Hashable:
         for place in sorted(places):
-            while place < len(self._chars) and self._chars[place] is MANY:
-                place += 1
-                places.add(place)
+            if place < len(self._chars) and self._chars[place] is MANY:
+                places.add(place + 1)  # the normal form has no two % in a row
         # A later % accepts all that an earlier place could still come to: forget the earlier ones.
         last = max((p for p in places if p < len(self._chars) and self._chars[p] is MANY), default=0)
         return frozenset(p for p in places if p >= last)
@@ -112,7 +111,7 @@ class PatternMachine:
             chars = self._chars[place]
             if chars is MANY:
                 after.add(place)
-            elif chars is ONE or (isinstance(chars, frozenset) and char in chars):
+            elif chars is ONE or char in chars:
                 after.add(place + 1)
         return self._settle(after)
 
@@ -127,7 +126,7 @@ class PatternMachine:
 
 
 class IntervalsMachine:
-    """Reads intervals of strings. A state `(i, j, depth)`: i cuts are passed, those up to j share the text read so far."""
+    """Reads intervals of strings. In state `(i, j, depth)` i cuts are passed, those up to j share the text so far."""
 
     def __init__(self, values: Intervals) -> None:
         self._start = values.start
@@ -265,9 +264,7 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
     It is one just if every state that is not yet decided is reached by single characters and no path comes back to it.
     """
     decided = {
-        q: automaton.accepting[q]
-        for q, runs in enumerate(automaton.edges)
-        if len(runs) == 1 and runs[0][1] == q
+        q: automaton.accepting[q] for q, runs in enumerate(automaton.edges) if len(runs) == 1 and runs[0][1] == q
     }
     found: list[str] = []  # where membership toggles, in order
     inside = False

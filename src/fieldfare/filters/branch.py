@@ -98,9 +98,7 @@ class Branch(Mapping[Dimension, Constraint]):
         """Can something satisfy both? Dimensions are taken as independent, which errs towards yes."""
         theirs = other._constraints
         return all(
-            wanted.overlaps(theirs[dimension])
-            for dimension, wanted in self._constraints.items()
-            if dimension in theirs
+            wanted.overlaps(theirs[dimension]) for dimension, wanted in self._constraints.items() if dimension in theirs
         )
 
     def __and__(self, other: Branch) -> Branch | None:
@@ -108,11 +106,10 @@ class Branch(Mapping[Dimension, Constraint]):
         joined = dict(self._constraints)
         for dimension, wanted in other._constraints.items():
             mine = joined.get(dimension)
-            if mine is not None:
-                wanted = mine & wanted
-                if wanted.is_empty:
-                    return None
-            joined[dimension] = wanted
+            both = wanted if mine is None else mine & wanted
+            if both.is_empty:
+                return None
+            joined[dimension] = both
         return Branch(joined)
 
     def complement(self) -> Iterator[Branch]:

@@ -76,9 +76,7 @@ class Constraint:
 
     def _lists_cover(self, other: Constraint) -> bool:
         """Every list that passes `other` passes here: its elements are confined enough, and each wanted hit is sure."""
-        return self.every >= other.every and all(
-            any(wanted >= sure for sure in other.some) for wanted in self.some
-        )
+        return self.every >= other.every and all(any(wanted >= sure for sure in other.some) for wanted in self.some)
 
     def overlaps(self, other: Constraint) -> bool:
         """Can a value satisfy both?"""

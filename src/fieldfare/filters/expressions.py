@@ -209,7 +209,7 @@ class Call(Expression):
             return UNCERTAIN
         try:
             value = self.function.call(*values)
-        except Exception:  # a user's function may raise anything; the event must go on to the other filters
+        except Exception:  # noqa: BLE001 - a user's function may raise anything; the other filters must go on
             return MISSING
         return value if kind_of(value) is not None else MISSING
 

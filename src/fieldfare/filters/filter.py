@@ -1,7 +1,7 @@
 """`Filter`: what a subscriber wants, as a union of boxes in normal form.
 
-A filter is immutable and hashable. Two filters that mean the same are equal, whatever they were written as (short of the
-limits named in `branch`, and of predicates that cannot be analysed).
+A filter is immutable and hashable. Two filters that mean the same are equal, whatever they were written as (short of
+the limits named in `branch`, and of predicates that cannot be analysed).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from fieldfare.events.event import fields_of
 from fieldfare.filters import merging
 from fieldfare.filters.automaton import TooComplex
-from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, absorbed, normal_form
+from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, normal_form
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.merging import Statistics
@@ -64,7 +64,7 @@ class Filter:
         return any(branch.matches(fields, mode) for branch in self.branches)
 
     def covers(self, other: Filter) -> bool:
-        """Does every event that matches the other match this? Never yes in error; no in error only for what is opaque."""
+        """Does every event that matches the other match this? Never yes in error, and seldom no: see `branch`."""
         return all(any(mine.covers(theirs) for mine in self.branches) for theirs in other.branches)
 
     def overlaps(self, other: Filter) -> bool:
@@ -115,9 +115,9 @@ class Filter:
     def merge_imperfect(self, other: Filter, statistics: Statistics | None = None) -> Merger:
         """A single branch that holds both, with its estimated precision."""
         known = statistics or merging.Uniform()
-        merged, *others = [*self.branches, *other.branches] or [None]
-        if merged is None:
+        if self.is_empty and other.is_empty:
             return Merger(NOTHING, 1.0, True)
+        merged, *others = (*self.branches, *other.branches)
         estimate, exact = 1.0, True
         for branch in others:
             step = merging.imperfect(merged, branch, known)

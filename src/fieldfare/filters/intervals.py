@@ -1,10 +1,10 @@
-"""`Intervals`: an exact set of values of one ordered kind, as a sorted list of cuts.
+r"""`Intervals`: an exact set of values of one ordered kind, as a sorted list of cuts.
 
 A cut lies just below a value, `(v, 0)`, or just above it, `(v, 1)`; membership toggles at every cut. So `[1, 5)` is
 inside between the cuts `(1, 0)` and `(5, 0)`, the point 7 between `(7, 0)` and `(7, 1)`, and the complement of a set
 has the same cuts and starts the other way round. Every operation is one walk over two sorted lists.
 
-Numbers are dense. Strings, bytes and timestamps are not: the next string after "a" is "a\\0". Their cuts are therefore
+Numbers are dense. Strings, bytes and timestamps are not: the next string after "a" is "a\0". Their cuts are therefore
 always moved just below the successor, which makes the list of cuts a normal form for every kind.
 """
 
@@ -22,9 +22,7 @@ from fieldfare.events.values import Interval, Ordered
 Cut: TypeAlias = tuple[Any, int]
 """A place between values: `(v, 0)` just below v, `(v, 1)` just above it."""
 
-_BOTTOMS: Final[frozenset[Cut]] = frozenset(
-    {(-math.inf, 0), ("", 0), (datetime.min.replace(tzinfo=UTC), 0), (b"", 0)}
-)
+_BOTTOMS: Final[frozenset[Cut]] = frozenset({(-math.inf, 0), ("", 0), (datetime.min.replace(tzinfo=UTC), 0), (b"", 0)})
 _TOPS: Final[frozenset[Cut]] = frozenset({(math.inf, 1), (datetime.max.replace(tzinfo=UTC), 1)})
 """cuts below and above everything, which are left out"""
 _TICK: Final = timedelta(microseconds=1)
@@ -141,7 +139,8 @@ def _above(value: Any) -> Cut:
 
 def interval(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> Intervals:
     """All values between two ends of one kind; None is unbounded. Empty if the ends are the wrong way round."""
-    start, cuts = True, ()
+    start = True
+    cuts: tuple[Cut, ...] = ()
     if low is not None:
         cut = (low, 0) if closed[0] == "[" else _above(low)
         if cut in _TOPS or low != low:  # NaN lies in no interval

@@ -9,17 +9,18 @@ from typing import Final
 
 from fieldfare.events.values import Scalar, format_timestamp
 
-KEYWORDS: Final = frozenset(
-    "ALL AND ANY BETWEEN CONTAINS ENDS EXISTS FALSE HAS ILIKE IN INFINITY IS LIKE MISSING NAN NOT NULL OR STARTS"
-    " TIMESTAMP TRUE WITH".split()
-)
+KEYWORDS: Final = frozenset({
+    "ALL", "AND", "ANY", "BETWEEN", "CONTAINS", "ENDS", "EXISTS", "FALSE", "HAS", "ILIKE", "IN", "INFINITY", "IS",
+    "LIKE", "NOT", "NULL", "OR", "STARTS", "TRUE",
+})  # fmt: skip
+"""names only in quotes"""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def literal(value: Scalar) -> str:
-    """A value as the native language writes it.
+    r"""A value as the native language writes it.
 
-    >>> literal("it's"), literal(None), literal(b"\\x01")
+    >>> literal("it's"), literal(None), literal(b"\x01")
     ("'it''s'", 'NULL', "X'01'")
     """
     if value is None:

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Protocol
 
 from fieldfare.events.values import MISSING
-from fieldfare.filters import constraint
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint
@@ -69,8 +68,10 @@ def _place(value: object) -> float:
         return float(value)
     if isinstance(value, datetime):
         return value.timestamp()
-    codes = [ord(char) / 0x110000 for char in value[:8]] if isinstance(value, str) else [b / 256 for b in bytes(value)[:8]]  # type: ignore[call-overload]
-    return sum(code / 128**i for i, code in enumerate(codes))
+    digits = (
+        [ord(char) for char in value] if isinstance(value, str) else list(value) if isinstance(value, bytes) else []
+    )
+    return float(sum(digit / 128 ** (place + 1) for place, digit in enumerate(digits[:8])))
 
 
 def _size(values: ValueSet, low: float, high: float) -> float:
@@ -153,6 +154,3 @@ def precision(merger: Branch, parts: Sequence[Branch], statistics: Statistics) -
 
     first, second = parts
     return min(1.0, share(first) + share(second) - share(first & second))
-
-
-UNBOUNDED = constraint.FULL

@@ -1,8 +1,8 @@
 """`Pattern`: what LIKE can say about a string beyond an interval.
 
 A pattern is a sequence of characters and the wildcards `ONE` (any character, `_`) and `MANY` (any characters, `%`).
-It is kept normalised, so that `'%%_'` and `'_%'` are one pattern, and matched in linear time: no regular expression with
-several stars, which would backtrack.
+It is kept normalised, so that `'%%_'` and `'_%'` are one pattern, and matched in linear time: no regular expression
+with several stars, which would backtrack.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The languages that filters are written in. All of them lead to the same `Filter`."""

@@ -121,7 +121,7 @@ def _number(value: int | float) -> int | str | Missing:
     return str(int(value)) if INT64_MIN <= value <= INT64_MAX else MISSING  # no field holds a larger integer
 
 
-class _Failure(Exception):  # noqa: N818  # a way out, not an error to report
+class _Failure(Exception):  # a way out, not an error to report
     """An error on the way; `value` is what the failing operation gives nevertheless, or None for its zero value."""
 
     def __init__(self, kind: ErrorKind, message: str, value: Value | None = None) -> None:

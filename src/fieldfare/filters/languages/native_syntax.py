@@ -190,19 +190,17 @@ class _Builder(Transformer[Token, Tree]):
         return tree
 
     def simple(self, token: Token) -> Tree:
-        found = _SIMPLE.match(token)
-        assert found is not None and token.start_pos is not None and token.end_pos is not None
+        found = cast("re.Match[str]", _SIMPLE.match(token))
         path, op, text = found.groups()
-        start, end = token.start_pos, token.end_pos
+        start, end = _span(token)
         value: Scalar = _unquoted(text) if text[0] == "'" else _number(text)
         left = Name(start, start + len(path), path)
         return Comparison(start, end, op, left, Constant(end - len(text), end, value))
 
     def range_(self, token: Token) -> Tree:
-        found = _RANGE.match(token)
-        assert found is not None and token.start_pos is not None and token.end_pos is not None
+        found = cast("re.Match[str]", _RANGE.match(token))
         path, low, high = found.groups()
-        start, end = token.start_pos, token.end_pos
+        start, end = _span(token)
         ends = [
             Constant(start + found.start(i), start + found.end(i), _number(text)) for i, text in ((2, low), (3, high))
         ]

@@ -146,7 +146,7 @@ def _rules(pattern: object, path: str, above: Steps) -> list[Rule]:
 def _ways(name: str, value: object, path: str, above: Steps) -> Iterator[Rule]:
     """What one entry of a pattern wants, as alternatives."""
     if name == "$or":
-        if not isinstance(value, (list, tuple)) or len(value) < 2:  # noqa: PLR2004  # one is no choice
+        if not isinstance(value, (list, tuple)) or len(value) < 2:  # one is no choice
             refuse(path, "$or wants an array of two or more patterns")
         for index, alternative in enumerate(value):
             yield from _rules(alternative, f"{path}/{index}", above)

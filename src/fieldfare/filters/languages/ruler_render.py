@@ -28,7 +28,7 @@ _MOST_PREFIXES: Final = 64
 _WORDS: Final = ((Atom.NULL, None), (Atom.TRUE, True), (Atom.FALSE, False))
 
 
-class _Inexpressible(Exception):  # noqa: N818  # a way out, turned into a ValueError where the constraint is known
+class _Inexpressible(Exception):  # a way out, turned into a ValueError where the constraint is known
     """No pattern says this."""
 
 

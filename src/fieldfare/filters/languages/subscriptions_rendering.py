@@ -34,7 +34,7 @@ MAX_PARTS: Final = 64
 """exact texts and prefixes to make one set of strings from"""
 
 
-class _Unsayable(Exception):  # noqa: N818  # a way out; what is reported names the filter
+class _Unsayable(Exception):  # a way out; what is reported names the filter
     """A set of strings for which there is no document."""
 
 
