@@ -91,7 +91,11 @@ class Intervals:
             yield low, next(ends, None)
 
     def points(self) -> list[Any] | None:
-        """The values, if the set is a finite list of them, else None."""
+        """The values, if the set is a finite list of them, else None.
+
+        >>> points(["", "a"]).points(), points([-math.inf, math.inf]).points(), interval(1, 2).points()
+        (['', 'a'], [-inf, inf], None)
+        """
         found = [point(low, high) for low, high in self.pieces()]
         return None if None in found else [value[0] for value in found if value is not None]
 
@@ -110,9 +114,11 @@ FULL: Final = Intervals(True, ())
 
 def point(low: Cut | None, high: Cut | None) -> tuple[Any] | None:
     """The one value between two cuts, in a tuple, or None if there are more."""
-    if low is None or high is None or low[1] != 0:
-        return None
-    return (low[0],) if high == _above(low[0]) else None
+    if low is None:  # then it is the very first value, if any
+        return next(((first,) for first, _ in _BOTTOMS if high == _above(first)), None)
+    if high is None:  # and here the very last
+        return (low[0],) if low[1] == 0 and (low[0], 1) in _TOPS else None
+    return (low[0],) if low[1] == 0 and high == _above(low[0]) else None
 
 
 def successor(value: Any) -> Any:

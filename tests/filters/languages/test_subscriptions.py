@@ -25,7 +25,7 @@ PUSH = {"type": "com.github.push", "source": "/hub", "subject": "https://github.
 # --- strategies -------------------------------------------------------------------------------------------------------
 
 texts = st.sampled_from(
-    ["a", "b", "ab", "ba", "aab", "abb", "a.", ".a", "5", "05", "true", "2026", "a\0", "\U0010ffff"]
+    ["a", "b", "ab", "ba", "aab", "abb", "a.", ".a", "5", "05", "true", "2026", "\U0010ffff"]
 )
 attributes = st.sampled_from(["x", "y"])
 comparisons = st.builds(
@@ -44,7 +44,7 @@ def combined(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict
 
 
 documents = st.recursive(comparisons, combined, max_leaves=5)
-strings = st.text(alphabet="ab.5\0\U0010ffff", max_size=4) | texts
+strings = st.text(alphabet="ab.5\U0010ffff", max_size=4) | texts
 values = st.one_of(
     strings,
     st.sampled_from([None, True, False, 5, 5.0, 5.5, 2026, b"a", b"\x69\xb6\x9b", (), {"a": "b"}]),

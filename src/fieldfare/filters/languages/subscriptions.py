@@ -130,9 +130,7 @@ def _texts(document: object, path: str) -> Iterator[tuple[str, str]]:
         raise FilterDocumentError(path, f"expected an object of attributes and strings, found {_shown(document)}")
     for name, text in document.items():
         if not isinstance(name, str) or not ATTRIBUTE.fullmatch(name):
-            raise FilterDocumentError(
-                path, f"{name!r} names no attribute, which consists of a-z and 0-9 and is not data"
-            )
+            raise FilterDocumentError(path, f"{name!r} is no name of an attribute, of a-z and 0-9 and other than data")
         if not isinstance(text, str) or not text:
             problem = f"expected a string that is not empty, found {_shown(text)}"
             raise FilterDocumentError(f"{path}/{name}", problem)

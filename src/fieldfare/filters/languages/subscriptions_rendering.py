@@ -154,7 +154,7 @@ def _suffix(name: str, pattern: Pattern) -> Document:
 
 
 def _intervals(name: str, strings: Intervals, within: int = 0) -> Document:
-    """Exact texts, prefixes, and prefixes with holes. Prefixes must be longer than `within`, so that holes get smaller."""
+    """Exact texts, prefixes, and prefixes with holes. Prefixes are longer than `within`, so that holes get smaller."""
     parts: list[Document] = []
     rest = strings
     while not rest.is_empty:

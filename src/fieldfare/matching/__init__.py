@@ -1,0 +1,1 @@
+"""Filters × events: which of many filters does an event match?"""
