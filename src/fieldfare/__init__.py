@@ -6,17 +6,23 @@ True
 """
 
 from fieldfare.events import MISSING, Event, EventError, Interval, Limits
-from fieldfare.filters import Filter, FilterSyntaxError, FilterTooComplex, ValueSet, parse
+from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, ValueSet, parse
+from fieldfare.filters.functions import register as function
+from fieldfare.filters.languages.python import call, field
 
 __all__ = [
     "MISSING",
     "Event",
     "EventError",
     "Filter",
+    "FilterDocumentError",
     "FilterSyntaxError",
     "FilterTooComplex",
     "Interval",
     "Limits",
     "ValueSet",
+    "call",
+    "field",
+    "function",
     "parse",
 ]

@@ -1,6 +1,6 @@
 """What is wanted: filters, the exact algebra of value sets beneath them, and the languages that lead to them."""
 
-from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
+from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter, Merger
 from fieldfare.filters.languages.native import parse
 from fieldfare.filters.valueset import ValueSet
@@ -9,6 +9,7 @@ __all__ = [
     "EVERYTHING",
     "NOTHING",
     "Filter",
+    "FilterDocumentError",
     "FilterSyntaxError",
     "FilterTooComplex",
     "Merger",

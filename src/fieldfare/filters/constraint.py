@@ -47,7 +47,7 @@ class Constraint:
     @property
     def is_plain(self) -> bool:
         """Is it only a value set?"""
-        return not self.some and self.every == ELEMENTS
+        return not self.some and (self.every is ELEMENTS or self.every == ELEMENTS)
 
     @property
     def takes_lists(self) -> bool:

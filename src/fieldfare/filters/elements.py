@@ -18,7 +18,7 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.events.limits import EventError, Limits
 from fieldfare.events.values import MISSING
 from fieldfare.filters import constraint, valueset
-from fieldfare.filters.branch import Branch, Dimension
+from fieldfare.filters.branch import with_consequences
 from fieldfare.filters.constraint import ELEMENTS, Constraint, Mode, any_of
 from fieldfare.filters.expressions import UNCERTAIN, Expression
 from fieldfare.filters.filter import Filter
@@ -70,6 +70,16 @@ class Has(Expression):
         for path in sorted(self.filter.fields()):
             yield f"{self.path}.{path}"
 
+    def consequences(self) -> Mapping[str, Constraint]:
+        """Each field, gathered from all elements, has a value that the condition on one element wants."""
+        return {
+            f"{self.path}.{dimension}": _necessary(wanted)
+            for branch in self.filter.branches[:1]
+            if len(self.filter.branches) == 1
+            for dimension, wanted in branch.items()
+            if isinstance(dimension, str) and MISSING not in wanted.values
+        }
+
     def implies(self, other: Expression) -> bool:
         """A narrower condition on the same list implies a wider one."""
         return isinstance(other, Has) and self.path == other.path and other.filter.covers(self.filter)
@@ -109,15 +119,8 @@ def has(path: str, condition: Filter) -> Filter:
     >>> print(has("items", parse("sku = 'a' AND qty > 2")))
     ANY items.qty > 2 AND ANY items.sku = 'a' AND items HAS (qty > 2 AND sku = 'a')
     """
-    return Filter(_branch(path, branch) for branch in condition.branches)
-
-
-def _branch(path: str, condition: Branch) -> Branch:
-    sides: dict[Dimension, Constraint] = {Has(path, Filter([condition])): _TRUE}
-    for dimension, wanted in condition.items():
-        if isinstance(dimension, str) and MISSING not in wanted.values:
-            sides[f"{path}.{dimension}"] = _necessary(wanted)
-    return Branch(sides)
+    found = (with_consequences({Has(path, Filter([branch])): _TRUE}) for branch in condition.branches)
+    return Filter(branch for branch in found if branch is not None)
 
 
 def _necessary(wanted: Constraint) -> Constraint:

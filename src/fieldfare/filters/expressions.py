@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Interval, Kind, Scalar, kind_of
+from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.functions import Function
 from fieldfare.filters.literals import literal, name
 
@@ -50,6 +51,10 @@ class Expression(ABC):
     def implies(self, other: Expression) -> bool:
         """Is `other` surely true where this is true? Must be reflexive and transitive."""
         return self == other
+
+    def consequences(self) -> Mapping[str, Constraint]:
+        """What surely holds of single fields where this is true."""
+        return {}
 
     def __str__(self) -> str:
         return self.text

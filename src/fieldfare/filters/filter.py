@@ -29,7 +29,7 @@ class Filter:
     >>> cheap.covers(cheaper), cheaper.covers(cheap), cheap.overlaps(parse("price > 7"))
     (True, False, True)
     >>> str(cheap & ~cheaper)
-    "(price < 10 AND symbol != 'IBM') ..."
+    "(price < 10 AND NOT symbol = 'IBM') OR (price >= 5 AND price < 10)"
     """
 
     __slots__ = ("__dict__", "branches")

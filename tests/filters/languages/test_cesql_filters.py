@@ -346,6 +346,7 @@ def test_constants_in_the_native_language() -> None:
         ("NOT (x + 1)", 1, "nothing can match NOT (x + 1)"),
         ("id = 'x' AND FALSE", 14, "nothing can match FALSE"),
         ("a = '1' AND b = '2' AND a = '3'", 25, "nothing can match: a = '3' contradicts a = '1'"),
+        ("a LIKE 'x%' AND a = 'b'", 17, "nothing can match: a = 'b' contradicts a LIKE 'x%'"),
         ("a = '1' AND NO_SUCH(b, 'c')", 13, "there is no function NO_SUCH of 2 arguments"),
         ("LENGTH(a, b) = 1", 1, "there is no function LENGTH of 2 arguments"),
     ],

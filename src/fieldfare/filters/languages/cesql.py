@@ -77,14 +77,14 @@ def lower(expr: Expr) -> Filter:
 
 
 class _Lowering:
-    """One translation: as value sets, which leaves some odd values out, or with some attributes computed.
+    """One translation: as value sets, which leaves some odd values out, or with some attributes cast and computed.
 
     What is left out is neither true nor false, that is, as if in error. Both sides of a pair only get smaller by that,
     and so do those of whatever they are combined to.
     """
 
-    def __init__(self, computed: Collection[str] = ()) -> None:
-        self._computed = computed
+    def __init__(self, cast_names: Collection[str] = ()) -> None:
+        self._cast = cast_names
         self.odd: set[str] = set()
         """the attributes for which something was left out"""
 
@@ -139,7 +139,7 @@ class _Lowering:
                 equal = negated(self.pair(operand), not value)
             case int():
                 equal = _split(cast_to(operand, int), valueset.one_of([value]), _INTEGERS)
-            case _ if isinstance(operand, Attribute) and operand.name not in self._computed:
+            case _ if isinstance(operand, Attribute) and operand.name not in self._cast:
                 equal = _one_of(operand.name, one_of(spelt(value)))
             case _:
                 equal = _split(cast_to(operand, str), valueset.one_of([value]), _STRINGS)
@@ -164,13 +164,13 @@ class _Lowering:
         if all_numbers:
             return Pair(_has(name, true), _has(name, false))
         # An integer that was not found is an error, any other number is a string: no interval says so.
-        if name in self._computed:
+        if name in self._cast:
             return Pair(_has(name, true), _where(expr, FALSE))
         self.odd.add(name)
         return Pair(_has(name, true), _has(name, false - whole(Kind.NUMBER)))
 
     def _like(self, operand: Expr, pattern: Pattern) -> Pair:
-        if not isinstance(operand, Attribute) or operand.name in self._computed:
+        if not isinstance(operand, Attribute) or operand.name in self._cast:
             return _split(cast_to(operand, str), valueset.like(pattern), _STRINGS)
         true, odd = matching(pattern)
         if not odd.is_empty:
@@ -234,13 +234,12 @@ def _contradiction(text: str, expr: Expr) -> FilterSyntaxError:
     """Why nothing can match: the two operands of AND that exclude each other, where there are two."""
     shown = text[expr.start : expr.end]
     if isinstance(expr, Logic) and expr.op == "AND":
-        meanings = [lower(cast_to(operand, bool)) for operand in expr.operands]
-        for operand, meaning in zip(expr.operands, meanings, strict=True):
-            if meaning.is_empty:
+        for operand in expr.operands:
+            if lower(cast_to(operand, bool)).is_empty:
                 return _contradiction(text, operand)
         for i, second in enumerate(expr.operands):
-            for first, meaning in zip(expr.operands[:i], meanings, strict=False):
-                if (meaning & meanings[i]).is_empty:
+            for first in expr.operands[:i]:
+                if lower(Logic("AND", (first, second))).is_empty:
                     problem = f"{text[second.start : second.end]} contradicts {text[first.start : first.end]}"
                     return FilterSyntaxError(text, second.start, f"nothing can match: {problem}")
     return FilterSyntaxError(text, expr.start, f"nothing can match {shown}")

@@ -10,6 +10,7 @@ to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isinf
 
 from fieldfare.events.values import Scalar
 from fieldfare.filters import predicates, valueset
@@ -59,30 +60,18 @@ class _Lowering:
 
     def condition(self, tree: Tree) -> Filter:
         """The filter of a condition."""
-        match tree:
-            case syntax.And():
-                return predicates.conjunction([self.condition(part) for part in tree.parts])
-            case syntax.Or():
-                return Filter(branch for part in tree.parts for branch in self.condition(part).branches)
-            case syntax.Not():
-                return ~self.condition(tree.condition)
-            case syntax.Has():
-                return has(tree.path, self.condition(tree.condition))
-            case syntax.Constant(value=bool()):
-                return EVERYTHING if tree.value else NOTHING
-            case syntax.Constant() | syntax.Parameter() | syntax.Operation():
-                raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
         try:
-            return self._predicate(tree)
+            return self._condition(tree)
         except TypeError as error:
             raise self._wrong(_culprit(tree), str(error)) from None
 
-    def _predicate(self, tree: Tree) -> Filter:
-        """The filter of a condition that is not made of others, or a TypeError."""
-        match tree:
+    def _condition(self, tree: Tree) -> Filter:
+        match tree:  # the most frequent first
             case syntax.Comparison():
                 op = "!=" if tree.op == "<>" else tree.op
                 return predicates.compared(self._dimension(tree.left), op, self._dimension(tree.right))
+            case syntax.And():
+                return predicates.conjunction([self.condition(part) for part in tree.parts])
             case syntax.Between():
                 operand, low, high = (self._dimension(part) for part in (tree.operand, tree.low, tree.high))
                 return predicates.between(operand, low, high, tree.negated)
@@ -91,14 +80,23 @@ class _Lowering:
                 return predicates.one_of(self._dimension(tree.operand), items, tree.negated)
             case syntax.TextTest():
                 return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
+            case syntax.Or():
+                return Filter(branch for part in tree.parts for branch in self.condition(part).branches)
+            case syntax.Not():
+                return ~self.condition(tree.condition)
             case syntax.Is():
                 return predicates.inside(self._dimension(tree.operand), predicates.TYPES[tree.type], tree.negated)
             case syntax.Exists():
                 return predicates.inside(self._dimension(tree.operand), valueset.PRESENT)
             case syntax.Quantified():
                 return predicates.quantified(tree.quantifier, self.condition(tree.condition))
-            case _:
+            case syntax.Has():
+                return has(tree.path, self.condition(tree.condition))
+            case syntax.Name() | syntax.Call():
                 return predicates.inside(self._dimension(tree), valueset.TRUE)
+            case syntax.Constant(value=bool()):
+                return EVERYTHING if tree.value else NOTHING
+        raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
 
     # Values
 
@@ -108,7 +106,7 @@ class _Lowering:
             case syntax.Name():
                 return tree.path
             case syntax.Constant():
-                if tree.value in (float("inf"), float("-inf")) and self._quote(tree)[-1:].isdigit():
+                if isinstance(tree.value, float) and isinf(tree.value) and self._quote(tree)[-1:].isdigit():
                     raise self._wrong(tree, f"the number {self._quote(tree)} is out of range")
                 return Literal(tree.value)
             case syntax.Parameter() | syntax.Operation() | syntax.Call():

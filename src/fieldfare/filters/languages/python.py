@@ -26,7 +26,7 @@ class Value:
     """Something that an event has a value for; comparing it makes a filter, computing with it another value.
 
     >>> print((field.bid * 1.1 > field.ask) & (call("LENGTH", field.symbol) <= 4))
-    LENGTH(symbol) <= 4 AND ask < bid * 1.1
+    ask < bid * 1.1 AND LENGTH(symbol) <= 4
     """
 
     __slots__ = ("_dimension",)

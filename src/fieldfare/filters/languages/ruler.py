@@ -65,8 +65,8 @@ def parse(document: str | bytes | Mapping[str, Any]) -> Filter:
 def render(filter: Filter) -> dict[str, Any]:  # noqa: A002  # as in every language
     """The pattern of a filter, or a ValueError that names the constraint which no pattern can express.
 
-    >>> render(parse({"a": [1, {"exists": False}]}))
-    {'$or': [{'a': [1]}, {'a': [{'exists': False}]}]}
+    >>> render(parse({"a.b": [{"prefix": "x"}, 1]}))
+    {'a': {'b': [1, {'prefix': 'x'}]}}
     """
     pattern = ruler_render.document(filter)
     if parse(pattern) != filter:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from fieldfare.filters import functions, intervals, valueset
 from fieldfare.filters.branch import Branch, Dimension
-from fieldfare.filters.constraint import Constraint, any_of
+from fieldfare.filters.constraint import ELEMENTS, Constraint
 from fieldfare.filters.elements import Has
 from fieldfare.filters.expressions import Call, Field, Literal
 from fieldfare.filters.filter import Filter
@@ -91,14 +91,17 @@ def _nested(leaves: Leaves) -> dict[str, Any]:
 
 
 def _alternatives(wanted: Constraint) -> list[Any]:
-    if wanted == LEAFLESS:
-        return [{"exists": False}]
+    """What is wanted of lists says which alternative it is: that some element is so, or that all are objects.
+
+    Other values may have been let in from the other branches of the filter, to make the branch as large as can be.
+    """
     if wanted.is_plain:
         raise _Inexpressible("in a pattern a list matches if an element does, which is ANY")
-    hits = list(wanted.some)
-    if len(hits) != 1 or wanted != any_of(hits[0]):
+    if wanted.every == LEAFLESS.every and not wanted.some:
+        return [{"exists": False}]
+    if len(wanted.some) != 1 or wanted.every != ELEMENTS:
         raise _Inexpressible("of a list, a pattern can only want some element")
-    values = hits[0]
+    (values,) = wanted.some
     if values == LEAF:
         return [{"exists": True}]
     try:

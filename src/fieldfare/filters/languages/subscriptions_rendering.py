@@ -97,8 +97,8 @@ def _attribute(dimension: Dimension) -> str | None:
 def _follows(values: ValueSet) -> bool:
     """Do the values that are no strings follow from the strings, each being written as one of them?
 
-    If the attribute may be missing, it is the values outside that must follow; and these may be all of a kind, where
-    another branch decides about that kind by its text.
+    If the attribute may be missing, it is the values outside that must follow; or all of a kind but some that follow
+    from the strings inside, since then another branch decides about that kind by its text.
     """
     missing = MISSING in values
     asked = ~values if missing else values
@@ -106,11 +106,12 @@ def _follows(values: ValueSet) -> bool:
         return False
     listed: list[Any] = [truth for truth, bit in ((True, Atom.TRUE), (False, Atom.FALSE)) if asked.atoms & bit]
     for part in (asked.numbers, asked.times, asked.bytes):
-        points = part.points()
-        if points is None and not (missing and part.is_full):
+        points, others = part.points(), (~part).points()
+        if points is not None:
+            listed += points
+        elif not missing or others is None or not all(text_of(value) in values.strings for value in others):
             return False
-        listed += points or []
-    if asked.atoms & Atom.NAN and not asked.numbers.is_full:
+    if asked.atoms & Atom.NAN and asked.numbers.points() is not None:
         listed.append(math.nan)
     return all(text_of(value) in asked.strings for value in listed)
 

@@ -1,0 +1,75 @@
+"""Which implementation serves: compiled kernels, or NumPy until they are compiled and where they cannot be.
+
+numba compiles for some ten seconds on a fresh machine. Nobody should wait for that: the first index starts the compilation in a
+thread and answers with `scan` meanwhile. Where the compiled code is found in the cache (`fieldfare warmup` puts it there)
+it is loaded at once, in about half a second.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+CHOICES: Final = ("auto", "numba", "numpy")
+_lock: Final = threading.Lock()
+_kernels: ModuleType | None = None
+_thread: threading.Thread | None = None
+
+
+def choose(wanted: str = "auto") -> ModuleType | None:
+    """The kernels, or None while and where NumPy must serve.
+
+    "numba" waits for them, "numpy" does without, "auto" waits only if they are in the cache. The environment variable
+    FIELDFARE_KERNELS says what "auto" means.
+    """
+    choice = os.environ.get("FIELDFARE_KERNELS", "auto") if wanted == "auto" else wanted
+    if choice not in CHOICES:
+        raise ValueError(f"kernels must be one of {', '.join(CHOICES)}, not {choice!r}")
+    if choice == "numpy":
+        return None
+    if _kernels is not None:
+        return _kernels
+    if not _installed():
+        if choice == "numba":
+            raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
+        return None
+    if choice == "numba" or _cached():
+        return load()
+    _start()
+    return _kernels
+
+
+def load() -> ModuleType:
+    """The kernels, compiled now if need be."""
+    global _kernels  # noqa: PLW0603 - one per process, like the compiled code itself
+    with _lock:
+        if _kernels is None:
+            from fieldfare.matching import kernels, warmup  # noqa: PLC0415 - imports numba
+
+            warmup.run(kernels)
+            _kernels = kernels
+        return _kernels
+
+
+def _start() -> None:
+    global _thread  # noqa: PLW0603
+    if _thread is None:
+        _thread = threading.Thread(target=load, name="fieldfare-compile", daemon=True)
+        _thread.start()
+
+
+@cache
+def _installed() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
+def _cached() -> bool:
+    """Is there compiled code of the kernels in the cache? (If it proves stale, it is compiled anew.)"""
+    here = Path(__file__).parent
+    places = [here / "__pycache__", *(Path(p) for p in [os.environ.get("NUMBA_CACHE_DIR")] if p)]
+    return any(True for place in places for _ in place.rglob("kernels.match_batch-*.nbi"))

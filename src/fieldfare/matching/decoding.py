@@ -1,0 +1,94 @@
+"""The way back: from the entries of an arena to the filter they came from.
+
+An index does not keep the filters that its entries say exactly; a Python object for each would take more room than all
+the rest. Every predicate is a set of values of one attribute, and a filter is the union of its entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fieldfare.events.values import Kind
+from fieldfare.filters import intervals, patterns, valueset
+from fieldfare.filters.branch import Branch, Dimension
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.patterns import MANY
+from fieldfare.filters.valueset import ValueSet
+from fieldfare.matching import arena as layout
+from fieldfare.matching.arena import Words
+from fieldfare.matching.columns import (
+    FALSE_TAG, HIGHEST, LIST_TAG, LOWEST, NAN_TAG, NOT_RANGE, NULL_TAG, NUMBER, NUMBER_TAG, OBJECT_TAG, PREFIX, RANGE,
+    SET, STRING, STRING_TAG, SUFFIX, TAG, TIME, TIME_TAG, TRUE_TAG, BYTES_TAG, Column, Columns, number_of_key, time_of_key,
+)  # fmt: skip
+
+_TAGGED: Final[dict[int, ValueSet]] = {
+    NULL_TAG: valueset.whole(Kind.NULL), FALSE_TAG: valueset.FALSE, TRUE_TAG: valueset.TRUE, NAN_TAG: valueset.NAN,
+    LIST_TAG: valueset.whole(Kind.LIST), OBJECT_TAG: valueset.whole(Kind.OBJECT),
+    NUMBER_TAG: ValueSet(numbers=intervals.FULL), STRING_TAG: valueset.whole(Kind.STRING),
+    TIME_TAG: valueset.whole(Kind.TIME), BYTES_TAG: valueset.whole(Kind.BYTES),
+}  # fmt: skip
+
+
+def filter_of(columns: Columns, arena: Words, entries: Iterable[int]) -> Filter:
+    """The union of some entries that need no verification."""
+    return Filter(_branch(columns, arena, entry) for entry in entries)
+
+
+def _branch(columns: Columns, arena: Words, entry: int) -> Branch:
+    at = layout.section(arena, layout.PREDICATES_AT)
+    table = layout.section(arena, layout.PREDICATE)
+    sets = layout.section(arena, layout.SETS)
+    sides: dict[Dimension, Constraint] = {}
+    for p in range(int(at[entry]), int(at[entry + 1])):
+        word, low, high = (int(value) for value in table[3 * p : 3 * p + 3])
+        column, kind = columns.columns[word & 0xFFFF], word >> 16
+        if kind in (RANGE, NOT_RANGE):
+            values = _values(column, low, high)
+        else:
+            values = _union(_values(column, int(key), int(key)) for key in sets[low:high])
+        wanted = Constraint(values if kind in (RANGE, SET) else ~values)
+        path = column.attribute.path
+        sides[path] = sides[path] & wanted if path in sides else wanted
+    return Branch(sides)
+
+
+def _union(parts: Iterable[ValueSet]) -> ValueSet:
+    found = list(parts)
+    while len(found) > 1:  # by halves, so that a long list takes n log n
+        pairs = [a | b for a, b in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + (found[-1:] if len(found) % 2 else [])
+    return found[0]
+
+
+def _values(column: Column, low: int, high: int) -> ValueSet:
+    """The values whose keys lie between two."""
+    match column.role:
+        case role if role == TAG:
+            return _union(_TAGGED[tag] for tag in range(max(low, NULL_TAG), min(high, BYTES_TAG) + 1))
+        case role if role == NUMBER:
+            return ValueSet(numbers=_ordered(low, high, number_of_key))
+        case role if role == TIME:
+            return ValueSet(times=_ordered(low, high, time_of_key))
+        case role if role == STRING:
+            return valueset.one_of([_text(column.attribute.strings, low)])
+        case role if role in (PREFIX, SUFFIX):
+            numbers = next(known for length, _, known in column.attribute.slices if length == column.length)
+            text = _text(numbers, low)
+            tokens = (*text, MANY) if role == PREFIX else (MANY, *text)
+            return valueset.like(patterns.pattern(*tokens))
+    raise AssertionError(column)
+
+
+def _text(numbers: dict[str, int], number: int) -> str:
+    return next(text for text, known in numbers.items() if known == number)
+
+
+def _ordered(low: int, high: int, value: Callable[[int], object]) -> Intervals:
+    """Keys next to each other stand for values with nothing between: a closed range of keys may be an open one of values."""
+    return intervals.interval(
+        None if low == LOWEST else value(low),  # type: ignore[arg-type]
+        None if high == HIGHEST else value(high),  # type: ignore[arg-type]
+    )

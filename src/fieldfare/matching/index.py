@@ -1,0 +1,434 @@
+"""`Index`: the engine. A small mutable part, immutable segments, tombstones, merges in the background.
+
+An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged. Readers take one
+reference to an immutable tuple of these and never wait; writers share a lock. A removed filter loses its alive
+bits at once and its room at the next merge. So a match sees every add that returned before it began.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final, Generic, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.events.event import fields_of
+from fieldfare.filters.constraint import Mode
+from fieldfare.filters.filter import Filter
+from fieldfare.matching import arena as layout
+from fieldfare.matching import backend, scan, segment
+from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.columns import MISSING_KEY, Columns, Entry
+from fieldfare.matching.decoding import filter_of
+from fieldfare.matching.delta import Delta
+from fieldfare.matching.warmup import scratch
+
+Ints = NDArray[np.int64]
+_GONE: Final = object()
+"""stands where the id of a removed filter was"""
+_SAMPLE: Final = 1024
+
+
+class Segment:
+    """An arena with what is needed to find the entries of a filter, and spare working memory."""
+
+    def __init__(self, arena: Words) -> None:
+        self.arena = arena
+        self.entries = int(arena[layout.ENTRIES])
+        numbers = layout.section(arena, layout.OWNER)[: self.entries].astype(np.int64) & NUMBER_MASK
+        self._order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[self._order]
+        self._alive = layout.section(arena, layout.ALIVE)
+        self.pool: list[Ints] = []
+
+    def entries_of(self, number: int) -> Ints:
+        """The entries of a filter."""
+        first, last = np.searchsorted(self._numbers, [number, number + 1])
+        return self._order[first:last]
+
+    def kill(self, number: int) -> bool:
+        """Let the entries of a filter match nothing any more."""
+        entries = self.entries_of(number)
+        for entry in entries.tolist():
+            self._alive[entry >> 6] &= np.uint64(~(1 << (entry & 63)) & 0xFFFFFFFFFFFFFFFF)
+        return len(entries) > 0
+
+
+class _State(NamedTuple):
+    """What readers see: replaced as a whole, never changed."""
+
+    segments: tuple[Segment, ...]
+    deltas: tuple[Delta, ...]
+
+
+@dataclass
+class Stats:
+    """What an index holds and how its work is spread."""
+
+    filters: int
+    entries: int
+    segments: list[int]
+    """entries of each"""
+    recent: int
+    """entries not in a segment yet"""
+    attributes: int
+    columns: int
+    bytes: int
+    verified: int
+    """filters that cannot be decided by kernels alone"""
+    kernels: str
+    selectivity: dict[str, float] = field(default_factory=dict)
+    """for each attribute, the mean share of events that its predicates let pass, by the latest sample"""
+    checks: list[tuple[Any, int]] = field(default_factory=list)
+    """the filters that were verified most often"""
+
+
+class Index(Matcher[Id], Generic[Id]):
+    """Many filters, matched at once.
+
+    >>> index = Index()
+    >>> index.add("cheap", "symbol = 'IBM' AND price < 120.5")
+    >>> index.match({"symbol": "IBM", "price": 119})
+    ['cheap']
+    """
+
+    def __init__(self, items: Iterable[tuple[Id, Filter | str]] = (), *, kernels: str = "auto") -> None:
+        """An index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
+        self._choice = kernels
+        self._kernels: ModuleType | None = backend.choose(kernels)
+        self._columns = Columns()
+        self._state = _State((), (Delta(),))
+        self._ids: list[Any] = []
+        self._numbers: dict[Id, int] = {}
+        self._kept: dict[int, Filter] = {}
+        self._checks: Counter[int] = Counter()
+        self._lock = threading.RLock()
+        self._merging: set[int] | None = None
+        self._merger: threading.Thread | None = None
+        self._changes = 0
+        self._sample: list[Ints] = []
+        self._turn = 0
+        self._blank = b""
+        self.add_many(items)
+
+    # Writing
+
+    def add(self, id: Id, filter: Filter | str) -> None:
+        """Store a filter under an id that is not in use."""
+        wanted = as_filter(filter)
+        with self._lock:
+            if id in self._numbers:
+                raise KeyError(f"there is a filter {id!r} already; update() replaces it")
+            self._numbers[id] = self._insert(id, wanted)
+
+    def update(self, id: Id, filter: Filter | str) -> None:
+        """Replace the filter of an id: at every moment one of the two is in force."""
+        wanted = as_filter(filter)
+        with self._lock:
+            old = self._numbers.get(id)
+            self._changes += 1  # odd while both are there: readers then look for doubles
+            self._numbers[id] = self._insert(id, wanted)
+            if old is not None:
+                self._kill(old)
+            self._changes += 1
+
+    def remove(self, id: Id) -> None:
+        """Forget the filter of an id."""
+        with self._lock:
+            self._kill(self._numbers.pop(id))
+
+    def add_many(self, items: Iterable[tuple[Id, Filter | str]]) -> None:
+        """Store many filters at once: all of them, or none if one is wrong."""
+        wanted = [(id, as_filter(filter)) for id, filter in items]
+        if len(wanted) < 256:
+            for id, filter in wanted:
+                self.add(id, filter)
+            return
+        with self._lock:
+            fresh = {id for id, _ in wanted}
+            taken = fresh & self._numbers.keys()
+            if taken or len(fresh) < len(wanted):
+                raise KeyError(f"ids in use or given twice: {sorted(map(repr, taken))[:5]}")
+            rows = segment.rows_of(self._lowered(wanted))
+            built = Segment(self._build(rows))
+            self._state = self._state._replace(segments=(*self._state.segments, built))
+            self._schedule()
+
+    def _lowered(self, wanted: Sequence[tuple[Id, Filter]]) -> Iterable[tuple[int, Entry]]:
+        for id, filter in wanted:
+            number = self._number(id)
+            self._numbers[id] = number
+            owner, entries = self._entries(number, filter)
+            for entry in entries:
+                yield owner | (VERIFY_FLAG if entry.verify else 0), entry
+
+    def _number(self, id: Id) -> int:
+        self._ids.append(id)
+        return len(self._ids) - 1
+
+    def _entries(self, number: int, wanted: Filter) -> tuple[int, list[Entry]]:
+        entries = self._columns.entries(wanted)
+        if any(entry.verify for entry in entries) or not _plain(wanted):
+            self._kept[number] = wanted
+        return number | (SHARED_FLAG if len(entries) > 1 else 0), entries
+
+    def _insert(self, id: Id, wanted: Filter) -> int:
+        number = self._number(id)
+        owner, entries = self._entries(number, wanted)
+        delta = self._state.deltas[-1]
+        if not delta.fits(entries):
+            delta = Delta()
+            self._state = self._state._replace(deltas=(*self._state.deltas, delta))
+            self._schedule()
+        if delta.fits(entries):
+            delta.append(owner, number, entries)
+        else:  # too large for any delta
+            rows = segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries)
+            self._state = self._state._replace(segments=(*self._state.segments, Segment(self._build(rows))))
+        return number
+
+    def _kill(self, number: int) -> None:
+        if self._merging is not None:
+            self._merging.add(number)
+        _ = any(part.kill(number) for part in (*self._state.deltas, *self._state.segments))
+        self._ids[number] = _GONE
+        self._kept.pop(number, None)
+        self._checks.pop(number, None)
+
+    # Segments
+
+    def _roles(self) -> list[int]:
+        return [column.role for column in self._columns.columns]
+
+    def _build(self, rows: segment.Rows) -> Words:
+        roles = self._roles()
+        return segment.build(rows, roles, self._sampled(len(roles)), indexed=self._kernels is not None)
+
+    def _sampled(self, columns: int) -> Ints:
+        sample = np.full((columns, len(self._sample)), MISSING_KEY, np.int64)
+        for i, keys in enumerate(list(self._sample)):
+            sample[: len(keys), i] = keys[:columns]
+        return sample
+
+    def _schedule(self) -> None:
+        """Start a merge in the background if there is something to merge and none is under way."""
+        if self._merging is None and self._mergeable(self._state) is not None:
+            self._merging = set()
+            self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
+            self._merger.start()
+
+    def _mergeable(self, state: _State) -> tuple[tuple[Segment, ...], tuple[Delta, ...]] | None:
+        """Full deltas, and the newest segments as long as they are no more than twice as large as what joins them."""
+        full = state.deltas[:-1]
+        size = sum(delta.count for delta in full)
+        taken = len(state.segments)
+        stale = self._kernels is not None and any(not s.arena[layout.INDEXED] for s in state.segments)
+        while taken and (
+            state.segments[taken - 1].entries <= 2 * size
+            or (
+                not size
+                and taken == len(state.segments)
+                and len(state.segments) > 1
+                and state.segments[-2].entries <= 2 * state.segments[-1].entries
+            )
+        ):
+            taken -= 1
+            size += state.segments[taken].entries
+        if stale:
+            taken = 0
+        chosen = state.segments[taken:]
+        return (chosen, full) if full or len(chosen) > 1 or stale else None
+
+    def _merge(self) -> None:
+        while True:
+            with self._lock:
+                self._kernels = self._kernels or backend.choose(self._choice)
+                plan = self._mergeable(self._state)
+                if plan is None:
+                    self._merging = None
+                    return
+                self._merging = set()
+            chosen, full = plan
+            rows = segment.joined([segment.extract(part.arena) for part in (*chosen, *full)])
+            built = Segment(self._build(rows))
+            with self._lock:
+                for number in self._merging:
+                    built.kill(number)
+                kept = tuple(s for s in self._state.segments if s not in chosen)
+                place = sum(1 for s in kept if s.entries >= built.entries)
+                rest = tuple(delta for delta in self._state.deltas if delta not in full)
+                self._state = _State((*kept[:place], built, *kept[place:]), rest)
+
+    def settle(self) -> None:
+        """Put everything into one segment, laid out by the events seen so far, and wait for it. For benchmarks, and
+        before a snapshot; matching never needs it."""
+        while (merger := self._merger) is not None and merger.is_alive():
+            merger.join()
+        with self._lock:
+            self._kernels = self._kernels or backend.choose(self._choice)
+            parts = [part.arena for part in (*self._state.segments, *self._state.deltas)]
+            rows = segment.joined([segment.extract(part) for part in parts])
+            self._state = _State((Segment(self._build(rows)),) if len(rows) else (), (Delta(),))
+
+    # Reading
+
+    def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
+        """The ids of all filters that the event matches, each once."""
+        fields = fields_of(event)
+        changes = self._changes
+        ids = self._collect(self._owners(fields), fields, mode)
+        if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update
+            return list(dict.fromkeys(ids))
+        return ids
+
+    def _owners(self, fields: Mapping[str, object]) -> list[int]:
+        state = self._state
+        if len(self._blank) != 8 * len(self._columns):
+            self._blank = np.full(len(self._columns), MISSING_KEY, np.int64).tobytes()
+        keys = np.frombuffer(self._columns.encode(fields, self._blank), np.int64).reshape(-1, 1)
+        kernels = self._kernels
+        if kernels is None:
+            return self._owners_by_scan(state, keys)
+        turned = False
+        owners: list[int] = []
+        for part in state.segments:
+            if not part.arena[layout.INDEXED]:
+                return self._owners_by_scan(state, keys, turned=turned)
+            if not turned:
+                self._turn_numbers(keys)
+                turned = True
+            work = part.pool.pop() if part.pool else scratch(part.arena)
+            out = np.empty(256, np.int64)
+            found = kernels.match_one(part.arena, keys, work, out)
+            if found > len(out):
+                out = np.empty(found, np.int64)
+                found = kernels.match_one(part.arena, keys, work, out)
+            part.pool.append(work)
+            owners += out[:found].tolist()
+        if not turned:
+            self._turn_numbers(keys)
+        for delta in state.deltas:
+            if delta.count:
+                count = delta.count
+                events, out = np.empty(count, np.int32), np.empty(count, np.int64)
+                owners += out[: kernels.scan(delta.arena, count, keys, events, out)].tolist()
+        self._turn += 1
+        if not self._turn & 15:
+            self._remember(keys[:, 0])
+        return owners
+
+    def _turn_numbers(self, keys: Ints) -> None:
+        """Raw floats to keys."""
+        for attribute in self._columns.numbers:
+            key = keys[attribute, 0]
+            if key < 0 and key != MISSING_KEY:
+                keys[attribute, 0] = key ^ 0x7FFFFFFFFFFFFFFF
+
+    def _owners_by_scan(self, state: _State, keys: Ints, *, turned: bool = False) -> list[int]:
+        if not turned:
+            scan.number_keys(np.array(self._roles(), np.int64), keys)
+        owners: list[int] = []
+        for part in state.segments:
+            owners += scan.scan(part.arena, part.entries, keys)[1].tolist()
+        for delta in state.deltas:
+            if delta.count:
+                owners += scan.scan(delta.arena, delta.count, keys)[1].tolist()
+        return owners
+
+    def _remember(self, keys: Ints) -> None:
+        """Keep some events for estimating selectivities."""
+        if len(self._sample) < _SAMPLE:
+            self._sample.append(keys.copy())
+        else:
+            self._sample[(self._turn >> 4) % _SAMPLE] = keys.copy()
+
+    def _collect(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[Id]:
+        """Owners to ids: verified where they must be, once where a filter has several entries."""
+        ids = self._ids
+        found: list[Id] = []
+        seen: set[int] = set()
+        for owner in owners:
+            if 0 <= owner < SHARED_FLAG:
+                found.append(ids[owner])
+                continue
+            sure, whose = (True, owner) if owner >= 0 else (False, -owner - 1)
+            number = whose & NUMBER_MASK
+            if number in seen:
+                continue
+            seen.add(number)
+            if (sure and not whose & VERIFY_FLAG) or self._verify(number, fields, mode):
+                found.append(ids[number])
+            elif sure and whose & SHARED_FLAG:
+                seen.discard(number)
+        return [id for id in found if id is not _GONE] if _GONE in found else found
+
+    def _verify(self, number: int, fields: Mapping[str, object], mode: Mode) -> bool:
+        self._checks[number] += 1
+        wanted = self.filter_of_number(number)
+        return wanted is not None and wanted.matches(fields, mode)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._numbers
+
+    def __iter__(self) -> Any:
+        return iter(list(self._numbers))
+
+    def filter(self, id: Id) -> Filter:
+        """The filter of an id."""
+        found = self.filter_of_number(self._numbers[id])
+        assert found is not None
+        return found
+
+    def filter_of_number(self, number: int) -> Filter | None:
+        """The filter of an internal number: kept, or read back from its entries; None if it was removed meanwhile."""
+        kept = self._kept.get(number)
+        if kept is not None:
+            return kept
+        state = self._state
+        for part in state.segments:
+            entries = part.entries_of(number)
+            if len(entries):
+                return filter_of(self._columns, part.arena, entries.tolist())
+        for delta in state.deltas:
+            slots = delta.slots(number)
+            if slots:
+                return filter_of(self._columns, delta.arena, slots)
+        return None
+
+    def stats(self) -> Stats:
+        """What the index holds and how its work is spread."""
+        state = self._state
+        parts = [*state.segments]
+        busiest = [(self._ids[number], count) for number, count in self._checks.most_common(10)]
+        return Stats(
+            filters=len(self), entries=sum(p.entries for p in parts) + sum(d.count for d in state.deltas),
+            segments=[p.entries for p in parts], recent=sum(d.count for d in state.deltas),
+            attributes=len(self._columns.attributes), columns=len(self._columns),
+            bytes=sum(p.arena.nbytes for p in parts) + sum(d.arena.nbytes for d in state.deltas),
+            verified=len(self._kept), kernels="numba" if self._kernels else "numpy",
+            selectivity=self._selectivity(), checks=busiest,
+        )  # fmt: skip
+
+    def _selectivity(self) -> dict[str, float]:
+        totals: dict[str, list[float]] = {}
+        roles = self._roles()
+        for part in self._state.segments:
+            rows = segment.extract(part.arena)
+            share = segment.selectivity(rows, len(roles), self._sampled(len(roles)))
+            for column in np.unique(rows.column).tolist():
+                path = self._columns.columns[column].attribute.path
+                totals.setdefault(path, []).append(float(share[rows.column == column].mean()))
+        return {path: sum(shares) / len(shares) for path, shares in sorted(totals.items())}
+
+
+def _plain(wanted: Filter) -> bool:
+    return all(side.is_plain for branch in wanted.branches for side in branch.values())

@@ -1,0 +1,54 @@
+"""The fallback without compiled kernels: every predicate of a segment against an event's keys, as NumPy arrays.
+
+The same answers from the same arena, only slower: it serves while the kernels are being compiled, and where numba is not
+installed. Cost grows with the number of predicates, not with the number of matches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.matching import arena as layout
+from fieldfare.matching.arena import BLOCK, Words
+from fieldfare.matching.columns import MISSING_KEY, NOT_SET, NUMBER, RANGE, SET, WILD_KEY
+
+Ints = NDArray[np.int64]
+
+
+def number_keys(roles: NDArray[np.int64], keys: Ints) -> None:
+    """Raw floats in the number columns to keys that order as they do, in place."""
+    real = keys[np.flatnonzero(roles == NUMBER)]
+    turn = (real < 0) & (real != MISSING_KEY)
+    real[turn] ^= 0x7FFFFFFFFFFFFFFF
+    keys[np.flatnonzero(roles == NUMBER)] = real
+
+
+def scan(arena: Words, entries: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:
+    """(event, owner) pairs; an owner is negative (-owner - 1) where a wild key leaves it to be verified."""
+    at = layout.section(arena, layout.PREDICATES_AT)[: entries + 1].astype(np.int64)
+    table = layout.section(arena, layout.PREDICATE)[: 3 * at[-1]].reshape(-1, 3).astype(np.int64)
+    column, kind, low, high = table[:, 0] & 0xFFFF, table[:, 0] >> 16, table[:, 1], table[:, 2]
+    owner = layout.section(arena, layout.OWNER)[:entries].astype(np.int64)
+    blocks = -(-entries // BLOCK)
+    words = layout.section(arena, layout.ALIVE)[: blocks * layout.LANES]
+    alive = np.unpackbits(words.view(np.uint8), bitorder="little")[:entries].astype(bool)
+    sets = layout.section(arena, layout.SETS)[: int(arena[layout.SET_KEYS])]
+    listed = np.flatnonzero((kind == SET) | (kind == NOT_SET))
+    members = [sets[low[p] : high[p]] for p in listed]
+    entry_of = np.repeat(np.arange(entries), np.diff(at))
+    events: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    owners: list[Ints] = [np.zeros(0, np.int64)]
+    for event in range(keys.shape[1]):
+        key = keys[column, event]
+        inside = (low <= key) & (key <= high) & (key != MISSING_KEY)
+        for p, values in zip(listed, members, strict=True):
+            inside[p] = key[p] in values
+        ok = inside == ((kind == RANGE) | (kind == SET))
+        wild = key == WILD_KEY
+        failed = np.bincount(entry_of[~(ok | wild)], minlength=entries)
+        unsure = np.bincount(entry_of[wild], minlength=entries) > 0
+        found = np.flatnonzero(alive & (failed == 0))
+        events.append(np.full(len(found), event, np.int32))
+        owners.append(np.where(unsure[found], -owner[found] - 1, owner[found]))
+    return np.concatenate(events), np.concatenate(owners)

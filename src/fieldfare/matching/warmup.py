@@ -1,0 +1,33 @@
+"""Running every kernel once on a tiny segment, which compiles them or loads them from the cache."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from fieldfare.matching import arena as layout
+from fieldfare.matching import segment
+from fieldfare.matching.columns import NUMBER, RANGE, STRING, TAG, Entry, Predicate
+from fieldfare.matching.delta import Delta
+
+
+def run(kernels: ModuleType) -> None:
+    """Compile or load all kernels."""
+    entries = [Entry((Predicate(0, RANGE, 1, 1), Predicate(1, RANGE, 0, 5)), False)]
+    rows = segment.rows_of([(0, entries[0])])
+    arena = segment.build(rows, [STRING, NUMBER, TAG])
+    keys = np.zeros((3, 1), np.int64)
+    events, owners = np.zeros(4, np.int32), np.zeros(4, np.int64)
+    kernels.number_keys(arena, keys)
+    kernels.match_one(arena, keys, scratch(arena), owners)
+    kernels.match_batch(arena, keys, events, owners)
+    delta = Delta()
+    delta.append(0, 0, entries)
+    kernels.scan(delta.arena, delta.count, keys, events, owners)
+
+
+def scratch(arena: layout.Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Working memory for `match_one` on an arena."""
+    blocks = int(arena[layout.BLOCKS])
+    return np.zeros(2 + 2 * blocks + blocks * layout.BLOCK + int(arena[layout.COLUMNS]), np.int64)
