@@ -77,9 +77,16 @@ def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
     for number, line in enumerate(stream, 1):
         if not line.isspace():
             try:
-                yield decode(line)
+                yield decode(line.rstrip(b"\r\n"))
             except EventError as error:
-                yield BadEvent(f"{name}:{number}", error)
+                yield BadEvent(f"{name}:{number}", _in_a_line(error, line))
+
+
+def _in_a_line(error: EventError, line: bytes) -> EventError:
+    """The error as the reader of a file wants it: the place already says which line."""
+    if not error.field and line.lstrip().startswith(b"["):
+        return EventError("", "an event is a JSON object, one a line, and this is an array")
+    return EventError(error.field, error.problem.replace("(line 1, column ", "(column "))
 
 
 def _csv(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
@@ -100,7 +107,10 @@ def _csv(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
                     raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
                 if row:
                     yield Event({field: typed(cell) for field, cell in zip(header, row, strict=False) if cell})
-            except (EventError, csv.Error) as error:
+            except EventError as error:
+                undecoded = any(_UNDECODED.search(cell) for cell in row or ())
+                yield BadEvent(f"{name}:{lines.line_num}", EventError(error.field, "not UTF-8") if undecoded else error)
+            except csv.Error as error:
                 yield BadEvent(f"{name}:{lines.line_num}", error)
 
 
@@ -141,6 +151,8 @@ def _opened(stream: IO[bytes], name: str) -> Any:
         raise InputError(name, f"not a Parquet file: {error}") from None
 
 
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
+"""bytes that were not UTF-8, see `as_text`"""
 _INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLS: Final = {"true": True, "false": False}

@@ -38,5 +38,18 @@ class Tally:
         self.by_filter.update(result.matches)
 
     def __str__(self) -> str:
-        skipped = f", {self.skipped:,} bad events skipped" if self.skipped else ""
-        return f"{self.events:,} events, {self.filters:,} filters, {self.matches:,} matches{skipped}"
+        parts = [
+            counted(self.events, "event"),
+            counted(self.filters, "filter"),
+            counted(self.matches, "match", "matches"),
+        ]
+        return ", ".join([*parts, f"{counted(self.skipped, 'bad event')} skipped"] if self.skipped else parts)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """So many of something.
+
+    >>> counted(1, "event"), counted(1000, "event"), counted(0, "match", "matches")
+    ('1 event', '1,000 events', '0 matches')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

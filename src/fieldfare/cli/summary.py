@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fieldfare.cli.results import Result, Tally
+from fieldfare.cli.results import Result, Tally, counted
 from fieldfare.cli.values import printable, shown
 from fieldfare.events import Event
 
@@ -32,7 +32,9 @@ def print_table(shown: Sequence[Result], tally: Tally) -> None:
             table.add_row(str(number), Text(printable(_event(event))), Text(printable(_names(matches))))
         console.print(table)
         if tally.events > len(shown):
-            console.print(f"… and {tally.events - len(shown):,} more events (--limit shows more, -o jsonl all)")
+            console.print(
+                f"… and {counted(tally.events - len(shown), 'more event')} (--limit shows more, -o jsonl all)"
+            )
         console.print()
     summary = Table.grid(padding=(0, 2))
     for label, value in _summary(tally):
@@ -49,11 +51,11 @@ def _summary(tally: Tally) -> list[tuple[str, str]]:
         ("filters", f"{tally.filters:,}"),
         ("matches", f"{tally.matches:,}"),
         ("per event", f"{per_event:.2f}"),
-        ("matched nothing", f"{tally.unmatched:,} events"),
+        ("matched nothing", counted(tally.unmatched, "event")),
         ("busiest filters", "\n".join(f"{count:,} × {printable(name)}" for name, count in busiest) or "none"),
         ("CPU time", f"{tally.seconds:.2f} s{rate}"),
     ]
-    return [*rows, ("skipped", f"{tally.skipped:,} bad events")] if tally.skipped else rows
+    return [*rows, ("skipped", counted(tally.skipped, "bad event"))] if tally.skipped else rows
 
 
 def _event(event: Event) -> str:

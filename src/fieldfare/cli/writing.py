@@ -33,7 +33,7 @@ def write_parquet(results: Iterable[Result], to: Path) -> None:
     numbers: list[int] = []
     names: list[str] = []
     try:
-        with parquet.ParquetWriter(part, schema) as writer:
+        with part.open("wb") as stream, parquet.ParquetWriter(stream, schema) as writer:
             for number, _, matches in results:
                 numbers += [number] * len(matches)
                 names += matches

@@ -60,10 +60,7 @@ class Branch(Mapping[Dimension, Constraint]):
 
     def matches(self, fields: Mapping[str, object], mode: Mode) -> bool:
         """Do the fields of an event satisfy every constraint?"""
-        for (
-            dimension,
-            wanted,
-        ) in self._constraints.items():  # a plain loop: `all` of a generator takes half as long again
+        for dimension, wanted in self._constraints.items():  # noqa: SIM110 - `all` takes half as long again
             if not satisfied(dimension, wanted, fields, mode):
                 return False
         return True

@@ -44,7 +44,7 @@ class BranchReport:
         return tuple(finding for finding in self.findings if not finding.ok)
 
 
-def diagnose(filter: Filter, event: Mapping[str, object], mode: Mode = "overlaps") -> list[BranchReport]:  # noqa: A002
+def diagnose(filter: Filter, event: Mapping[str, object], mode: Mode = "overlaps") -> list[BranchReport]:
     """A report per branch of the filter; the event matches just if one of them is ok.
 
     >>> from fieldfare.filters import parse

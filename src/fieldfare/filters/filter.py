@@ -60,7 +60,10 @@ class Filter:
         Where the event has intervals, it stands for all the points between: `mode="overlaps"` asks whether some of
         them match, `mode="covers"` whether all of them do.
         """
-        fields = fields_of(event)
+        return self.matches_fields(fields_of(event), mode)
+
+    def matches_fields(self, fields: Mapping[str, object], mode: Mode = "overlaps") -> bool:
+        """The same for fields that are flat already, as `Event.fields` has them."""
         return any(branch.matches(fields, mode) for branch in self.branches)
 
     def covers(self, other: Filter) -> bool:

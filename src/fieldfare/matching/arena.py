@@ -1,9 +1,9 @@
-"""The layout of a segment: one flat buffer of 64-bit words, so that it can be mapped, shared and handed to kernels as it is.
+"""The layout of a segment: one flat buffer of 64-bit words, to be mapped, shared and handed to kernels as it is.
 
 A segment holds *entries* (conjunctions of predicates, see `columns`), clustered by their most selective predicate, the
-*access* predicate, and cut into *blocks* of 512. For every column that is worth it a block has 32 *rows* of 512 bits: bit e
-of row r says whether a key in bucket r can satisfy entry e; row 0 is for a missing key. Matching an event is the AND
-of one row per column of every block that its keys lead to, and an exact look at the few entries that are left.
+*access* predicate, and cut into *blocks* of 512. For every column that is worth it a block has 32 *rows* of 512 bits:
+bit e of row r says whether a key in bucket r can satisfy entry e; row 0 is for a missing key. Matching an event is the
+AND of one row per column of every block that its keys lead to, and an exact look at the few entries that are left.
 
     header │ columns: role, mode, bounds of buckets, row of a bucket │ (column, bucket) → blocks to visit
     alive bits │ columns of a block │ rows │ owner of an entry │ predicates, most selective first │ sets of keys

@@ -1,8 +1,8 @@
 """Which implementation serves: compiled kernels, or NumPy until they are compiled and where they cannot be.
 
-numba compiles for some ten seconds on a fresh machine. Nobody should wait for that: the first index starts the compilation in a
-thread and answers with `scan` meanwhile. Where the compiled code is found in the cache (`fieldfare warmup` puts it there)
-it is loaded at once, in about half a second.
+numba compiles for some ten seconds on a fresh machine. Nobody should wait for that: the first index starts the
+compilation in a thread and answers with `scan` meanwhile. Where the compiled code is found in the cache (`fieldfare
+warmup` puts it there) it is loaded at once, in about half a second.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _installed() -> bool:
 
 
 def _cached() -> bool:
-    """Is there compiled code of the kernels in the cache? (If it proves stale, it is compiled anew.)"""
+    """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
     here = Path(__file__).parent
     places = [here / "__pycache__", *(Path(p) for p in [os.environ.get("NUMBA_CACHE_DIR")] if p)]
     return any(True for place in places for _ in place.rglob("kernels.match_batch-*.nbi"))

@@ -1,10 +1,10 @@
 """Columns: how filters and events become integers that kernels can compare.
 
-Every attribute has up to a handful of *columns*, each with one 64-bit key per event: its `TAG` (the kind of value, or which
-of null, true, false), its value as a `NUMBER`, a `STRING` (the number of a known constant) or a `TIME`, and the first or
-last n characters where a filter asks for a prefix or suffix. A filter becomes one or more *entries*, each a conjunction of
-predicates "the key of column c lies in this range, or in this set, or does not". Where a constraint cannot be said
-exactly in that way, the entry says what is necessary and is marked to be verified.
+Every attribute has up to a handful of *columns*, each with one 64-bit key per event: its `TAG` (the kind of value, or
+which of null, true, false), its value as a `NUMBER`, a `STRING` (the number of a known constant) or a `TIME`, and the
+first or last n characters where a filter asks for a prefix or suffix. A filter becomes one or more *entries*, each a
+conjunction of predicates "the key of column c lies in this range, or in this set, or does not". Where a constraint cannot
+be said exactly in that way, the entry says what is necessary and is marked to be verified.
 
 Attributes and constants that no filter mentions have no column and no number: they cost nothing.
 """
@@ -31,7 +31,7 @@ from fieldfare.filters.valueset import Atom, ValueSet
 MISSING_KEY: Final = -(2**63)
 """the key of a column that an event has no value for"""
 WILD_KEY: Final = 2**63 - 1
-"""the key of a value that is not one point (a list, an interval, an integer too long for a float): it may satisfy anything"""
+"""the key of a value that is not one point (a list, an interval, an integer too long for a float): it may be anything"""
 UNKNOWN_KEY: Final = -2
 """the key of a string that no filter mentions"""
 LOWEST, HIGHEST = MISSING_KEY + 1, WILD_KEY - 1
@@ -40,6 +40,7 @@ TAG, NUMBER, STRING, TIME, PREFIX, SUFFIX = range(6)
 """roles of columns"""
 RANGE, SET, NOT_RANGE, NOT_SET = range(4)
 """kinds of predicates; the last two are true of a missing key"""
+OPEN_LOW, OPEN_HIGH = 1, 2
 
 NULL_TAG, FALSE_TAG, TRUE_TAG, NAN_TAG, LIST_TAG, OBJECT_TAG, NUMBER_TAG, STRING_TAG, TIME_TAG, BYTES_TAG = range(1, 11)
 _ATOM_TAGS: Final = {
@@ -60,6 +61,8 @@ class Predicate(NamedTuple):
     low: int
     high: int
     keys: tuple[int, ...] = ()
+    open: int = 0
+    """OPEN_LOW, OPEN_HIGH: the range of values was open there, which keys need not know, but the way back does"""
 
 
 class Entry(NamedTuple):
@@ -101,7 +104,7 @@ class Attribute:
     string: int = -1
     time: int = -1
     strings: dict[str, int] = field(default_factory=dict)
-    """numbers of the string constants"""
+    """numbers of the string constants, in the order of their numbers"""
     slices: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """prefixes (length > 0) and suffixes (length < 0): length, column, numbers of the constants"""
 
@@ -187,6 +190,8 @@ class Columns:
             return list(self._including(attribute, values))
         if not wanted.is_plain:
             values = values - ValueSet(atoms=Atom.LIST)
+            if values.is_empty:
+                return [Entry((self._tags(attribute, SET, {LIST_TAG}),), True)]
         outside = ~values
         if values.atoms & Atom.MISSING or _parts(outside) < _parts(values):
             return [self._excluding(attribute, outside)]
@@ -227,10 +232,13 @@ class Columns:
         keys: list[int] = []
         for low, high in part.pieces():
             first, last, exact = _key_range(role, low, high)
-            if first == last and exact:
+            if point(low, high) is not None and exact:
                 keys.append(first)
             else:
-                yield Entry((Predicate(column, RANGE, first, last),), not exact)
+                how = (OPEN_LOW if low and low[1] else 0) | (
+                    OPEN_HIGH if high and not high[1] and role == NUMBER else 0
+                )
+                yield Entry((Predicate(column, RANGE, first, last, (), how),), not exact)
         if keys:
             yield Entry((_one_of(column, keys),), False)
 
@@ -305,7 +313,7 @@ class Columns:
     # Events to keys
 
     def encode(self, fields: Mapping[str, object], blank: bytes) -> bytearray:
-        """The keys of one event; numbers as raw floats, which the kernels turn into keys. `blank` has all keys missing."""
+        """The keys of one event, numbers as raw floats that kernels turn into keys. `blank` has all keys missing."""
         keys = bytearray(blank)
         whole = memoryview(keys).cast("q")
         real = memoryview(keys).cast("d")

@@ -6,6 +6,7 @@ the rest. Every predicate is a set of values of one attribute, and a filter is t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -20,8 +21,33 @@ from fieldfare.filters.valueset import ValueSet
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import Words
 from fieldfare.matching.columns import (
-    FALSE_TAG, HIGHEST, LIST_TAG, LOWEST, NAN_TAG, NOT_RANGE, NULL_TAG, NUMBER, NUMBER_TAG, OBJECT_TAG, PREFIX, RANGE,
-    SET, STRING, STRING_TAG, SUFFIX, TAG, TIME, TIME_TAG, TRUE_TAG, BYTES_TAG, Column, Columns, number_of_key, time_of_key,
+    BYTES_TAG,
+    FALSE_TAG,
+    HIGHEST,
+    LIST_TAG,
+    LOWEST,
+    NAN_TAG,
+    NOT_RANGE,
+    NULL_TAG,
+    NUMBER,
+    NUMBER_TAG,
+    OBJECT_TAG,
+    OPEN_HIGH,
+    OPEN_LOW,
+    PREFIX,
+    RANGE,
+    SET,
+    STRING,
+    STRING_TAG,
+    SUFFIX,
+    TAG,
+    TIME,
+    TIME_TAG,
+    TRUE_TAG,
+    Column,
+    Columns,
+    number_of_key,
+    time_of_key,
 )  # fmt: skip
 
 _TAGGED: Final[dict[int, ValueSet]] = {
@@ -44,9 +70,9 @@ def _branch(columns: Columns, arena: Words, entry: int) -> Branch:
     sides: dict[Dimension, Constraint] = {}
     for p in range(int(at[entry]), int(at[entry + 1])):
         word, low, high = (int(value) for value in table[3 * p : 3 * p + 3])
-        column, kind = columns.columns[word & 0xFFFF], word >> 16
+        column, kind, how = columns.columns[word & 0xFFFF], (word >> 16) & 3, word >> 18
         if kind in (RANGE, NOT_RANGE):
-            values = _values(column, low, high)
+            values = _values(column, low, high, how)
         else:
             values = _union(_values(column, int(key), int(key)) for key in sets[low:high])
         wanted = Constraint(values if kind in (RANGE, SET) else ~values)
@@ -63,15 +89,15 @@ def _union(parts: Iterable[ValueSet]) -> ValueSet:
     return found[0]
 
 
-def _values(column: Column, low: int, high: int) -> ValueSet:
+def _values(column: Column, low: int, high: int, how: int = 0) -> ValueSet:
     """The values whose keys lie between two."""
     match column.role:
         case role if role == TAG:
             return _union(_TAGGED[tag] for tag in range(max(low, NULL_TAG), min(high, BYTES_TAG) + 1))
         case role if role == NUMBER:
-            return ValueSet(numbers=_ordered(low, high, number_of_key))
+            return ValueSet(numbers=_ordered(low, high, how, number_of_key))
         case role if role == TIME:
-            return ValueSet(times=_ordered(low, high, time_of_key))
+            return ValueSet(times=_ordered(low, high, 0, time_of_key))
         case role if role == STRING:
             return valueset.one_of([_text(column.attribute.strings, low)])
         case role if role in (PREFIX, SUFFIX):
@@ -83,12 +109,14 @@ def _values(column: Column, low: int, high: int) -> ValueSet:
 
 
 def _text(numbers: dict[str, int], number: int) -> str:
-    return next(text for text, known in numbers.items() if known == number)
+    return next(itertools.islice(numbers, number, None))  # numbers are given in order
 
 
-def _ordered(low: int, high: int, value: Callable[[int], object]) -> Intervals:
-    """Keys next to each other stand for values with nothing between: a closed range of keys may be an open one of values."""
+def _ordered(low: int, high: int, how: int, value: Callable[[int], object]) -> Intervals:
+    """The values between two keys; an end that was open begins just beyond the value it names."""
+    below, above = bool(how & OPEN_LOW), bool(how & OPEN_HIGH)
     return intervals.interval(
-        None if low == LOWEST else value(low),  # type: ignore[arg-type]
-        None if high == HIGHEST else value(high),  # type: ignore[arg-type]
+        None if low == LOWEST else value(low - below),  # type: ignore[arg-type]
+        None if high == HIGHEST else value(high + above),  # type: ignore[arg-type]
+        ("(" if below else "[") + (")" if above else "]"),
     )

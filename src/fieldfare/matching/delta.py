@@ -52,13 +52,13 @@ class Delta:
         slot = self.count
         for entry in entries:
             place = int(self._at[slot])
-            for column, kind, low, high, keys in entry.predicates:
+            for column, kind, low, high, keys, how in entry.predicates:
                 if keys:
                     low = int(self.arena[layout.SET_KEYS])  # noqa: PLW2901 - where its keys begin
                     high = low + len(keys)  # noqa: PLW2901
                     self._sets[low:high] = keys
                     self.arena[layout.SET_KEYS] = high
-                self._predicate[3 * place : 3 * place + 3] = (column | kind << 16, low, high)
+                self._predicate[3 * place : 3 * place + 3] = (column | kind << 16 | how << 18, low, high)
                 place += 1
             self._at[slot + 1] = place
             self._owner[slot] = owner | (layout.VERIFY_FLAG if entry.verify else 0)

@@ -1,7 +1,7 @@
 """`Index`: the engine. A small mutable part, immutable segments, tombstones, merges in the background.
 
-An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged. Readers take one
-reference to an immutable tuple of these and never wait; writers share a lock. A removed filter loses its alive
+An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged. Readers
+take one reference to an immutable tuple of these and never wait; writers share a lock. A removed filter loses its alive
 bits at once and its room at the next merge. So a match sees every add that returned before it began.
 """
 
@@ -196,7 +196,8 @@ class Index(Matcher[Id], Generic[Id]):
     def _kill(self, number: int) -> None:
         if self._merging is not None:
             self._merging.add(number)
-        _ = any(part.kill(number) for part in (*self._state.deltas, *self._state.segments))
+        state = self._state
+        _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
         self._ids[number] = _GONE
         self._kept.pop(number, None)
         self._checks.pop(number, None)
@@ -255,7 +256,8 @@ class Index(Matcher[Id], Generic[Id]):
                     return
                 self._merging = set()
             chosen, full = plan
-            rows = segment.joined([segment.extract(part.arena) for part in (*chosen, *full)])
+            arenas = [*(part.arena for part in chosen), *(delta.arena for delta in full)]
+            rows = segment.joined([segment.extract(arena) for arena in arenas])
             built = Segment(self._build(rows))
             with self._lock:
                 for number in self._merging:
@@ -266,14 +268,14 @@ class Index(Matcher[Id], Generic[Id]):
                 self._state = _State((*kept[:place], built, *kept[place:]), rest)
 
     def settle(self) -> None:
-        """Put everything into one segment, laid out by the events seen so far, and wait for it. For benchmarks, and
-        before a snapshot; matching never needs it."""
+        """Put everything into one segment, laid out by the events seen so far. Matching never needs it."""
         while (merger := self._merger) is not None and merger.is_alive():
             merger.join()
         with self._lock:
             self._kernels = self._kernels or backend.choose(self._choice)
-            parts = [part.arena for part in (*self._state.segments, *self._state.deltas)]
-            rows = segment.joined([segment.extract(part) for part in parts])
+            state = self._state
+            arenas = [*(part.arena for part in state.segments), *(delta.arena for delta in state.deltas)]
+            rows = segment.joined([segment.extract(arena) for arena in arenas])
             self._state = _State((Segment(self._build(rows)),) if len(rows) else (), (Delta(),))
 
     # Reading
@@ -371,7 +373,7 @@ class Index(Matcher[Id], Generic[Id]):
     def _verify(self, number: int, fields: Mapping[str, object], mode: Mode) -> bool:
         self._checks[number] += 1
         wanted = self.filter_of_number(number)
-        return wanted is not None and wanted.matches(fields, mode)
+        return wanted is not None and wanted.matches_fields(fields, mode)
 
     def __len__(self) -> int:
         return len(self._numbers)

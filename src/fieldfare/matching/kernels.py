@@ -1,8 +1,8 @@
 """The compiled kernels: plain loops over an arena, made fast by numba, which release the GIL.
 
-They are compiled on first use, cached on disk, and looked for by `ready`; until they are there, `scan` serves. Rules learnt
-for numba: one buffer argument instead of twenty arrays, no helper that takes arrays inside hot loops, never mix
-signed and unsigned integers.
+They are compiled on first use and cached on disk; until they are there, `scan` serves (see `backend`). Rules learnt for
+numba: one buffer argument instead of twenty arrays, no helper that takes arrays inside hot loops, never mix signed and
+unsigned integers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,31 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from fieldfare.matching.arena import (
-    ALIVE, ALWAYS, ALWAYS_BLOCKS, BITS, BLOCK, BLOCK_COLUMNS, BLOCK_COLUMNS_AT, BLOCKS, BOUNDS, BOUNDS_AT, BUCKETS_AT,
-    COLUMNS, ENTRIES, HASHED, LANES, MODE, OWNER, PREDICATE, PREDICATES_AT, ROLE, ROW_OF, ROWS, SETS, SPAN, VISITS,
+    ALIVE,
+    ALWAYS,
+    ALWAYS_BLOCKS,
+    BITS,
+    BLOCK,
+    BLOCK_COLUMNS,
+    BLOCK_COLUMNS_AT,
+    BLOCKS,
+    BOUNDS,
+    BOUNDS_AT,
+    BUCKETS_AT,
+    COLUMNS,
+    ENTRIES,
+    HASHED,
+    LANES,
+    MODE,
+    OWNER,
+    PREDICATE,
+    PREDICATES_AT,
+    ROLE,
+    ROW_OF,
+    ROWS,
+    SETS,
+    SPAN,
+    VISITS,
     VISITS_AT,
 )  # fmt: skip
 from fieldfare.matching.columns import MISSING_KEY, NOT_RANGE, NUMBER, RANGE, SET, WILD_KEY
@@ -199,7 +222,7 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
         entry = scratch[entry_list + c]
         ok, sure = True, True
         for p in range(i64(predicates_at[entry]) * 3, i64(predicates_at[entry + 1]) * 3, 3):
-            key, kind = keys[predicate[p] & 0xFFFF, 0], predicate[p] >> 16
+            key, kind = keys[predicate[p] & 0xFFFF, 0], (predicate[p] >> 16) & 3
             low, high = predicate[p + 1], predicate[p + 2]
             if key == WILD_KEY:
                 sure = False
@@ -338,7 +361,7 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
                     word &= word - u64(1)
                     ok, sure = True, True
                     for p in range(i64(predicates_at[entry]) * 3, i64(predicates_at[entry + 1]) * 3, 3):
-                        key, kind = keys[predicate[p] & 0xFFFF, event], predicate[p] >> 16
+                        key, kind = keys[predicate[p] & 0xFFFF, event], (predicate[p] >> 16) & 3
                         low, high = predicate[p + 1], predicate[p + 2]
                         if key == WILD_KEY:
                             sure = False
@@ -374,7 +397,7 @@ def set_bits(arena, bits, base, slot, p, column):  # type: ignore[no-untyped-def
     """Clear, in the rows of one column of a block, the bits of an entry where its predicate p cannot hold."""
     word, mask = slot >> 6, u64(1) << u64(slot & 63)
     at = arena[PREDICATE] + p * 3
-    kind, low, high = arena[at] >> 16, arena[at + 1], arena[at + 2]
+    kind, low, high = (arena[at] >> 16) & 3, arena[at + 1], arena[at + 2]
     if kind != RANGE and kind != SET:
         return  # true of a missing key, and of most others
     bits[base + word] &= ~mask
@@ -435,7 +458,7 @@ def list_visits(arena, count, out, filling):  # type: ignore[no-untyped-def]
         at = arena[PREDICATE] + i64(predicates_at[entry]) * 3
         if predicates_at[entry] == predicates_at[entry + 1]:
             continue
-        column, kind, low, high = arena[at] & 0xFFFF, arena[at] >> 16, arena[at + 1], arena[at + 2]
+        column, kind, low, high = arena[at] & 0xFFFF, (arena[at] >> 16) & 3, arena[at + 1], arena[at + 2]
         if kind != RANGE and kind != SET:
             continue
         start = arena[arena[BUCKETS_AT] + column]
@@ -481,7 +504,7 @@ def scan(arena, entries, keys, out_event, out_owner):  # type: ignore[no-untyped
                 continue
             ok, sure = True, True
             for p in range(i64(predicates_at[entry]) * 3, i64(predicates_at[entry + 1]) * 3, 3):
-                key, kind = keys[predicate[p] & 0xFFFF, event], predicate[p] >> 16
+                key, kind = keys[predicate[p] & 0xFFFF, event], (predicate[p] >> 16) & 3
                 low, high = predicate[p + 1], predicate[p + 2]
                 if key == WILD_KEY:
                     sure = False

@@ -1,7 +1,7 @@
 """The fallback without compiled kernels: every predicate of a segment against an event's keys, as NumPy arrays.
 
-The same answers from the same arena, only slower: it serves while the kernels are being compiled, and where numba is not
-installed. Cost grows with the number of predicates, not with the number of matches.
+The same answers from the same arena, only slower: it serves while the kernels are being compiled, and where numba is
+not installed. Cost grows with the number of predicates, not with the number of matches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def scan(arena: Words, entries: int, keys: Ints) -> tuple[NDArray[np.int32], Int
     """(event, owner) pairs; an owner is negative (-owner - 1) where a wild key leaves it to be verified."""
     at = layout.section(arena, layout.PREDICATES_AT)[: entries + 1].astype(np.int64)
     table = layout.section(arena, layout.PREDICATE)[: 3 * at[-1]].reshape(-1, 3).astype(np.int64)
-    column, kind, low, high = table[:, 0] & 0xFFFF, table[:, 0] >> 16, table[:, 1], table[:, 2]
+    column, kind, low, high = table[:, 0] & 0xFFFF, (table[:, 0] >> 16) & 3, table[:, 1], table[:, 2]
     owner = layout.section(arena, layout.OWNER)[:entries].astype(np.int64)
     blocks = -(-entries // BLOCK)
     words = layout.section(arena, layout.ALIVE)[: blocks * layout.LANES]

@@ -1,15 +1,15 @@
 """Building a segment: entries sorted by their access predicate, cut into blocks, with rows for the columns that pay.
 
-`Rows` is the columnar form in which entries come from filters, go into a segment and come out of it again when segments are
-merged. What decides the layout is *selectivity*, the share of events that satisfy a predicate: estimated from a sample
-of events where there is one, otherwise from the filters themselves, as if events asked for what filters ask for.
+`Rows` is the columnar form in which entries come from filters, go into a segment and come out of it again when segments
+are merged. What decides the layout is *selectivity*, the share of events that satisfy a predicate: estimated from a
+sample of events where there is one, otherwise from the filters themselves, as if events asked for what filters ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import BLOCK, HASHED, LANES, ORDERED, ROWS, Words
 from fieldfare.matching.columns import (
-    HIGHEST, LOWEST, MISSING_KEY, NOT_RANGE, NUMBER, RANGE, SET, TAG, TIME, Entry,
+    HIGHEST,
+    LOWEST,
+    MISSING_KEY,
+    NOT_RANGE,
+    NUMBER,
+    RANGE,
+    SET,
+    TAG,
+    TIME,
+    Entry,
 )  # fmt: skip
 
 MAX_BUCKETS: Final = 1024
@@ -37,6 +46,7 @@ class Rows:
     at: Ints
     column: Ints
     kind: Ints
+    open: Ints
     low: Ints
     """of a set: where its keys begin in `sets`, and `high` where they end"""
     high: Ints
@@ -50,22 +60,22 @@ def rows_of(entries: Iterable[tuple[int, Entry]]) -> Rows:
     """Owners and entries in columnar form."""
     owner: list[int] = []
     at: list[int] = [0]
-    predicates: list[tuple[int, int, int, int]] = []
+    predicates: list[tuple[int, int, int, int, int]] = []
     sets: list[int] = []
     for number, entry in entries:
         owner.append(number)
-        for column, kind, low, high, keys in entry.predicates:
+        for column, kind, low, high, keys, how in entry.predicates:
             if keys:
-                predicates.append((column, kind, len(sets), len(sets) + len(keys)))
+                predicates.append((column, kind, how, len(sets), len(sets) + len(keys)))
                 sets.extend(keys)
             else:
-                predicates.append((column, kind, low, high))
+                predicates.append((column, kind, how, low, high))
         at.append(len(predicates))
-    table = np.array(predicates, np.int64).reshape(-1, 4)
+    table = np.ascontiguousarray(np.array(predicates, np.int64).reshape(-1, 5).T)
+    column, kinds, opens, lows, highs = table
     return Rows(
-        np.array(owner, np.int64), np.array(at, np.int64), table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy(),
-        table[:, 3].copy(), np.array(sets, np.int64),
-    )  # fmt: skip
+        np.array(owner, np.int64), np.array(at, np.int64), column, kinds, opens, lows, highs, np.array(sets, np.int64)
+    )
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
@@ -80,6 +90,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
         np.concatenate([[0], *(part.at[1:] + end for part, end in zip(parts, ends, strict=False))]).astype(np.int64),
         np.concatenate([part.column for part in parts]),
         np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.open for part in parts]),
         np.concatenate([part.low + shift for part, shift in zip(parts, moved, strict=True)]),
         np.concatenate([part.high + shift for part, shift in zip(parts, moved, strict=True)]),
         np.concatenate([part.sets for part in parts]),
@@ -87,7 +98,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def _is_set(kind: Ints) -> NDArray[np.bool_]:
-    return (kind == SET) | (kind > NOT_RANGE)
+    return np.asarray((kind == SET) | (kind > NOT_RANGE), np.bool_)
 
 
 def extract(arena: Words) -> Rows:
@@ -102,7 +113,7 @@ def extract(arena: Words) -> Rows:
     owner = layout.section(arena, layout.OWNER)[:entries][alive].astype(np.int64)
     first = table[:, 0].astype(np.int64)
     return Rows(
-        owner, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), first & 0xFFFF, first >> 16,
+        owner, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), first & 0xFFFF, (first >> 16) & 3, first >> 18,
         table[:, 1].astype(np.int64), table[:, 2].astype(np.int64), sets,
     )  # fmt: skip
 
@@ -202,13 +213,11 @@ def build(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, index
     entry_of = np.repeat(np.arange(entries), np.diff(rows.at))
     best_first = np.lexsort((np.where(positive, share, 2.0), entry_of))
     has = np.diff(rows.at) > 0
-    first = (
-        np.where(has, best_first[np.minimum(rows.at[:-1], max(0, len(best_first) - 1))], 0)
-        if len(best_first)
-        else rows.at[:-1]
-    )
-    usable = has & positive[first] if len(positive) else has
-    access = np.where(usable, rows.column[first] if len(positive) else 0, columns)
+    first = np.zeros(entries, np.int64)  # the access predicate of each entry that has predicates
+    first[has] = best_first[rows.at[:-1][has]]
+    access = np.full(entries, columns)
+    usable = np.flatnonzero(has)[positive[first[has]]]
+    access[usable] = rows.column[first[usable]]
     buckets = _buckets(rows, roles, access, sample)
     order = _order(rows, first, access, buckets, columns)
     counts = np.diff(rows.at)[order]
@@ -237,14 +246,14 @@ def build(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, index
         layout.PREDICATES_AT: entries + 1, layout.PREDICATE: 3 * len(index), layout.SETS: len(rows.sets),
     }  # fmt: skip
     bare = {**sizes, layout.BITS: 0}
-    content = {
+    content: dict[int, NDArray[Any]] = {
         layout.ROLE: np.array(roles, np.int64), layout.MODE: buckets.mode, layout.BOUNDS_AT: buckets.bounds_at,
         layout.BOUNDS: buckets.bounds, layout.BUCKETS_AT: buckets.buckets_at, layout.ROW_OF: buckets.row_of,
         layout.ALWAYS: always, layout.SPAN: span.ravel(), layout.ALIVE: _alive(entries, blocks),
         layout.BLOCK_COLUMNS_AT: block_columns_at, layout.BLOCK_COLUMNS: block_columns, layout.OWNER: rows.owner[order],
         layout.PREDICATES_AT: at, layout.SETS: rows.sets,
         layout.PREDICATE: np.stack(
-            [rows.column[index] | rows.kind[index] << 16, rows.low[index], rows.high[index]], axis=1
+            [rows.column[index] | rows.kind[index] << 16 | rows.open[index] << 18, rows.low[index], rows.high[index]], axis=1
         ).ravel(),
     }  # fmt: skip
     if not indexed:
@@ -262,7 +271,7 @@ def build(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, index
     return arena
 
 
-def _filled(counts: dict[int, int], sizes: dict[int, int], content: dict[int, NDArray[np.generic]]) -> Words:
+def _filled(counts: dict[int, int], sizes: dict[int, int], content: dict[int, NDArray[Any]]) -> Words:
     arena = layout.allocate(counts, sizes)
     for name, values in content.items():
         layout.section(arena, name)[: len(values)] = values
@@ -280,7 +289,8 @@ def _order(rows: Rows, first: Ints, access: Ints, buckets: _Buckets, columns: in
     if not len(rows.column):
         return np.arange(len(rows))
     low, high, kind = rows.low[first], rows.high[first], rows.kind[first]
-    place = np.where(kind == SET, rows.sets[np.minimum(low, max(0, len(rows.sets) - 1))] if len(rows.sets) else 0, low)
+    place = low.copy()
+    place[kind == SET] = rows.sets[low[kind == SET]]
     key = np.zeros(len(rows))
     by_column = np.argsort(access, kind="stable")
     cuts = np.searchsorted(access[by_column], np.arange(columns + 1))

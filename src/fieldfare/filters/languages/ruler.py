@@ -62,7 +62,7 @@ def parse(document: str | bytes | Mapping[str, Any]) -> Filter:
         raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
 
 
-def render(filter: Filter) -> dict[str, Any]:  # noqa: A002  # as in every language
+def render(filter: Filter) -> dict[str, Any]:  # as in every language
     """The pattern of a filter, or a ValueError that names the constraint which no pattern can express.
 
     >>> render(parse({"a.b": [{"prefix": "x"}, 1]}))

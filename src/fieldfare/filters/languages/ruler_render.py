@@ -32,7 +32,7 @@ class _Inexpressible(Exception):  # a way out, turned into a ValueError where th
     """No pattern says this."""
 
 
-def document(filter: Filter) -> dict[str, Any]:  # noqa: A002  # as in every language
+def document(filter: Filter) -> dict[str, Any]:  # as in every language
     """A pattern that says what the filter says, or a ValueError naming what cannot be said."""
     if filter.is_empty or filter.is_full:
         raise ValueError(f"no pattern matches {'nothing' if filter.is_empty else 'everything'}")

@@ -38,7 +38,7 @@ class _Unsayable(Exception):  # a way out; what is reported names the filter
     """A set of strings for which there is no document."""
 
 
-def render(filter: Filter) -> Document | list[Document]:  # noqa: A002
+def render(filter: Filter) -> Document | list[Document]:
     """The document of a filter: for string attributes, and those that are missing, it means the same.
 
     A filter that everything matches is the empty list. What the dialects have no words for is a ValueError.
