@@ -61,6 +61,9 @@ VECTORS: dict[str, tuple[list[Tree], list[Tree]]] = {
     "b IN (1, 'x', TRUE, NULL, X'61', TIMESTAMP '2026-01-01T12:00:00Z')": (
         [{"b": 1}, {"b": "x"}, {"b": True}, {"b": None}, {"b": b"a"}, {"b": LATER}], [{"b": False}, {"b": 0}, {"b": b"x"}, {"b": "1"}, {}]),
     "b > 5 OR b > 'm'": ([{"b": 6}, {"b": "n"}], [{"b": 5}, {"b": "m"}, {"b": b"n"}]),
+    "b > 5 OR b = NULL OR b = TRUE": ([{"b": 6}, {"b": None}, {"b": True}], [{"b": 5}, {"b": False}, {"b": 1}, {}]),
+    "b = 1 OR b ENDS WITH 'x'": ([{"b": 1}, {"b": "x"}, {"b": "ax"}], [{"b": "xa"}, {"b": 2}, {}]),
+    "b > 5 OR b CONTAINS 'x' OR b = X'61'": ([{"b": 6}, {"b": "axa"}, {"b": b"a"}], [{"b": 5}, {"b": "a"}, {}]),
     "b = TRUE": ([{"b": True}], [{"b": 1}, {"b": False}, {"b": "TRUE"}]),
     "b >= TIMESTAMP '2026-01-01T12:00:00Z'": ([{"b": NOON}, {"b": LATER}], [{"b": NOON - timedelta(microseconds=1)}, {"b": "2027"}]),
     "b < X'62'": ([{"b": b""}, {"b": b"a\xff"}], [{"b": b"b"}, {"b": "a"}]),

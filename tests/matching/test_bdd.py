@@ -43,6 +43,12 @@ def test_operations_by_their_truth_tables() -> None:
         assert made.setdefault(table(node), node) == node
 
 
+def test_predicates_are_asked_in_one_order() -> None:
+    diagram = Diagram(limit=10)
+    assert diagram.all_of([2, 0, 1]) == diagram.all_of([0, 1, 2])
+    assert len(diagram) == 3
+
+
 def test_negation_swaps_the_terminals() -> None:
     diagram = Diagram(limit=10)
     node = diagram.all_of([0, 1])

@@ -51,7 +51,7 @@ def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
 
 def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limits = DEFAULT_LIMITS) -> list[Event]:
     """An event per row."""
-    if VALID in batch.schema.names and not _is_interval(batch.schema.field(VALID)):
+    if VALID in batch.schema.names and not is_interval(batch.schema.field(VALID)):
         raise EventError(VALID, "the column is reserved for validity periods, which are intervals")
     events = []
     for number, row in enumerate(rows(batch, nulls=nulls), 1):
@@ -198,7 +198,7 @@ def _reader(field: pa.Field, path: str, nulls: Nulls) -> Callable[[Any], Any] | 
     kind = field.type
     if pt.is_decimal(kind):
         return lambda value: None if value is None else _number(value, path)
-    if _is_interval(field):
+    if is_interval(field):
         return lambda value: None if value is None else _interval(value, path)
     if pt.is_struct(kind):
         inner = {part.name: _reader(part, f"{path}.{part.name}", nulls) for part in kind}
@@ -234,7 +234,7 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _is_interval(field: pa.Field) -> bool:
+def is_interval(field: pa.Field) -> bool:
     return (field.metadata or {}).get(b"fieldfare") == b"interval" and pt.is_struct(field.type)
 
 

@@ -9,7 +9,8 @@ hold. "There is an element with this or that" is "one with this, or one with tha
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -28,8 +29,30 @@ _TRUE: Final = Constraint(valueset.TRUE)
 _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
 
 
+class Selection(Expression):
+    """Does one of the objects that it selects match the filter?"""
+
+    filter: Filter
+
+    @abstractmethod
+    def selects(self, path: str) -> bool:
+        """Does it look at the objects at a path?"""
+
+    def _among(self, elements: Iterable[Mapping[str, object]]) -> object:
+        found: object = False
+        for element in elements:
+            if self._matches(element, "overlaps"):
+                if self._matches(element, "covers"):
+                    return True
+                found = UNCERTAIN
+        return found
+
+    def _matches(self, element: Mapping[str, object], mode: Mode) -> bool:
+        return any(branch.matches(element, mode) for branch in self.filter.branches)
+
+
 @dataclass(frozen=True)
-class Has(Expression):
+class Has(Selection):
     """Does the object at `path`, or an element of the list there, match the filter? Make it with `has`."""
 
     path: str
@@ -42,27 +65,13 @@ class Has(Expression):
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
         """True or false, UNCERTAIN if it hangs on an interval; MISSING if there is nothing at the path."""
-        value = fields.get(self.path, MISSING)
-        if isinstance(value, (tuple, list)):
-            return self._among(_flat(element) for element in value if isinstance(element, Mapping))
-        if isinstance(value, Mapping):
-            return self._among(iter((Below(fields, self.path),)))
-        if value is MISSING:
-            below = Below(fields, self.path)
-            return self._among(iter((below,))) if any(True for _ in below) else MISSING
-        return False
+        if self.path not in fields and not any(True for _ in Below(fields, self.path)):
+            return MISSING
+        return self._among(objects_at(fields, self.path))
 
-    def _among(self, elements: Iterator[Mapping[str, object]]) -> object:
-        found: object = False
-        for element in elements:
-            if self._matches(element, "overlaps"):
-                if self._matches(element, "covers"):
-                    return True
-                found = UNCERTAIN
-        return found
-
-    def _matches(self, element: Mapping[str, object], mode: Mode) -> bool:
-        return any(branch.matches(element, mode) for branch in self.filter.branches)
+    def selects(self, path: str) -> bool:
+        """Only its own."""
+        return path == self.path
 
     def fields(self) -> Iterator[str]:
         """The list, and the fields of its elements."""
@@ -82,7 +91,16 @@ class Has(Expression):
 
     def implies(self, other: Expression) -> bool:
         """A narrower condition on the same list implies a wider one."""
-        return isinstance(other, Has) and self.path == other.path and other.filter.covers(self.filter)
+        return isinstance(other, Selection) and other.selects(self.path) and other.filter.covers(self.filter)
+
+
+def objects_at(fields: Mapping[str, object], path: str) -> Iterator[Mapping[str, object]]:
+    """The flat fields of the object at a path, or of each object in the list there; one may be given flat itself."""
+    value = fields.get(path, MISSING)
+    if isinstance(value, (tuple, list)):
+        yield from (_flat(element) for element in value if isinstance(element, Mapping))
+    elif value is MISSING or isinstance(value, Mapping):
+        yield Below(fields, path)
 
 
 class Below(Mapping[str, object]):

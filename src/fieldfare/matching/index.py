@@ -24,6 +24,7 @@ from fieldfare.matching import arena as layout
 from fieldfare.matching import backend, scan, segment
 from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.batches import Encoder
 from fieldfare.matching.columns import MISSING_KEY, Columns, Entry
 from fieldfare.matching.decoding import filter_of
 from fieldfare.matching.delta import Delta
@@ -33,6 +34,8 @@ Ints = NDArray[np.int64]
 _GONE: Final = object()
 """stands where the id of a removed filter was"""
 _SAMPLE: Final = 1024
+_CHUNK: Final = 1024
+"""events that a block meets while it is in cache"""
 
 
 class Segment:
@@ -115,6 +118,10 @@ class Index(Matcher[Id], Generic[Id]):
         self._sample: list[Ints] = []
         self._turn = 0
         self._blank = b""
+        self._encoder = Encoder(self._columns)
+        self._id_chunks: list[Any] = []
+        self._room = 4.0
+        self._real: Ints = np.zeros(0, np.int64)
         self.add_many(items)
 
     # Writing
@@ -303,7 +310,7 @@ class Index(Matcher[Id], Generic[Id]):
             if not part.arena[layout.INDEXED]:
                 return self._owners_by_scan(state, keys, turned=turned)
             if not turned:
-                self._turn_numbers(keys)
+                kernels.number_keys_of(self._number_columns(), keys)
                 turned = True
             work = part.pool.pop() if part.pool else scratch(part.arena)
             out = np.empty(256, np.int64)
@@ -314,7 +321,7 @@ class Index(Matcher[Id], Generic[Id]):
             part.pool.append(work)
             owners += out[:found].tolist()
         if not turned:
-            self._turn_numbers(keys)
+            kernels.number_keys_of(self._number_columns(), keys)
         for delta in state.deltas:
             if delta.count:
                 count = delta.count
@@ -325,12 +332,102 @@ class Index(Matcher[Id], Generic[Id]):
             self._remember(keys[:, 0])
         return owners
 
-    def _turn_numbers(self, keys: Ints) -> None:
-        """Raw floats to keys."""
-        for attribute in self._columns.numbers:
-            key = keys[attribute, 0]
-            if key < 0 and key != MISSING_KEY:
-                keys[attribute, 0] = key ^ 0x7FFFFFFFFFFFFFFF
+    def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
+        """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
+
+        Ids must be of one type that Arrow has, such as str or int.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - takes a while to import, and single events do not need it
+
+        events: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        numbers: list[Ints] = [np.zeros(0, np.int64)]
+        step = max(_CHUNK, min(8 * _CHUNK, (1 << 22) // max(1, len(self._columns))))
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            event, number = self._match_chunk(part, mode)
+            events.append(event + start)
+            numbers.append(number)
+        ids = self._arrow_ids().take(pa.array(np.concatenate(numbers)))
+        return pa.table({"event": np.concatenate(events), "id": ids})
+
+    def _match_chunk(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
+        """(row, filter number) pairs of a few thousand rows, sorted by row."""
+        changes, state = self._changes, self._state
+        kernels = self._kernels
+        if any(not s.arena[layout.INDEXED] for s in state.segments):
+            kernels = None
+        keys = self._encoder.encode(part, kernels)
+        rows = part.num_rows
+        pairs = []
+        if kernels is None:
+            scan.number_keys(np.array(self._roles(), np.int64), keys)
+            for arena, entries in _arenas(state):
+                pairs.append(scan.scan(arena, entries, keys))
+        else:
+            kernels.number_keys_of(self._number_columns(), keys)
+            for start in range(0, rows, _CHUNK):
+                some = np.ascontiguousarray(keys[:, start : start + _CHUNK])
+                for event, owner in self._pairs(kernels, state, some):
+                    pairs.append((event + np.int32(start), owner))
+        event = np.concatenate([np.zeros(0, np.int32), *(e for e, _ in pairs)])
+        owner = np.concatenate([np.zeros(0, np.int64), *(o for _, o in pairs)])
+        self._room = max(4.0, 1.25 * len(event) / max(1, rows))
+        self._turn += 1
+        if rows and (not self._turn & 15 or not self._sample):
+            for row in range(0, rows, max(1, rows // 64)):
+                self._remember(keys[:, row])
+        return self._settled(part, event, owner, mode, doubles=bool(changes & 1) or changes != self._changes)
+
+    def _pairs(self, kernels: ModuleType, state: _State, keys: Ints) -> Iterable[tuple[NDArray[np.int32], Ints]]:
+        room = int(self._room * keys.shape[1])
+        for s in state.segments:
+            yield _grown(lambda e, o, a=s.arena: kernels.match_batch(a, keys, e, o), room)
+        for d in state.deltas:
+            if count := d.count:
+                yield _grown(lambda e, o, a=d.arena, n=count: kernels.scan(a, n, keys, e, o), room)
+
+    def _settled(self, part: Any, event: Any, owner: Ints, mode: Mode, *, doubles: bool) -> tuple[Ints, Ints]:
+        """Owners to numbers: verified where they must be, once for each row and filter."""
+        plain = (owner >= 0) & (owner < SHARED_FLAG)
+        if not plain.all():
+            whose = np.where(owner < 0, -owner - 1, owner)
+            check = (owner < 0) | (whose & VERIFY_FLAG != 0)
+            numbers = whose & NUMBER_MASK
+            good = np.ones(len(owner), bool)
+            rows = _rows(part, np.unique(event[check]))
+            for i in np.flatnonzero(check).tolist():
+                good[i] = self._verify(int(numbers[i]), rows[int(event[i])], mode)
+            event, owner = event[good], numbers[good]
+            doubles = True
+        if doubles:
+            both = np.unique((event.astype(np.int64) << 40) | owner)
+            return both >> 40, both & ((1 << 40) - 1)
+        if self._kernels is None:
+            order = np.argsort(event, kind="stable")
+            return event[order].astype(np.int64), owner[order]
+        out_event, out_owner = np.empty(len(event), np.int64), np.empty(len(event), np.int64)
+        self._kernels.by_event(part.num_rows, len(event), event, owner, out_event, out_owner)
+        return out_event, out_owner
+
+    def _arrow_ids(self) -> Any:
+        """All ids by number, as an Arrow array that grows by chunks."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        with self._lock:
+            known = sum(len(chunk) for chunk in self._id_chunks)
+            if known < len(self._ids):
+                fresh = [None if id is _GONE else id for id in self._ids[known:]]
+                try:
+                    self._id_chunks.append(pa.array(fresh))
+                except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                    raise TypeError(f"match_batch needs ids of one type that Arrow has, such as str: {error}") from None
+            return pa.chunked_array(self._id_chunks) if self._id_chunks else pa.chunked_array([], pa.string())
+
+    def _number_columns(self) -> Ints:
+        """The columns whose keys come as raw floats."""
+        if len(self._real) != len(self._columns.numbers):
+            self._real = np.array(self._columns.numbers, np.int64)
+        return self._real
 
     def _owners_by_scan(self, state: _State, keys: Ints, *, turned: bool = False) -> list[int]:
         if not turned:
@@ -430,6 +527,29 @@ class Index(Matcher[Id], Generic[Id]):
                 path = self._columns.columns[column].attribute.path
                 totals.setdefault(path, []).append(float(share[rows.column == column].mean()))
         return {path: sum(shares) / len(shares) for path, shares in sorted(totals.items())}
+
+
+def _arenas(state: _State) -> Iterable[tuple[Words, int]]:
+    yield from ((part.arena, part.entries) for part in state.segments)
+    yield from ((delta.arena, delta.count) for delta in state.deltas if delta.count)
+
+
+def _grown(kernel: Any, room: int) -> tuple[NDArray[np.int32], Ints]:
+    """The pairs a kernel finds; it is run again with enough room if there was not."""
+    event, owner = np.empty(max(16, room), np.int32), np.empty(max(16, room), np.int64)
+    found = kernel(event, owner)
+    if found > len(event):
+        event, owner = np.empty(found, np.int32), np.empty(found, np.int64)
+        found = kernel(event, owner)
+    return event[:found], owner[:found]
+
+
+def _rows(part: Any, wanted: NDArray[np.int32]) -> dict[int, Mapping[str, object]]:
+    """Some rows of a batch as flat fields."""
+    from fieldfare.events import arrow  # noqa: PLC0415
+
+    taken = arrow.rows(part.take(wanted)) if len(wanted) else []
+    return {int(row): fields_of(fields) for row, fields in zip(wanted, taken, strict=True)}
 
 
 def _plain(wanted: Filter) -> bool:

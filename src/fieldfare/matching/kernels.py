@@ -34,7 +34,6 @@ from fieldfare.matching.arena import (
     OWNER,
     PREDICATE,
     PREDICATES_AT,
-    ROLE,
     ROW_OF,
     ROWS,
     SETS,
@@ -42,7 +41,7 @@ from fieldfare.matching.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.columns import MISSING_KEY, NOT_RANGE, NUMBER, RANGE, SET, WILD_KEY
+from fieldfare.matching.columns import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 u64, i64 = nb.uint64, nb.int64
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -124,14 +123,13 @@ def bucket_of(arena, column, key):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def number_keys(arena, keys):  # type: ignore[no-untyped-def]
-    """Raw floats in the number columns of `keys` (columns × events) to keys that order as they do."""
-    for column in range(min(arena[COLUMNS], keys.shape[0])):
-        if arena[arena[ROLE] + column] == NUMBER:
-            for event in range(keys.shape[1]):
-                key = keys[column, event]
-                if key < 0 and key != MISSING_KEY:
-                    keys[column, event] = key ^ _SIGN
+def number_keys_of(columns, keys):  # type: ignore[no-untyped-def]
+    """Raw floats in the given columns of `keys` (columns × events) to keys that order as they do."""
+    for column in columns:
+        for event in range(keys.shape[1]):
+            key = keys[column, event]
+            if key < 0 and key != MISSING_KEY:
+                keys[column, event] = key ^ _SIGN
 
 
 @_jit
@@ -270,9 +268,10 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
     always = arena[arena[ALWAYS] : arena[SPAN]].view(np.int32)
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     predicate, sets = arena[arena[PREDICATE] : arena[SETS]], arena[arena[SETS] :]
-    # 1. The bucket of every key, and how many events each block will meet.
+    # 1. The bucket of every key. Events have few of many columns: list, for each event, the places its keys lead to.
     places = np.empty((columns, events), np.int32)
     rows = np.empty((columns, events), np.uint8)
+    listed_at = np.zeros(events + 1, np.int32)
     for column in range(columns):
         base, hashed = arena[arena[BUCKETS_AT] + column], arena[arena[MODE] + column] == HASHED
         count = u64(arena[arena[BUCKETS_AT] + column + 1] - base)
@@ -282,8 +281,10 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
             key = keys[column, event]
             if key == MISSING_KEY:
                 places[column, event], rows[column, event] = -1, 0
-            elif key == WILD_KEY:
-                places[column, event], rows[column, event] = -2, _WILD_ROW
+                continue
+            listed_at[event + 1] += 1
+            if key == WILD_KEY:
+                places[column, event], rows[column, event] = -2 - column, _WILD_ROW
             else:
                 if hashed:
                     spread = (u64(key) * u64(_GOLDEN)) >> u64(40)
@@ -299,31 +300,37 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
                             length = half
                     place = base + low - first
                 places[column, event], rows[column, event] = place, row_of[place]
+    for event in range(events):
+        listed_at[event + 1] += listed_at[event]
+    listed = np.empty(listed_at[events], np.int32)
+    cursor = listed_at.copy()
+    for column in range(columns):
+        for event in range(events):
+            if places[column, event] != -1:
+                listed[cursor[event]] = places[column, event]
+                cursor[event] += 1
     start = np.zeros(blocks + 1, np.int32)
     stamp = np.full(blocks, -1, np.int32)
     fill = np.zeros(1, np.int32)
-    cursor = start
-    for turn in range(2):  # count, then fill
+    for turn in range(2):  # count the events of each block, then list them
         stamp[:] = -1
         for event in range(events):
             for i in range(arena[ALWAYS_BLOCKS]):
-                block = always[i]
+                block = i64(always[i])
                 stamp[block] = event
                 if turn == 0:
                     start[block + 1] += 1
                 else:
                     fill[cursor[block]] = event
                     cursor[block] += 1
-            for column in range(columns):
-                place = i64(places[column, event])
-                if place == -1:
-                    continue
-                if place == -2:
-                    first, last = i64(span[2 * column]), i64(span[2 * column + 1])
+            for j in range(listed_at[event], listed_at[event + 1]):
+                place = i64(listed[j])
+                if place < 0:
+                    first, last = i64(span[2 * (-2 - place)]), i64(span[2 * (-2 - place) + 1])
                 else:
                     first, last = i64(visits_at[place]), i64(visits_at[place + 1])
                 for v in range(first, last):
-                    block = v if place == -2 else i64(visits[v])
+                    block = v if place < 0 else i64(visits[v])
                     if stamp[block] != event:
                         stamp[block] = event
                         if turn == 0:
@@ -533,3 +540,78 @@ def scan(arena, entries, keys, out_event, out_owner):  # type: ignore[no-untyped
                     out_owner[matched] = owner if sure else -owner - 1
                 matched += 1
     return matched
+
+
+@_jit
+def _text_hash(data, first, last):  # type: ignore[no-untyped-def]
+    value = u64(0xCBF29CE484222325)
+    for i in range(first, last):
+        value = (value ^ u64(data[i])) * u64(0x100000001B3)
+    return value ^ (value >> u64(29))
+
+
+@_jit
+def text_insert(slots, offsets, data, first, last):  # type: ignore[no-untyped-def]
+    """Enter texts `first` to `last` into an open hash table of their numbers."""
+    mask = u64(len(slots) - 1)
+    for number in range(first, last):
+        place = _text_hash(data, offsets[number], offsets[number + 1]) & mask
+        while slots[place] >= 0:
+            place = (place + u64(1)) & mask
+        slots[place] = number
+
+
+@_jit
+def text_keys(slots, offsets, data, length, event_offsets, event_data, out):  # type: ignore[no-untyped-def]
+    """The numbers of events' texts in a table, or of their first (length > 0) or last (length < 0) characters."""
+    mask = u64(len(slots) - 1)
+    for event in range(len(out)):
+        first, last = i64(event_offsets[event]), i64(event_offsets[event + 1])
+        if length > 0:  # characters are bytes that do not go on one begun before
+            left, at = length, first
+            while at < last:
+                if event_data[at] & 0xC0 != 0x80:
+                    if left == 0:
+                        break
+                    left -= 1
+                at += 1
+            last = at
+        elif length < 0:
+            left, at = -length, last
+            while at > first and left > 0:
+                at -= 1
+                if event_data[at] & 0xC0 != 0x80:
+                    left -= 1
+            first = at
+        size = last - first
+        place = _text_hash(event_data, first, last) & mask
+        found = i64(-2)
+        while slots[place] >= 0:
+            number = i64(slots[place])
+            start = offsets[number]
+            if offsets[number + 1] - start == size:
+                same = True
+                for i in range(size):
+                    if data[start + i] != event_data[first + i]:
+                        same = False
+                        break
+                if same:
+                    found = number
+                    break
+            place = (place + u64(1)) & mask
+        out[event] = found
+
+
+@_jit
+def by_event(events, count, event, owner, out_event, out_owner):  # type: ignore[no-untyped-def]
+    """Pairs sorted by event, in linear time."""
+    at = np.zeros(events + 1, np.int64)
+    for i in range(count):
+        at[event[i] + 1] += 1
+    for e in range(events):
+        at[e + 1] += at[e]
+    for i in range(count):
+        e = event[i]
+        out_event[at[e]] = e
+        out_owner[at[e]] = owner[i]
+        at[e] += 1

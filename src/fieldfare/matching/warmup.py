@@ -5,10 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 
 import numpy as np
+import pyarrow as pa
 
+from fieldfare.filters import parse
 from fieldfare.matching import arena as layout
 from fieldfare.matching import segment
-from fieldfare.matching.columns import NUMBER, RANGE, STRING, TAG, Entry, Predicate
+from fieldfare.matching.batches import Encoder
+from fieldfare.matching.columns import NUMBER, RANGE, STRING, TAG, Columns, Entry, Predicate
 from fieldfare.matching.delta import Delta
 
 
@@ -19,12 +22,20 @@ def run(kernels: ModuleType) -> None:
     arena = segment.build(rows, [STRING, NUMBER, TAG])
     keys = np.zeros((3, 1), np.int64)
     events, owners = np.zeros(4, np.int32), np.zeros(4, np.int64)
-    kernels.number_keys(arena, keys)
+    kernels.number_keys_of(np.array([1], np.int64), keys)
     kernels.match_one(arena, keys, scratch(arena), owners)
     kernels.match_batch(arena, keys, events, owners)
     delta = Delta()
     delta.append(0, 0, entries)
     kernels.scan(delta.arena, delta.count, keys, events, owners)
+    kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
+    Encoder(_columns()).encode(pa.record_batch({"a": ["x"]}), kernels)
+
+
+def _columns() -> Columns:
+    columns = Columns()
+    columns.entries(parse("a = 'x'"))
+    return columns
 
 
 def scratch(arena: layout.Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

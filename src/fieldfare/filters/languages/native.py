@@ -4,7 +4,8 @@
 
 A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is
 true of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given
-to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects.
+to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects; `PATH` looks for objects
+wherever they stand.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fieldfare.filters.expressions import Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
 from fieldfare.filters.languages import native_syntax as syntax
 from fieldfare.filters.languages.native_syntax import Tree, parse_tree
+from fieldfare.filters.paths import Selector, path, selector
 
 
 def parse(text: str, **parameters: Scalar) -> Filter:
@@ -92,11 +94,23 @@ class _Lowering:
                 return predicates.quantified(tree.quantifier, self.condition(tree.condition))
             case syntax.Has():
                 return has(tree.path, self.condition(tree.condition))
+            case syntax.Path():
+                condition = EVERYTHING if tree.condition is None else self.condition(tree.condition)
+                return path(self._selector(tree.selector), condition)
             case syntax.Name() | syntax.Call():
                 return predicates.inside(self._dimension(tree), valueset.TRUE)
             case syntax.Constant(value=bool()):
                 return EVERYTHING if tree.value else NOTHING
         raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
+
+    def _selector(self, tree: Tree) -> Selector:
+        match self._dimension(tree):
+            case Literal(value=str(text)):
+                try:
+                    return selector(text)
+                except ValueError as error:
+                    raise self._wrong(tree, str(error)) from None
+        raise self._wrong(tree, f"PATH wants a selector such as '//item/cpu', not {self._quote(tree)}")
 
     # Values
 

@@ -73,6 +73,14 @@ class Has(Node):
 
 
 @dataclass(slots=True)
+class Path(Node):
+    """`PATH(selector, condition)`: an element that is selected satisfies the condition, if there is one."""
+
+    selector: Tree
+    condition: Tree | None
+
+
+@dataclass(slots=True)
 class Comparison(Node):
     """`left op right`."""
 
@@ -156,7 +164,7 @@ class Or(Node):
 
 
 Tree: TypeAlias = (
-    Constant | Name | Parameter | Operation | Call | Has | Comparison | Between | In | TextTest | Is | Exists
+    Constant | Name | Parameter | Operation | Call | Has | Path | Comparison | Between | In | TextTest | Is | Exists
     | Quantified | Not | And | Or
 )  # fmt: skip
 
@@ -252,7 +260,12 @@ class _Builder(Transformer[Token, Tree]):
     def call(self, function: Token, *rest: Tree | Token | None) -> Tree:
         *arguments, close = rest
         given = [cast(Tree, argument) for argument in arguments if argument is not None]
-        return Call(cast(int, function.start_pos), _end(close), str(function), given)
+        start, end = cast(int, function.start_pos), _end(close)
+        if function.upper() != "PATH":
+            return Call(start, end, str(function), given)
+        if len(given) not in (1, 2):
+            raise _Bad(function, "PATH takes a selector and a condition, such as PATH('//item/cpu', clock >= 700)")
+        return Path(start, end, given[0], given[1] if len(given) > 1 else None)
 
     def has(self, path: Token, _has: Token, condition: Tree, close: Token) -> Tree:
         named = _unquoted(path) if path[0] == '"' else str(path)

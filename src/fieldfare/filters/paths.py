@@ -1,0 +1,230 @@
+"""`PATH('//item/cpu', clock >= 700)`: some element of a nested event, wherever it stands, satisfies a condition.
+
+An event is a tree: objects are elements, each with a name but for the event itself, which is the root; objects in a
+list are several elements of one name; all other fields are attributes. A *selector* says where an element stands:
+`/auction/item` just below the root and below that, `//item` anywhere, `*` for any one name, `/auction//cpu` at any
+depth below an auction. It is a pattern over steps as LIKE is one over characters, so covering is exact.
+
+A selector without `*` and `//` names one path, and then `PATH('/a/b', …)` is `a.b HAS (…)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, pairwise, takewhile
+from typing import Final
+
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.elements import Selection, has, objects_at
+from fieldfare.filters.expressions import Expression
+from fieldfare.filters.filter import EVERYTHING, Filter
+from fieldfare.filters.literals import literal
+from fieldfare.filters.valueset import TRUE
+
+MAX_STEPS: Final = 64
+"""steps of a selector; elements that stand deeper are not looked for"""
+ANY: Final = "*"
+_SELECTOR: Final = re.compile(r"(?://?[^/]+)+")
+_STEP: Final = re.compile(r"(//?)([^/]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next name on the way down, or `ANY`; with a gap, not the very next."""
+
+    name: str
+    gap: bool = False
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Where elements stand. Equal if they select the same; make one with `selector`.
+
+    >>> selector("//cpu").covers(selector("//item/cpu")), selector("//item/cpu").covers(selector("//cpu"))
+    (True, False)
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return "".join(("//" if step.gap else "/") + step.name for step in self.steps)
+
+    @property
+    def path(self) -> str | None:
+        """The dotted path, if it selects only one."""
+        plain = all(step.name != ANY and not step.gap for step in self.steps)
+        return ".".join(step.name for step in self.steps) if plain else None
+
+    def selects(self, names: Iterable[str]) -> bool:
+        """Is an element selected that is reached by these names? A machine with a bit for each number of steps made."""
+        moves, anyhow, gaps = self._machine
+        states = 1
+        for name in names:
+            states = (states & (moves.get(name, 0) | anyhow)) << 1 | states & gaps
+        return bool(states >> len(self.steps))
+
+    @cached_property
+    def _machine(self) -> tuple[dict[str, int], int, int]:
+        """The states that a name leads out of, those that any name does, and those that may wait."""
+        moves: dict[str, int] = {}
+        for place, step in enumerate(self.steps):
+            moves[step.name] = moves.get(step.name, 0) | 1 << place
+        return moves, moves.get(ANY, 0), sum(1 << place for place, step in enumerate(self.steps) if step.gap)
+
+    def covers(self, other: Selector) -> bool:
+        """Does it select all that the other does?
+
+        Gaps cut it into blocks. Each must lie in the other's steps, in one piece and behind the block before, the first
+        and the last at the ends: what fills the other's gaps may be long and strange, so no block can reach across one,
+        or nothing at all, so it helps to keep no distance. Only the `*` at the start of a block just keep a distance.
+        """
+        theirs, at = other.steps, 0
+        blocks = self._blocks
+        for block in blocks:
+            fixed = not block[0].gap
+            stars = 0 if fixed else sum(1 for _ in takewhile(lambda step: step.name == ANY, block))
+            core = block[stars:]
+            end = len(theirs) - len(core)
+            first = max(at + stars, end) if block is blocks[-1] else at + stars
+            starts = range(first, 1 if fixed else end + 1)
+            at = next((start + len(core) for start in starts if _fits(core, theirs[start:], fixed)), -1)
+            if at < 0:
+                return False
+        return True
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Step, ...]]:
+        cuts = [0, *(place for place, step in enumerate(self.steps) if place and step.gap), len(self.steps)]
+        return [self.steps[start:end] for start, end in pairwise(cuts)]
+
+    def overlaps(self, other: Selector) -> bool:
+        """Can both select one element?"""
+        found, places = {(0, 0)}, [(0, 0)]
+        for i, j in places:
+            mine, its = self.steps[i : i + 1], other.steps[j : j + 1]
+            for a, b in ((1, 1), (0, 1), (1, 0)):  # who makes a step with the next name; one that waits needs a gap
+                if all(step and (moves or step[0].gap) for step, moves in ((mine, a), (its, b))) and (
+                    not (a and b) or ANY in (mine[0].name, its[0].name) or mine[0].name == its[0].name
+                ):
+                    place = (i + a, j + b)
+                    if place not in found:
+                        found.add(place)
+                        places.append(place)
+        return (len(self.steps), len(other.steps)) in found
+
+
+def _fits(core: Sequence[Step], theirs: Sequence[Step], fixed: bool) -> bool:
+    """Do the steps that another begins with lie in a block, with no gap between them nor, if it is fixed, before?"""
+    return len(core) <= len(theirs) and all(
+        mine.name in (ANY, its.name) and not (its.gap and (place or fixed))
+        for place, (mine, its) in enumerate(zip(core, theirs, strict=False))
+    )
+
+
+def selector(text: str) -> Selector:
+    """The selector of a text such as `/auction//cpu`; a dot is a slash. ValueError if it is none.
+
+    >>> selector("/a/*//b").text
+    '/a//*/b'
+    """
+    if not _SELECTOR.fullmatch(text):
+        raise ValueError(f"{text!r} is not a selector such as '/auction/item' or '//item/cpu'")
+    steps: list[Step] = []
+    for slashes, dotted in _STEP.findall(text):
+        for place, name in enumerate(dotted.split(".")):
+            if not name or (ANY in name and name != ANY):
+                raise ValueError(f"a step of a selector is a name, or * for any: {name!r} in {text!r} is not")
+            if "[" in name:
+                raise ValueError(f"the condition is the second argument: PATH('//cpu', clock > 1), not {text!r}")
+            steps.append(Step(name, gap=not place and slashes == "//"))
+    if len(steps) > MAX_STEPS:
+        raise ValueError(f"the selector has {len(steps)} steps, more than {MAX_STEPS}")
+    return Selector(_normal(steps))
+
+
+def _normal(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Beside any names a gap means the same wherever it stands: it goes in front of them."""
+    result: list[Step] = []
+    for step in steps:
+        first = len(result)
+        while first and result[first - 1].name == ANY:
+            first -= 1
+        moved = step.gap and first < len(result)
+        if moved:
+            result[first] = Step(ANY, gap=True)
+        result.append(replace(step, gap=False) if moved else step)
+    return tuple(result)
+
+
+@dataclass(frozen=True)
+class Path(Selection):
+    """Does an element that the selector selects match the filter? Make it with `path`."""
+
+    selector: Selector
+    filter: Filter
+
+    @property
+    def text(self) -> str:
+        """As the language writes it."""
+        condition = "" if self.filter.is_full else f", {self.filter}"
+        return f"PATH({literal(self.selector.text)}{condition})"
+
+    def evaluate(self, fields: Mapping[str, object]) -> object:
+        """True or false; UNCERTAIN if it hangs on an interval."""
+        return self._among(
+            chain.from_iterable(objects_at(fields, path) for path in places(fields) if self.selects(path))
+        )
+
+    def fields(self) -> Iterator[str]:
+        """None that could be named: it may look at any."""
+        return iter(())
+
+    def selects(self, path: str) -> bool:
+        """Does it look at the objects there?"""
+        names = path.split(".")
+        return len(names) <= MAX_STEPS and self.selector.selects(names)
+
+    def implies(self, other: Expression) -> bool:
+        """A narrower condition on elements that another selects too implies a wider one."""
+        return isinstance(other, Path) and other.selector.covers(self.selector) and other.filter.covers(self.filter)
+
+
+def places(fields: Mapping[str, object]) -> Iterator[str]:
+    """The paths at which an event may have elements, each once: all objects, and lists, which may hold some.
+
+    The flat fields have the objects of each path together, out of all lists on the way. Of an event that was given with
+    dots in its names, an object is what its fields are below.
+    """
+    implied: set[str] = set()
+    for path, value in fields.items():
+        if path.count(".") >= MAX_STEPS:
+            above, dot = ".".join(path.split(".", MAX_STEPS)[:MAX_STEPS]), "."
+        else:
+            above, dot, _ = path.rpartition(".")
+            if isinstance(value, (tuple, list, Mapping)):
+                yield path
+        while dot and above not in fields and above not in implied:
+            implied.add(above)
+            yield above
+            above, dot, _ = above.rpartition(".")
+
+
+def path(where: Selector | str, condition: Filter = EVERYTHING) -> Filter:
+    """The filter `PATH(where, condition)`.
+
+    >>> from fieldfare.filters import parse
+    >>> print(path("//item/cpu", parse("manufacturer = 'AMD' AND clock >= 700")))
+    PATH('//item/cpu', clock >= 700 AND manufacturer = 'AMD')
+    >>> print(path("/item/cpu", parse("clock >= 700")))
+    ANY item.cpu.clock >= 700 AND item.cpu HAS (clock >= 700)
+    """
+    chosen = selector(where) if isinstance(where, str) else where
+    if chosen.path is not None:
+        return has(chosen.path, condition)
+    found = (Filter.where(Path(chosen, Filter([branch])), Constraint(TRUE)) for branch in condition.branches)
+    return Filter(branch for part in found for branch in part.branches)

@@ -1,0 +1,1 @@
+"""Experiments: what is measured and drawn rather than used."""

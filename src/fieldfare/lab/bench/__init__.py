@@ -1,0 +1,1 @@
+"""The benchmark of matching: workloads with known answers, contenders, a fair clock, a table."""
