@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(LOCK)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/fieldfare warmup
 	@touch $@
 
 run: setup ## match events with filters: `fieldfare match`

@@ -3,8 +3,6 @@
 Run it with `python examples/market.py`. The events and filters are the sample that comes with Fieldfare.
 """
 
-# ruff: noqa: INP001, T201 - an example is no package, and prints
-
 from collections import Counter
 from importlib import resources
 

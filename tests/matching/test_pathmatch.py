@@ -13,6 +13,8 @@ from fieldfare.events import Event, Interval
 from fieldfare.filters import Filter, FilterSyntaxError, parse
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.paths import Selector, path, selector
+from fieldfare.matching import BruteForce, Counting, DecisionDiagram, DecisionTree, Matcher
+from fieldfare.matching.index import Index
 from fieldfare.matching.pathmatch import PathMatcher
 
 
@@ -86,6 +88,19 @@ def test_agrees_with_each_path_filter(
     for id in held:
         matcher.remove(id)
     assert (len(matcher), matcher._root.is_bare) == (0, True)
+
+
+@pytest.mark.parametrize("make", [BruteForce, Counting, DecisionDiagram, DecisionTree, Index])
+def test_any_matcher_takes_path_filters(make: type[Matcher[str]]) -> None:
+    matcher = make()
+    texts = [
+        "PATH('//cpu', clock >= 700)",
+        "NOT PATH('//cpu')",
+        "PATH('/auction//cpu', clock > 900) OR auction.minprice < 60",
+    ]
+    matcher.add_many((text, text) for text in texts)
+    assert set(matcher.match(AUCTION)) == {texts[0], texts[2]}
+    assert matcher.match({}) == [texts[1]]
 
 
 @given(wheres, objects)

@@ -1,4 +1,4 @@
-"""The front door: `fieldfare match`, `explain` and `convert`.
+"""The front door: `fieldfare match`, `explain`, `convert` and `bench`.
 
 A command is one function in a module of its own; what it prints is made by pure functions beside it. Whatever is slow
 to import (Arrow, rich) is imported by the functions that use it, so that `fieldfare --help` answers at once.
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import convert, explain, match
+from fieldfare.cli import bench, convert, explain, match, warmup
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -66,5 +66,14 @@ def start(
 
 
 app.callback(help=help_of(start))(start)
-for _name, _command in (("match", match.command), ("explain", explain.command), ("convert", convert.command)):
+for _name, _command in (
+    ("match", match.command),
+    ("explain", explain.command),
+    ("convert", convert.command),
+    ("warmup", warmup.command),
+):
     app.command(_name, help=help_of(_command))(_command)
+
+benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
+benches.command("match", help=help_of(bench.command))(bench.command)
+app.add_typer(benches, name="bench")

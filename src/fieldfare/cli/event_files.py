@@ -75,11 +75,26 @@ def decode(data: bytes | str) -> Event:
 
 def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
     for number, line in enumerate(stream, 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901 - a byte order mark says nothing here
+            if line.lstrip().startswith(b"["):
+                yield from _batch(line + stream.read(), name)
+                return
         if not line.isspace():
             try:
                 yield decode(line.rstrip(b"\r\n"))
             except EventError as error:
                 yield BadEvent(f"{name}:{number}", _in_a_line(error, line))
+
+
+def _batch(text: bytes, name: str) -> Iterator[Event | BadEvent]:
+    """A file that is one JSON array: a batch of CloudEvents."""
+    from fieldfare.events import cloudevents
+
+    try:
+        yield from cloudevents.decode_batch(text)
+    except EventError as error:
+        yield BadEvent(name, error)
 
 
 def _in_a_line(error: EventError, line: bytes) -> EventError:
@@ -158,6 +173,10 @@ _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLS: Final = {"true": True, "false": False}
 
 
+_MOST_DIGITS = 20
+"""with its sign, an integer of 64 bits has no more"""
+
+
 def typed(cell: str) -> object:
     """The value that a cell looks like.
 
@@ -167,9 +186,14 @@ def typed(cell: str) -> object:
     if cell.lower() in _BOOLS:
         return _BOOLS[cell.lower()]
     if _INT.fullmatch(cell):
+        if len(cell) > _MOST_DIGITS:
+            raise EventError("", f"the integer {cell[:20]}… does not fit in 64 bits")
         return int(cell)
     if _FLOAT.fullmatch(cell):
-        return float(cell)
+        number = float(cell)
+        if number in (float("inf"), float("-inf")):
+            raise EventError("", f"the number {cell[:20]} is out of range")
+        return number
     try:
         return parse_timestamp(cell)
     except ValueError:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,6 +18,9 @@ from fieldfare.cli.filter_files import Named, read_filters
 from fieldfare.cli.results import Result, Tally
 from fieldfare.events import Event
 from fieldfare.filters.constraint import Mode
+
+if TYPE_CHECKING:
+    from fieldfare.matching.index import Index
 
 
 class Output(StrEnum):
@@ -75,7 +78,7 @@ def command(
 ) -> None:
     """Match events with filters, and show who wanted what.
 
-    Every event is held against every filter. Events are JSON objects or CloudEvents, one a line, or rows of a CSV or
+    Events are JSON objects or CloudEvents, one a line, or rows of a CSV or
     Parquet file. Filters are lines of text, NAME<TAB>FILTER or just FILTER, or rows with the columns id and filter.
     What is not given is taken from a sample of market data, with quotes and trades and the filters of 300 subscribers.
     With -o jsonl each event is answered as soon as it is read, so that a stream can be followed.
@@ -116,22 +119,28 @@ def command(
         typer.echo(str(tally), err=True)
 
 
-def matches_of(filters: Sequence[Named], event: Event, mode: Mode = "overlaps") -> list[str]:
-    """The names of the filters that the event matches, in their order."""
-    return [name for name, wanted in filters if wanted.matches(event, mode)]
+def indexed(filters: Sequence[Named]) -> Index[int]:
+    """The filters by their place. Kernels are used if they are compiled already: a command is too short to wait."""
+    from fieldfare.matching import backend
+    from fieldfare.matching.index import Index
+
+    return Index(
+        ((place, wanted) for place, (_, wanted) in enumerate(filters)), kernels="auto" if backend.cached() else "numpy"
+    )
 
 
 def _matched(
     events: Iterable[Event | BadEvent], filters: Sequence[Named], mode: Mode, errors: Errors, tally: Tally
 ) -> Iterator[Result]:
     """Each event with its matches, counted in `tally` on the way."""
+    index = indexed(filters)
     for number, event in enumerate(events, 1):
         if isinstance(event, BadEvent):
             if errors is Errors.STOP:
                 raise InputError(event.place, event.error)
             tally.skipped += 1
             continue
-        result = Result(number, event, matches_of(filters, event, mode))
+        result = Result(number, event, [filters[place][0] for place in sorted(index.match(event, mode))])
         tally.count(result)
         yield result
 

@@ -60,6 +60,10 @@ class Filter:
         Where the event has intervals, it stands for all the points between: `mode="overlaps"` asks whether some of
         them match, `mode="covers"` whether all of them do.
         """
+        if mode not in ("overlaps", "covers"):
+            raise ValueError(f"mode must be 'overlaps' or 'covers', not {mode!r}")
+        if not isinstance(event, Mapping):
+            raise TypeError(f"an event is a mapping of fields, not {type(event).__name__}")
         return self.matches_fields(fields_of(event), mode)
 
     def matches_fields(self, fields: Mapping[str, object], mode: Mode = "overlaps") -> bool:
@@ -68,14 +72,17 @@ class Filter:
 
     def covers(self, other: Filter) -> bool:
         """Does every event that matches the other match this? Never yes in error, and seldom no: see `branch`."""
+        _expect_filter(other)
         return all(any(mine.covers(theirs) for mine in self.branches) for theirs in other.branches)
 
     def overlaps(self, other: Filter) -> bool:
         """Can an event match both? Never no in error."""
+        _expect_filter(other)
         return any(mine.overlaps(theirs) for mine in self.branches for theirs in other.branches)
 
     def intersect(self, other: Filter) -> Filter:
         """The filter that matches what both match."""
+        _expect_filter(other)
         try:
             joined = (mine & theirs for mine in self.branches for theirs in other.branches)
             return Filter(branch for branch in joined if branch is not None)
@@ -85,6 +92,7 @@ class Filter:
     __and__ = intersect
 
     def __or__(self, other: Filter) -> Filter:
+        _expect_filter(other)
         return Filter([*self.branches, *other.branches])
 
     def __invert__(self) -> Filter:
@@ -157,6 +165,11 @@ class Filter:
 
     def __iter__(self) -> Iterator[Branch]:
         return iter(self.branches)
+
+
+def _expect_filter(other: object) -> None:
+    if not isinstance(other, Filter):
+        raise TypeError(f"expected a Filter, not {type(other).__name__}: parse() makes one of a text")
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,9 +75,9 @@ def _place(value: object) -> float:
 
 
 def _size(values: ValueSet, low: float, high: float) -> float:
-    """Length of the ordered parts within [low, high], with a margin of a tenth for an open end; points are thin."""
-    margin = (high - low) / 10 or 1.0
-    thin = margin / 100
+    """Length of the ordered parts within [low, high], an open end reaching as far again; points are thin."""
+    margin = (high - low) or 1.0
+    thin = margin / 1000
     size = thin * values.atoms.bit_count()
     for _, part in values.kinds():
         if isinstance(part, Language):

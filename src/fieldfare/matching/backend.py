@@ -38,7 +38,7 @@ def choose(wanted: str = "auto") -> ModuleType | None:
         if choice == "numba":
             raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
         return None
-    if choice == "numba" or _cached():
+    if choice == "numba" or cached():
         return load()
     _start()
     return _kernels
@@ -68,7 +68,7 @@ def _installed() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def _cached() -> bool:
+def cached() -> bool:
     """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
     here = Path(__file__).parent
     places = [here / "__pycache__", *(Path(p) for p in [os.environ.get("NUMBA_CACHE_DIR")] if p)]

@@ -129,6 +129,29 @@ class Columns:
     def __len__(self) -> int:
         return len(self.columns)
 
+    @classmethod
+    def restored(cls, described: Iterable[tuple[str, int, int, int]], texts: Iterator[str]) -> Columns:
+        """Columns as they were: path, role, length and number of texts of each, and all their texts in a row."""
+        columns = cls()
+        for path, role, length, count in described:
+            attribute = columns._attribute(path)
+            numbers = {text: number for number, text in enumerate(itertools.islice(texts, count))}
+            if role in (PREFIX, SUFFIX):
+                attribute.slices.append((length, len(columns.columns), numbers))
+                columns.columns.append(Column(attribute, role, length))
+            else:
+                columns._column(attribute, role)
+                if role == STRING:
+                    attribute.strings = numbers
+        return columns
+
+    @staticmethod
+    def texts(column: Column) -> dict[str, int]:
+        """The numbers of the texts that a column knows."""
+        if column.role == STRING:
+            return column.attribute.strings
+        return next((known for length, _, known in column.attribute.slices if length == column.length), {})
+
     def _attribute(self, path: str) -> Attribute:
         found = self.attributes.get(path)
         if found is None:

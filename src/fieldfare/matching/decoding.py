@@ -101,8 +101,7 @@ def _values(column: Column, low: int, high: int, how: int = 0) -> ValueSet:
         case role if role == STRING:
             return valueset.one_of([_text(column.attribute.strings, low)])
         case role if role in (PREFIX, SUFFIX):
-            numbers = next(known for length, _, known in column.attribute.slices if length == column.length)
-            text = _text(numbers, low)
+            text = _text(Columns.texts(column), low)
             tokens = (*text, MANY) if role == PREFIX else (MANY, *text)
             return valueset.like(patterns.pattern(*tokens))
     raise AssertionError(column)

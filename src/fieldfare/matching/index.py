@@ -11,6 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, NamedTuple
 
@@ -21,7 +23,7 @@ from fieldfare.events.event import fields_of
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.filter import Filter
 from fieldfare.matching import arena as layout
-from fieldfare.matching import backend, scan, segment
+from fieldfare.matching import backend, scan, segment, snapshot
 from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.batches import Encoder
@@ -44,16 +46,21 @@ class Segment:
     def __init__(self, arena: Words) -> None:
         self.arena = arena
         self.entries = int(arena[layout.ENTRIES])
-        numbers = layout.section(arena, layout.OWNER)[: self.entries].astype(np.int64) & NUMBER_MASK
-        self._order = np.argsort(numbers, kind="stable")
-        self._numbers = numbers[self._order]
         self._alive = layout.section(arena, layout.ALIVE)
         self.pool: list[Ints] = []
 
+    @cached_property
+    def _by_number(self) -> tuple[Ints, Ints]:
+        """Filter numbers in order, and the entries in that order."""
+        numbers = layout.section(self.arena, layout.OWNER)[: self.entries].astype(np.int64) & NUMBER_MASK
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], order
+
     def entries_of(self, number: int) -> Ints:
         """The entries of a filter."""
-        first, last = np.searchsorted(self._numbers, [number, number + 1])
-        return self._order[first:last]
+        numbers, order = self._by_number
+        first, last = np.searchsorted(numbers, [number, number + 1])
+        return order[first:last]
 
     def kill(self, number: int) -> bool:
         """Let the entries of a filter match nothing any more."""
@@ -107,8 +114,9 @@ class Index(Matcher[Id], Generic[Id]):
         self._kernels: ModuleType | None = backend.choose(kernels)
         self._columns = Columns()
         self._state = _State((), (Delta(),))
-        self._ids: list[Any] = []
-        self._numbers: dict[Id, int] = {}
+        self._stored: Any = None
+        self._given: list[Any] | None = []
+        self._known: dict[Id, int] | None = {}
         self._kept: dict[int, Filter] = {}
         self._checks: Counter[int] = Counter()
         self._lock = threading.RLock()
@@ -285,6 +293,57 @@ class Index(Matcher[Id], Generic[Id]):
             rows = segment.joined([segment.extract(arena) for arena in arenas])
             self._state = _State((Segment(self._build(rows)),) if len(rows) else (), (Delta(),))
 
+    # Snapshots
+
+    def save(self, path: str | Path) -> None:
+        """Write a snapshot to a file, which is replaced as a whole."""
+        target = Path(path)
+        part = target.with_name(target.name + ".part")
+        part.write_bytes(self.snapshot())
+        part.replace(target)
+
+    def snapshot(self) -> bytes:
+        """The index as one buffer for `open`."""
+        with self._lock:
+            self.settle()
+            state, ids = self._state, self._ids
+            arena = state.segments[0].arena if state.segments else self._build(segment.rows_of([]))
+            live = sorted(self._numbers.values())
+            renumbered = np.full(max(1, len(ids)), -1, np.int64)
+            renumbered[live] = np.arange(len(live))
+            arena = arena.copy()
+            owner = layout.section(arena, layout.OWNER)[: int(arena[layout.ENTRIES])]
+            owner[:] = renumbered[owner & NUMBER_MASK] | (owner & ~NUMBER_MASK)
+            kept = {int(renumbered[number]): self._kept[number] for number in live if number in self._kept}
+            return snapshot.write(self._columns, arena, [ids[number] for number in live], kept)
+
+    @classmethod
+    def open(cls, source: str | Path | bytes, *, kernels: str = "auto") -> Index[Any]:
+        """An index from a snapshot: a file is mapped and shared between processes until it is changed."""
+        index: Index[Any] = cls(kernels=kernels)
+        index._columns, arena, index._stored, index._kept = snapshot.read(source)
+        index._encoder = Encoder(index._columns)
+        index._given = index._known = None
+        index._id_chunks = [index._stored]
+        index._state = _State((Segment(arena),) if arena[layout.ENTRIES] else (), (Delta(),))
+        return index
+
+    @property
+    def _ids(self) -> list[Any]:
+        """The id of each number; of an opened snapshot made when first asked for."""
+        if self._given is None:
+            with self._lock:
+                self._given = self._stored.to_pylist()
+        return self._given
+
+    @property
+    def _numbers(self) -> dict[Id, int]:
+        """The number of each id; likewise."""
+        if self._known is None:
+            with self._lock:
+                self._known = {id: number for number, id in enumerate(self._ids)}
+        return self._known
+
     # Reading
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
@@ -415,7 +474,7 @@ class Index(Matcher[Id], Generic[Id]):
 
         with self._lock:
             known = sum(len(chunk) for chunk in self._id_chunks)
-            if known < len(self._ids):
+            if self._given is not None and known < len(self._ids):
                 fresh = [None if id is _GONE else id for id in self._ids[known:]]
                 try:
                     self._id_chunks.append(pa.array(fresh))
@@ -473,7 +532,7 @@ class Index(Matcher[Id], Generic[Id]):
         return wanted is not None and wanted.matches_fields(fields, mode)
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._stored) if self._known is None else len(self._numbers)
 
     def __contains__(self, id: object) -> bool:
         return id in self._numbers

@@ -32,12 +32,16 @@ def parse(text: str, **parameters: Scalar) -> Filter:
     >>> parse("price < :limit AND symbol = 'IBM'", limit=120.5)
     parse("price < 120.5 AND symbol = 'IBM'")
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a filter is parsed from a str, not from {type(text).__name__}")
     tree = parse_tree(text)
     lowering = _Lowering(text, parameters)
     try:
         result = lowering.condition(tree)
         if result.is_empty:
             raise lowering.contradiction(tree)
+        if unused := parameters.keys() - lowering.used:
+            raise TypeError(f"the filter has no parameter :{min(unused)}")
     except RecursionError:
         raise FilterSyntaxError(text, 0, "the filter is nested too deeply") from None
     except TooComplex as error:
@@ -51,6 +55,7 @@ class _Lowering:
     def __init__(self, text: str, parameters: Mapping[str, Scalar]) -> None:
         self._text = text
         self._parameters = parameters
+        self.used: set[str] = set()
 
     def _wrong(self, tree: Tree, problem: str) -> FilterSyntaxError:
         return FilterSyntaxError(self._text, tree.start, problem)
@@ -137,6 +142,7 @@ class _Lowering:
             case syntax.Parameter():
                 if tree.name not in self._parameters:
                     raise ValueError(f"no value was given for the parameter :{tree.name}")
+                self.used.add(tree.name)
                 return predicates.constant(self._parameters[tree.name])
             case syntax.Operation():
                 return predicates.arithmetic(tree.op, self._dimension(tree.left), self._dimension(tree.right))

@@ -236,7 +236,7 @@ class _Builder(Transformer[Token, Tree]):
         try:
             return Constant(*_span(token), parse_timestamp(token[token.index("'") + 1 : -1]))
         except ValueError as error:
-            raise _Bad(token, f"not an RFC 3339 timestamp such as '2026-11-15T09:30:00Z': {error}") from None
+            raise _Bad(token, str(error)) from None
 
     def bytes_(self, token: Token) -> Tree:
         try:

@@ -60,11 +60,8 @@ def ads(rng: Generator, filters: int, events: int) -> Texts:
 
     def apart() -> str:
         kept_off = _in("category", some(CATEGORIES, 8, 0.3))
-        return (
-            f"NOT ({kept_off} OR site = 'site{int(rng.integers(SITES))}')"
-            if rng.random() < 0.3
-            else f"NOT ({kept_off})"
-        )
+        site = f" OR site = 'site{int(rng.integers(SITES))}'" if rng.random() < 0.3 else ""
+        return f"NOT ({kept_off}{site})"
 
     def topic() -> str:
         return _in("category", some(CATEGORIES, 12, 0.5))
@@ -153,6 +150,5 @@ def alerts(rng: Generator, filters: int, events: int) -> Texts:
 
 
 def _in(field: str, items: Sequence[str]) -> str:
-    return (
-        f"{field} IN ({listed(items, native_literal)})" if len(items) > 1 else f"{field} = {native_literal(items[0])}"
-    )
+    values = listed(items, native_literal)
+    return f"{field} IN ({values})" if len(items) > 1 else f"{field} = {values}"

@@ -16,7 +16,7 @@ from fieldfare.lab.bench.three import Made
 class Sweep:
     """The parameters; change one at a time and watch."""
 
-    dimensions: int = 100
+    dimensions: int = 50
     """how many attributes there are"""
     cardinality: int = 1000
     """how many values an attribute has"""
@@ -30,7 +30,7 @@ class Sweep:
     """the share of predicates that are equalities"""
     predicates: int = 5
     """how many predicates a filter has"""
-    attributes: int = 15
+    attributes: int = 25
     """how many attributes an event has"""
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +22,7 @@ from fieldfare.lab.bench.rules import Event, Predicate, Rule, native
 from fieldfare.lab.bench.sweep import Sweep
 from fieldfare.lab.bench.three import EXPECTED, SEED, Made
 
+SEEN: Final = 512
 ABOUT: Final = {
     "eq": "3 equalities out of 10 string attributes",
     "stock": "symbol or sector, a price range, sometimes more; Zipf 0.8",
@@ -49,6 +50,8 @@ class Workload:
     """the filters as plain rules, where they are such"""
     expected: int | None = None
     """the number of matches, where it is known from elsewhere"""
+    seen: list[Event] = field(default_factory=list)
+    """more events of the kind, for those who learn from events; they are not measured"""
 
     @cached_property
     def parsed(self) -> list[Filter]:
@@ -62,20 +65,20 @@ def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload
     if options and base != "sweep":
         raise ValueError(f"{base} has no parameters; only sweep has")
     if base in three.THREE:
-        rules, made = _three(base, filters, events, seed)
+        rules, made = _three(base, filters, events + SEEN, seed)
         known = EXPECTED.get((base, filters)) if (events, seed) == (three.EVENTS, SEED) else None
-        return Workload(name, [native(rule) for rule in rules], made, rules, known)
+        return Workload(name, [native(rule) for rule in rules], made[:events], rules, known, made[events:])
     rng = np.random.default_rng(seed)
     if base in _LIFELIKE:
-        texts, made = _LIFELIKE[base](rng, filters, events)
-        return Workload(name, texts, made)
+        texts, made = _LIFELIKE[base](rng, filters, events + SEEN)
+        return Workload(name, texts, made[:events], seen=made[events:])
     if base == "sweep":
-        rules, made = sweep(options).make(rng, filters, events)
+        rules, made = sweep(options).make(rng, filters, events + SEEN)
     elif base in _DESIGNED:
-        rules, made = _DESIGNED[base](rng, filters, events)
+        rules, made = _DESIGNED[base](rng, filters, events + SEEN)
     else:
         raise ValueError(f"there is no workload {base!r}; there are {', '.join(ABOUT)}")
-    return Workload(name, [native(rule) for rule in rules], made, rules)
+    return Workload(name, [native(rule) for rule in rules], made[:events], rules, seen=made[events:])
 
 
 def sweep(options: str) -> Sweep:
@@ -84,7 +87,7 @@ def sweep(options: str) -> Sweep:
     >>> sweep("dimensions=20,skew=0.5").skew
     0.5
     """
-    types = {field.name: int if isinstance(field.default, int) else float for field in fields(Sweep)}
+    types = {one.name: int if isinstance(one.default, int) else float for one in fields(Sweep)}
     given: dict[str, Any] = {}
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
@@ -99,7 +102,7 @@ def _three(name: str, filters: int, events: int, seed: int) -> Made:
     if original is None:
         return three.generate(name, filters, events, seed)
     rules, made = original.generate(name, filters, events, seed)
-    return [[Predicate(field, op, tuple(operands)) for field, op, *operands in rule] for rule in rules], made
+    return [[Predicate(name, op, tuple(operands)) for name, op, *operands in rule] for rule in rules], made
 
 
 @cache
