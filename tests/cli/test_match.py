@@ -14,10 +14,14 @@ from typer.testing import CliRunner, Result
 from fieldfare.cli import app
 from fieldfare.cli.dialects import Dialect
 from fieldfare.cli.event_files import BadEvent, EventsFormat, decode, read_events
-from fieldfare.cli.filter_files import read_filters
-from fieldfare.cli.match import matches_of
+from fieldfare.cli.filter_files import Named, read_filters
 from fieldfare.cli.sources import sample, source_of
 from fieldfare.events import Event, arrow, format_timestamp
+
+
+def matches_of(filters: Sequence[Named], event: Event) -> list[str]:
+    return [name for name, wanted in filters if wanted.matches(event)]
+
 
 FILTERS = """\
 # a comment

@@ -69,7 +69,7 @@ def command(
         events = events if _given(context, "events") else 2000
         rounds = rounds if _given(context, "rounds") else 2
         costs = costs and _given(context, "costs")
-    sizes, chosen = _sizes(filters), _chosen(engines, baseline)
+    sizes, chosen = _sizes(filters), _chosen(engines, baseline, quick=quick)
     if plot is not None and find_spec("matplotlib") is None:
         raise InputError("--plot", "matplotlib is not installed: pip install 'fieldfare[lab]'")
     names = workload or ["stock"]
@@ -108,11 +108,11 @@ def _sizes(text: str) -> list[int]:
     return sizes
 
 
-def _chosen(names: str, baseline: str) -> list[Contender]:
+def _chosen(names: str, baseline: str, *, quick: bool) -> list[Contender]:
     from fieldfare.lab.bench.engines import contenders
 
     every = contenders()
-    wanted = names.split(",") if names else list(every)
+    wanted = names.split(",") if names else [name for name, one in every.items() if not (quick and one.patient)]
     for name in (*wanted, baseline):
         if name not in every:
             raise InputError("--engines", f"there is no contender {name!r}; there are {', '.join(every)}")

@@ -235,6 +235,7 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_interval(field: pa.Field) -> bool:
+    """Does a struct column stand for intervals?"""
     return (field.metadata or {}).get(b"fieldfare") == b"interval" and pt.is_struct(field.type)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fieldfare.events.event import freeze
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Interval, Kind, Scalar, kind_of
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.functions import Function
@@ -101,10 +102,10 @@ class Literal(Expression):
         return iter(())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and kind_of(self.value) == kind_of(other.value) and self.value == other.value
+        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
-        return hash((kind_of(self.value), self.value))
+        return hash((type(self.value), self.value))
 
 
 _OPERATORS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
@@ -140,7 +141,8 @@ class Arithmetic(Expression):
                 return _OPERATORS[self.op][1](left, right)
             except (ArithmeticError, ValueError):
                 return MISSING
-        return UNCERTAIN if UNCERTAIN in (left, right) else MISSING
+        unsure = all(side is UNCERTAIN or kind_of(side) is Kind.NUMBER for side in (left, right))
+        return UNCERTAIN if unsure else MISSING
 
     def fields(self) -> Iterator[str]:
         """Those of its operands."""
@@ -213,10 +215,9 @@ class Call(Expression):
         if UNCERTAIN in values:
             return UNCERTAIN
         try:
-            value = self.function.call(*values)
+            return freeze(self.function.call(*values))
         except Exception:  # noqa: BLE001 - a user's function may raise anything; the other filters must go on
             return MISSING
-        return value if kind_of(value) is not None else MISSING
 
     def fields(self) -> Iterator[str]:
         """Those of its arguments."""

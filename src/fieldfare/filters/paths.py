@@ -79,9 +79,10 @@ class Selector:
     def covers(self, other: Selector) -> bool:
         """Does it select all that the other does?
 
-        Gaps cut it into blocks. Each must lie in the other's steps, in one piece and behind the block before, the first
-        and the last at the ends: what fills the other's gaps may be long and strange, so no block can reach across one,
-        or nothing at all, so it helps to keep no distance. Only the `*` at the start of a block just keep a distance.
+        Gaps cut it into blocks. Each must be found among the other's steps, behind the block before; the first, if no
+        gap precedes it, at the start, and the last at the end. What fills a gap of the other may be long, with names
+        never heard of, so a block cannot reach across; or it may be nothing, so a gap of the other keeps no distance.
+        Only the `*` that a block begins with may lie anywhere: they say how far it is at least from the block before.
         """
         theirs, at = other.steps, 0
         blocks = self._blocks
@@ -103,19 +104,17 @@ class Selector:
         return [self.steps[start:end] for start, end in pairwise(cuts)]
 
     def overlaps(self, other: Selector) -> bool:
-        """Can both select one element?"""
-        found, places = {(0, 0)}, [(0, 0)]
-        for i, j in places:
-            mine, its = self.steps[i : i + 1], other.steps[j : j + 1]
-            for a, b in ((1, 1), (0, 1), (1, 0)):  # who makes a step with the next name; one that waits needs a gap
-                if all(step and (moves or step[0].gap) for step, moves in ((mine, a), (its, b))) and (
-                    not (a and b) or ANY in (mine[0].name, its[0].name) or mine[0].name == its[0].name
-                ):
-                    place = (i + a, j + b)
-                    if place not in found:
-                        found.add(place)
-                        places.append(place)
-        return (len(self.steps), len(other.steps)) in found
+        """Can both select one element? Tries how many steps each may have made after the same names."""
+        queue = [(0, 0)]
+        made = set(queue)
+        for i, j in queue:
+            if i < len(self.steps) and j < len(other.steps):
+                mine, its = self.steps[i], other.steps[j]
+                ways = [(i + 1, j + 1)] if mine.name == its.name or ANY in (mine.name, its.name) else []
+                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # with a gap, one may wait
+                queue += [way for way in ways if way not in made]
+                made.update(ways)
+        return (len(self.steps), len(other.steps)) in made
 
 
 def _fits(core: Sequence[Step], theirs: Sequence[Step], fixed: bool) -> bool:

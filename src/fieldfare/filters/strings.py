@@ -96,7 +96,7 @@ def matching(pattern: Pattern) -> StringSet:
             return points(["".join(literal)])
         if len(literal) == len(tokens) - 1 and tokens[-1] is MANY:
             return prefix("".join(literal))
-        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens):
+        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < automaton.MAX_STATES:
             return Language(Node(pattern, FULL, EMPTY))  # a % with text behind it is never a union of intervals
     return _normal(Node(pattern, FULL, EMPTY))
 

@@ -1,8 +1,8 @@
 """Arrow record batches to keys, column by column, without a Python loop over the rows.
 
-A number column is copied; a string column is looked up, text by text, in a hash table of the constants that filters mention
-(in a compiled kernel, straight from Arrow's buffers). What is not a point (lists, decimals, integers too long for a float)
-gets the wild key, and is left to verification. As in `fieldfare.events.arrow`, a null is a missing field.
+A number column is copied; a string column is looked up, text by text, in a hash table of the constants that filters
+mention (in a compiled kernel, straight from Arrow's buffers). What is not a point (lists, decimals, integers too long
+for a float) gets the wild key, and is left to verification. As in `fieldfare.events.arrow`, a null is a missing field.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 
 class TextTable:
-    """The numbers of some texts, as a hash table over their bytes that kernels can read. Made anew when it has grown."""
+    """The numbers of some texts, as a hash table over their bytes that kernels read. Made anew when it has grown."""
 
     def __init__(self, numbers: dict[str, int], kernels: ModuleType, before: TextTable | None = None) -> None:
         self.size = len(numbers)
@@ -109,18 +109,16 @@ class Encoder:
         if pa.types.is_dictionary(array.type):
             indices = np.asarray(array.indices.fill_null(0))
             array = array.dictionary
-        elif array.null_count:
-            array = array.fill_null("")
-        wanted = [(0, attribute.string, attribute.strings), *attribute.slices]
-        if kernels is not None:
-            texts = array.cast(pa.large_string())
-            offsets, data = _buffers(texts)
-        for length, column, numbers in wanted:
+        else:
+            array = array.cast(pa.large_string())
+            array = array.fill_null("") if array.null_count else array
+        for length, column, numbers in ((0, attribute.string, attribute.strings), *attribute.slices):
             if column < 0:
                 continue
             found = np.full(len(array), UNKNOWN_KEY, np.int64)
             if kernels is not None:
                 table = self._table(column, numbers, kernels)
+                offsets, data = _buffers(array.cast(pa.large_string()))
                 kernels.text_keys(table.slots, table.offsets, table.data, length, offsets, data, found)
             else:
                 cut = slice(None) if not length else slice(length) if length > 0 else slice(length, None)
@@ -168,6 +166,17 @@ def _wild(attribute: Attribute, array: Any, keys: Ints, valid: Any) -> int:
     for column in (attribute.number, attribute.string, attribute.time, *(c for _, c, _ in attribute.slices)):
         _put(keys, column, wild, valid)
     return WILD_KEY
+
+
+def without_views(batch: Any) -> Any:
+    """The batch with string views as strings, which Arrow can take rows of."""
+    views = [pa.types.is_string_view(field.type) for field in batch.schema]
+    if not any(views):
+        return batch
+    fields = [
+        field.with_type(pa.large_string()) if view else field for field, view in zip(batch.schema, views, strict=True)
+    ]
+    return batch.cast(pa.schema(fields))
 
 
 def _is_text(kind: Any) -> bool:

@@ -3,8 +3,8 @@
 Every attribute has up to a handful of *columns*, each with one 64-bit key per event: its `TAG` (the kind of value, or
 which of null, true, false), its value as a `NUMBER`, a `STRING` (the number of a known constant) or a `TIME`, and the
 first or last n characters where a filter asks for a prefix or suffix. A filter becomes one or more *entries*, each a
-conjunction of predicates "the key of column c lies in this range, or in this set, or does not". Where a constraint cannot
-be said exactly in that way, the entry says what is necessary and is marked to be verified.
+conjunction of predicates "the key of column c lies in this range, or in this set, or does not". Where a constraint
+cannot be said exactly in that way, the entry says what is necessary and is marked to be verified.
 
 Attributes and constants that no filter mentions have no column and no number: they cost nothing.
 """
@@ -31,7 +31,7 @@ from fieldfare.filters.valueset import Atom, ValueSet
 MISSING_KEY: Final = -(2**63)
 """the key of a column that an event has no value for"""
 WILD_KEY: Final = 2**63 - 1
-"""the key of a value that is not one point (a list, an interval, an integer too long for a float): it may be anything"""
+"""the key of what is not one point (a list, an interval, an integer too long for a float): it may be anything"""
 UNKNOWN_KEY: Final = -2
 """the key of a string that no filter mentions"""
 LOWEST, HIGHEST = MISSING_KEY + 1, WILD_KEY - 1
@@ -134,13 +134,13 @@ class Columns:
         """Columns as they were: path, role, length and number of texts of each, and all their texts in a row."""
         columns = cls()
         for path, role, length, count in described:
-            attribute = columns._attribute(path)
+            attribute = columns.attribute(path)
             numbers = {text: number for number, text in enumerate(itertools.islice(texts, count))}
             if role in (PREFIX, SUFFIX):
                 attribute.slices.append((length, len(columns.columns), numbers))
                 columns.columns.append(Column(attribute, role, length))
             else:
-                columns._column(attribute, role)
+                columns.column(attribute, role)
                 if role == STRING:
                     attribute.strings = numbers
         return columns
@@ -152,13 +152,15 @@ class Columns:
             return column.attribute.strings
         return next((known for length, _, known in column.attribute.slices if length == column.length), {})
 
-    def _attribute(self, path: str) -> Attribute:
+    def attribute(self, path: str) -> Attribute:
+        """The attribute of a path, made if it is new."""
         found = self.attributes.get(path)
         if found is None:
             found = self.attributes[path] = Attribute(path)
         return found
 
-    def _column(self, attribute: Attribute, role: int) -> int:
+    def column(self, attribute: Attribute, role: int) -> int:
+        """The column of an attribute for a role other than an affix, made if it is new."""
         name = ("tag", "number", "string", "time")[role]
         column: int = getattr(attribute, name)
         if column < 0:
@@ -207,7 +209,7 @@ class Columns:
 
     def _constraint(self, path: str, wanted: Constraint) -> list[Entry]:
         """Alternatives whose union is the constraint. Events with a list there are verified, whatever they say."""
-        attribute = self._attribute(path)
+        attribute = self.attribute(path)
         values = wanted.values
         if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most are: values of one kind
             return list(self._including(attribute, values))
@@ -222,7 +224,7 @@ class Columns:
 
     def _tags(self, attribute: Attribute, kind: int, tags: Iterable[int]) -> Predicate:
         keys = tuple(sorted(tags))
-        column = self._column(attribute, TAG)
+        column = self.column(attribute, TAG)
         if keys[-1] - keys[0] == len(keys) - 1:
             return Predicate(column, RANGE if kind == SET else NOT_RANGE, keys[0], keys[-1])
         return Predicate(column, kind, 0, 0, keys)
@@ -251,16 +253,13 @@ class Columns:
 
     def _ordered(self, attribute: Attribute, role: int, part: Intervals) -> Iterator[Entry]:
         """Numbers or times: points as one set, every interval as a range of its own."""
-        column = self._column(attribute, role)
+        column = self.column(attribute, role)
         keys: list[int] = []
         for low, high in part.pieces():
-            first, last, exact = _key_range(role, low, high)
-            if point(low, high) is not None and exact:
+            first, last, exact, how = key_range(role, low, high)
+            if exact and point(low, high) is not None:
                 keys.append(first)
             else:
-                how = (OPEN_LOW if low and low[1] else 0) | (
-                    OPEN_HIGH if high and not high[1] and role == NUMBER else 0
-                )
                 yield Entry((Predicate(column, RANGE, first, last, (), how),), not exact)
         if keys:
             yield Entry((_one_of(column, keys),), False)
@@ -283,7 +282,7 @@ class Columns:
             column, key = self._slice(attribute, len(text), text)
             yield Entry((Predicate(column, RANGE, key, key),), False)
         if texts:
-            column = self._column(attribute, STRING)
+            column = self.column(attribute, STRING)
             yield Entry(
                 (_one_of(column, [attribute.strings.setdefault(t, len(attribute.strings)) for t in texts]),), False
             )
@@ -328,7 +327,7 @@ class Columns:
                     verify |= entry.verify
                     predicates += [] if entry.verify else [_denied(entry.predicates[0])]
         if outside.atoms & Atom.MISSING:
-            predicates.append(Predicate(self._column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG))
+            predicates.append(Predicate(self.column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG))
         if tags:
             predicates.append(self._tags(attribute, NOT_SET, tags))
         return Entry(tuple(predicates), verify)
@@ -356,7 +355,7 @@ class Columns:
             elif kind is str:
                 tag = STRING_TAG
                 if attribute.string >= 0:
-                    whole[attribute.string] = attribute.strings.get(value, UNKNOWN_KEY)  # type: ignore[arg-type]
+                    whole[attribute.string] = attribute.strings.get(value, UNKNOWN_KEY)  # type: ignore[call-overload]
                 for length, column, numbers in attribute.slices:
                     text = value[:length] if length > 0 else value[length:]  # type: ignore[index]
                     whole[column] = numbers.get(text, UNKNOWN_KEY)
@@ -429,24 +428,23 @@ def _kinds(values: ValueSet) -> Iterator[tuple[int, StringSet]]:
             yield tag, part
 
 
-def _key_range(role: int, low: Any, high: Any) -> tuple[int, int, bool]:
-    """The first and last key between two cuts, and whether just the values between them have such keys."""
+def key_range(role: int, low: Any, high: Any) -> tuple[int, int, bool, int]:
+    """The first and last key between two cuts, whether no other values have such keys, and which ends are open."""
     if role == TIME:
-        return (
-            LOWEST if low is None else time_key(low[0]),
-            HIGHEST if high is None else time_key(high[0]) - (high[1] == 0),
-            True,
-        )
-    first, last, exact = LOWEST, HIGHEST, True
+        first = LOWEST if low is None else time_key(low[0])
+        return first, HIGHEST if high is None else time_key(high[0]) - (high[1] == 0), True, 0
+    first, last, exact, how = LOWEST, HIGHEST, True, 0
     if low is not None:
         near = _nearest(low[0])
         exact &= near == low[0]
+        how |= OPEN_LOW if low[1] else 0
         first = number_key(near) + (1 if low[1] and near == low[0] else 0)
     if high is not None:
         near = _nearest(high[0])
         exact &= near == high[0]
+        how |= 0 if high[1] else OPEN_HIGH
         last = number_key(near) - (1 if not high[1] and near == high[0] else 0)
-    return first, last, exact
+    return first, last, exact, how
 
 
 def _nearest(value: float) -> float:

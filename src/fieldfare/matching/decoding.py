@@ -7,7 +7,7 @@ the rest. Every predicate is a set of values of one attribute, and a filter is t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from fieldfare.events.values import Kind
@@ -70,15 +70,21 @@ def _branch(columns: Columns, arena: Words, entry: int) -> Branch:
     sides: dict[Dimension, Constraint] = {}
     for p in range(int(at[entry]), int(at[entry + 1])):
         word, low, high = (int(value) for value in table[3 * p : 3 * p + 3])
-        column, kind, how = columns.columns[word & 0xFFFF], (word >> 16) & 3, word >> 18
-        if kind in (RANGE, NOT_RANGE):
-            values = _values(column, low, high, how)
-        else:
-            values = _union(_values(column, int(key), int(key)) for key in sets[low:high])
-        wanted = Constraint(values if kind in (RANGE, SET) else ~values)
-        path = column.attribute.path
+        keys = () if (word >> 16) & 3 in (RANGE, NOT_RANGE) else tuple(sets[low:high].tolist())
+        wanted = Constraint(predicate_values(columns, word, low, high, keys))
+        path = columns.columns[word & 0xFFFF].attribute.path
         sides[path] = sides[path] & wanted if path in sides else wanted
     return Branch(sides)
+
+
+def predicate_values(columns: Columns, word: int, low: int, high: int, keys: Sequence[int]) -> ValueSet:
+    """The values that satisfy a predicate of an arena; `keys` are those of its set, if it has one."""
+    column, kind, how = columns.columns[word & 0xFFFF], (word >> 16) & 3, word >> 18
+    if kind in (RANGE, NOT_RANGE):
+        values = _values(column, low, high, how)
+    else:
+        values = _union(_values(column, key, key) for key in keys)
+    return values if kind in (RANGE, SET) else ~values
 
 
 def _union(parts: Iterable[ValueSet]) -> ValueSet:

@@ -9,28 +9,31 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.events.event import fields_of
+from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Mode
+from fieldfare.filters.diagnosis import BranchReport, diagnose
+from fieldfare.filters.examples import example_fields
 from fieldfare.filters.filter import Filter
 from fieldfare.matching import arena as layout
-from fieldfare.matching import backend, scan, segment, snapshot
+from fieldfare.matching import backend, relations, scan, segment, snapshot
 from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.batches import Encoder
+from fieldfare.matching.bulk import Collector
 from fieldfare.matching.columns import MISSING_KEY, Columns, Entry
 from fieldfare.matching.decoding import filter_of
 from fieldfare.matching.delta import Delta
-from fieldfare.matching.warmup import scratch
+from fieldfare.matching.state import Segment, State, recent
 
 Ints = NDArray[np.int64]
 _GONE: Final = object()
@@ -38,43 +41,6 @@ _GONE: Final = object()
 _SAMPLE: Final = 1024
 _CHUNK: Final = 1024
 """events that a block meets while it is in cache"""
-
-
-class Segment:
-    """An arena with what is needed to find the entries of a filter, and spare working memory."""
-
-    def __init__(self, arena: Words) -> None:
-        self.arena = arena
-        self.entries = int(arena[layout.ENTRIES])
-        self._alive = layout.section(arena, layout.ALIVE)
-        self.pool: list[Ints] = []
-
-    @cached_property
-    def _by_number(self) -> tuple[Ints, Ints]:
-        """Filter numbers in order, and the entries in that order."""
-        numbers = layout.section(self.arena, layout.OWNER)[: self.entries].astype(np.int64) & NUMBER_MASK
-        order = np.argsort(numbers, kind="stable")
-        return numbers[order], order
-
-    def entries_of(self, number: int) -> Ints:
-        """The entries of a filter."""
-        numbers, order = self._by_number
-        first, last = np.searchsorted(numbers, [number, number + 1])
-        return order[first:last]
-
-    def kill(self, number: int) -> bool:
-        """Let the entries of a filter match nothing any more."""
-        entries = self.entries_of(number)
-        for entry in entries.tolist():
-            self._alive[entry >> 6] &= np.uint64(~(1 << (entry & 63)) & 0xFFFFFFFFFFFFFFFF)
-        return len(entries) > 0
-
-
-class _State(NamedTuple):
-    """What readers see: replaced as a whole, never changed."""
-
-    segments: tuple[Segment, ...]
-    deltas: tuple[Delta, ...]
 
 
 @dataclass
@@ -113,7 +79,7 @@ class Index(Matcher[Id], Generic[Id]):
         self._choice = kernels
         self._kernels: ModuleType | None = backend.choose(kernels)
         self._columns = Columns()
-        self._state = _State((), (Delta(),))
+        self._state = State((), (Delta(),))
         self._stored: Any = None
         self._given: list[Any] | None = []
         self._known: dict[Id, int] | None = {}
@@ -170,18 +136,15 @@ class Index(Matcher[Id], Generic[Id]):
             taken = fresh & self._numbers.keys()
             if taken or len(fresh) < len(wanted):
                 raise KeyError(f"ids in use or given twice: {sorted(map(repr, taken))[:5]}")
-            rows = segment.rows_of(self._lowered(wanted))
-            built = Segment(self._build(rows))
+            collector = Collector(self._columns)
+            for id, filter in wanted:
+                number = self._number(id)
+                self._numbers[id] = number
+                if not collector.add(number, filter):
+                    self._kept[number] = filter
+            built = Segment(self._build(collector.rows()))
             self._state = self._state._replace(segments=(*self._state.segments, built))
             self._schedule()
-
-    def _lowered(self, wanted: Sequence[tuple[Id, Filter]]) -> Iterable[tuple[int, Entry]]:
-        for id, filter in wanted:
-            number = self._number(id)
-            self._numbers[id] = number
-            owner, entries = self._entries(number, filter)
-            for entry in entries:
-                yield owner | (VERIFY_FLAG if entry.verify else 0), entry
 
     def _number(self, id: Id) -> int:
         self._ids.append(id)
@@ -239,12 +202,12 @@ class Index(Matcher[Id], Generic[Id]):
             self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
             self._merger.start()
 
-    def _mergeable(self, state: _State) -> tuple[tuple[Segment, ...], tuple[Delta, ...]] | None:
+    def _mergeable(self, state: State) -> tuple[tuple[Segment, ...], tuple[Delta, ...]] | None:
         """Full deltas, and the newest segments as long as they are no more than twice as large as what joins them."""
         full = state.deltas[:-1]
         size = sum(delta.count for delta in full)
         taken = len(state.segments)
-        stale = self._kernels is not None and any(not s.arena[layout.INDEXED] for s in state.segments)
+        stale = self._kernels is not None and not state.indexed
         while taken and (
             state.segments[taken - 1].entries <= 2 * size
             or (
@@ -280,7 +243,7 @@ class Index(Matcher[Id], Generic[Id]):
                 kept = tuple(s for s in self._state.segments if s not in chosen)
                 place = sum(1 for s in kept if s.entries >= built.entries)
                 rest = tuple(delta for delta in self._state.deltas if delta not in full)
-                self._state = _State((*kept[:place], built, *kept[place:]), rest)
+                self._state = State((*kept[:place], built, *kept[place:]), rest)
 
     def settle(self) -> None:
         """Put everything into one segment, laid out by the events seen so far. Matching never needs it."""
@@ -288,10 +251,8 @@ class Index(Matcher[Id], Generic[Id]):
             merger.join()
         with self._lock:
             self._kernels = self._kernels or backend.choose(self._choice)
-            state = self._state
-            arenas = [*(part.arena for part in state.segments), *(delta.arena for delta in state.deltas)]
-            rows = segment.joined([segment.extract(arena) for arena in arenas])
-            self._state = _State((Segment(self._build(rows)),) if len(rows) else (), (Delta(),))
+            rows = segment.joined([segment.rows_of([]), *map(segment.extract, self._state.arenas())])
+            self._state = State((Segment(self._build(rows)),) if len(rows) else (), (Delta(),))
 
     # Snapshots
 
@@ -312,7 +273,7 @@ class Index(Matcher[Id], Generic[Id]):
             renumbered = np.full(max(1, len(ids)), -1, np.int64)
             renumbered[live] = np.arange(len(live))
             arena = arena.copy()
-            owner = layout.section(arena, layout.OWNER)[: int(arena[layout.ENTRIES])]
+            owner: Any = layout.section(arena, layout.OWNER)[: int(arena[layout.ENTRIES])]
             owner[:] = renumbered[owner & NUMBER_MASK] | (owner & ~NUMBER_MASK)
             kept = {int(renumbered[number]): self._kept[number] for number in live if number in self._kept}
             return snapshot.write(self._columns, arena, [ids[number] for number in live], kept)
@@ -325,7 +286,7 @@ class Index(Matcher[Id], Generic[Id]):
         index._encoder = Encoder(index._columns)
         index._given = index._known = None
         index._id_chunks = [index._stored]
-        index._state = _State((Segment(arena),) if arena[layout.ENTRIES] else (), (Delta(),))
+        index._state = State((Segment(arena),) if arena[layout.ENTRIES] else (), (Delta(),))
         return index
 
     @property
@@ -356,40 +317,40 @@ class Index(Matcher[Id], Generic[Id]):
         return ids
 
     def _owners(self, fields: Mapping[str, object]) -> list[int]:
-        state = self._state
+        """The owners of all entries that an event satisfies."""
+        state, kernels = self._state, self._kernels
         if len(self._blank) != 8 * len(self._columns):
             self._blank = np.full(len(self._columns), MISSING_KEY, np.int64).tobytes()
         keys = np.frombuffer(self._columns.encode(fields, self._blank), np.int64).reshape(-1, 1)
-        kernels = self._kernels
-        if kernels is None:
-            return self._owners_by_scan(state, keys)
-        turned = False
+        if kernels is None or not state.indexed:
+            found = np.concatenate([owner for _, owner in self._scanned(state, keys)])
+            return [int(owner) for owner in found.tolist()]
+        kernels.number_keys_of(self._number_columns(), keys)
         owners: list[int] = []
         for part in state.segments:
-            if not part.arena[layout.INDEXED]:
-                return self._owners_by_scan(state, keys, turned=turned)
-            if not turned:
-                kernels.number_keys_of(self._number_columns(), keys)
-                turned = True
-            work = part.pool.pop() if part.pool else scratch(part.arena)
-            out = np.empty(256, np.int64)
+            work, out = part.borrow(), np.empty(256, np.int64)
             found = kernels.match_one(part.arena, keys, work, out)
             if found > len(out):
                 out = np.empty(found, np.int64)
                 found = kernels.match_one(part.arena, keys, work, out)
-            part.pool.append(work)
+            part.give_back(work)
             owners += out[:found].tolist()
-        if not turned:
-            kernels.number_keys_of(self._number_columns(), keys)
-        for delta in state.deltas:
-            if delta.count:
-                count = delta.count
-                events, out = np.empty(count, np.int32), np.empty(count, np.int64)
-                owners += out[: kernels.scan(delta.arena, count, keys, events, out)].tolist()
+        for arena, first, last in recent(state, lambda: self._state):
+            events, out = np.empty(last - first, np.int32), np.empty(last - first, np.int64)
+            owners += out[: kernels.scan(arena, first, last, keys, events, out)].tolist()
         self._turn += 1
         if not self._turn & 15:
             self._remember(keys[:, 0])
         return owners
+
+    def _scanned(self, state: State, keys: Ints) -> Iterable[tuple[NDArray[np.int32], Ints]]:
+        """(event, owner) pairs without kernels."""
+        scan.number_keys(self._number_columns(), keys)
+        yield np.zeros(0, np.int32), np.zeros(0, np.int64)
+        for part in state.segments:
+            yield scan.scan(part.arena, 0, part.entries, keys)
+        for arena, first, last in recent(state, lambda: self._state):
+            yield scan.scan(arena, first, last, keys)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
         """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
@@ -412,22 +373,17 @@ class Index(Matcher[Id], Generic[Id]):
     def _match_chunk(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
         """(row, filter number) pairs of a few thousand rows, sorted by row."""
         changes, state = self._changes, self._state
-        kernels = self._kernels
-        if any(not s.arena[layout.INDEXED] for s in state.segments):
-            kernels = None
+        kernels = self._kernels if state.indexed else None
         keys = self._encoder.encode(part, kernels)
         rows = part.num_rows
-        pairs = []
+        pairs: list[tuple[NDArray[np.int32], Ints]] = []
         if kernels is None:
-            scan.number_keys(np.array(self._roles(), np.int64), keys)
-            for arena, entries in _arenas(state):
-                pairs.append(scan.scan(arena, entries, keys))
+            pairs.extend(self._scanned(state, keys))
         else:
             kernels.number_keys_of(self._number_columns(), keys)
             for start in range(0, rows, _CHUNK):
                 some = np.ascontiguousarray(keys[:, start : start + _CHUNK])
-                for event, owner in self._pairs(kernels, state, some):
-                    pairs.append((event + np.int32(start), owner))
+                pairs.extend((event + np.int32(start), owner) for event, owner in self._pairs(kernels, state, some))
         event = np.concatenate([np.zeros(0, np.int32), *(e for e, _ in pairs)])
         owner = np.concatenate([np.zeros(0, np.int64), *(o for _, o in pairs)])
         self._room = max(4.0, 1.25 * len(event) / max(1, rows))
@@ -437,13 +393,12 @@ class Index(Matcher[Id], Generic[Id]):
                 self._remember(keys[:, row])
         return self._settled(part, event, owner, mode, doubles=bool(changes & 1) or changes != self._changes)
 
-    def _pairs(self, kernels: ModuleType, state: _State, keys: Ints) -> Iterable[tuple[NDArray[np.int32], Ints]]:
+    def _pairs(self, kernels: ModuleType, state: State, keys: Ints) -> Iterable[tuple[NDArray[np.int32], Ints]]:
         room = int(self._room * keys.shape[1])
         for s in state.segments:
             yield _grown(lambda e, o, a=s.arena: kernels.match_batch(a, keys, e, o), room)
-        for d in state.deltas:
-            if count := d.count:
-                yield _grown(lambda e, o, a=d.arena, n=count: kernels.scan(a, n, keys, e, o), room)
+        for arena, first, last in recent(state, lambda: self._state):
+            yield _grown(lambda e, o, a=arena, f=first, n=last: kernels.scan(a, f, n, keys, e, o), room)
 
     def _settled(self, part: Any, event: Any, owner: Ints, mode: Mode, *, doubles: bool) -> tuple[Ints, Ints]:
         """Owners to numbers: verified where they must be, once for each row and filter."""
@@ -488,17 +443,6 @@ class Index(Matcher[Id], Generic[Id]):
             self._real = np.array(self._columns.numbers, np.int64)
         return self._real
 
-    def _owners_by_scan(self, state: _State, keys: Ints, *, turned: bool = False) -> list[int]:
-        if not turned:
-            scan.number_keys(np.array(self._roles(), np.int64), keys)
-        owners: list[int] = []
-        for part in state.segments:
-            owners += scan.scan(part.arena, part.entries, keys)[1].tolist()
-        for delta in state.deltas:
-            if delta.count:
-                owners += scan.scan(delta.arena, delta.count, keys)[1].tolist()
-        return owners
-
     def _remember(self, keys: Ints) -> None:
         """Keep some events for estimating selectivities."""
         if len(self._sample) < _SAMPLE:
@@ -510,6 +454,9 @@ class Index(Matcher[Id], Generic[Id]):
         """Owners to ids: verified where they must be, once where a filter has several entries."""
         ids = self._ids
         found: list[Id] = []
+        if not owners or (max(owners) < SHARED_FLAG and min(owners) >= 0):
+            found = [ids[owner] for owner in owners]
+            return [id for id in found if id is not _GONE] if _GONE in found else found
         seen: set[int] = set()
         for owner in owners:
             if 0 <= owner < SHARED_FLAG:
@@ -562,6 +509,49 @@ class Index(Matcher[Id], Generic[Id]):
                 return filter_of(self._columns, delta.arena, slots)
         return None
 
+    # Relations
+
+    def covering(self, filter: Filter | str) -> list[Id]:
+        """The ids of the filters that cover a given one."""
+        wanted = as_filter(filter)
+        found = relations.candidates(wanted, self._matching_example)
+        return self._named(n for n in found if (g := self.filter_of_number(n)) is not None and g.covers(wanted))
+
+    def _matching_example(self, branch: Branch) -> set[int]:
+        owners = self._owners(example_fields(branch))
+        return {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in owners}
+
+    def covered(self, filter: Filter | str) -> list[Id]:
+        """The ids of the filters that a given one covers."""
+        wanted = as_filter(filter)
+        return self._related(wanted, relations.covered_by, wanted.covers, every=True)
+
+    def overlapping(self, filter: Filter | str) -> list[Id]:
+        """The ids of the filters that overlap a given one."""
+        wanted = as_filter(filter)
+        return self._related(wanted, relations.overlapping, wanted.overlaps, every=False)
+
+    def _related(self, wanted: Filter, judge: Any, compare: Any, *, every: bool) -> list[Id]:
+        if not wanted.branches:
+            return []
+        table = relations.table_of(self._state.arenas())
+        verdict = np.maximum.reduce([judge(table, self._columns, branch) for branch in wanted.branches])
+        kept = np.fromiter(self._kept, np.int64)  # their entries say too little, or nothing about lists
+        verdict[np.isin(table.owner & NUMBER_MASK, kept)] = relations.MAYBE
+
+        def agrees(number: int) -> bool:
+            stored = self.filter_of_number(number)
+            return stored is not None and bool(compare(stored))
+
+        return self._named(relations.numbers_where(table, verdict, agrees, every=every))
+
+    def _named(self, numbers: Iterable[int]) -> list[Id]:
+        return [id for number in numbers if (id := self._ids[number]) is not _GONE]
+
+    def explain(self, event: Mapping[str, object], id: Id, mode: Mode = "overlaps") -> list[BranchReport]:
+        """Why an event does or does not match the filter of an id, constraint by constraint."""
+        return diagnose(self.filter(id), event, mode)
+
     def stats(self) -> Stats:
         """What the index holds and how its work is spread."""
         state = self._state
@@ -588,11 +578,6 @@ class Index(Matcher[Id], Generic[Id]):
         return {path: sum(shares) / len(shares) for path, shares in sorted(totals.items())}
 
 
-def _arenas(state: _State) -> Iterable[tuple[Words, int]]:
-    yield from ((part.arena, part.entries) for part in state.segments)
-    yield from ((delta.arena, delta.count) for delta in state.deltas if delta.count)
-
-
 def _grown(kernel: Any, room: int) -> tuple[NDArray[np.int32], Ints]:
     """The pairs a kernel finds; it is run again with enough room if there was not."""
     event, owner = np.empty(max(16, room), np.int32), np.empty(max(16, room), np.int64)
@@ -606,8 +591,9 @@ def _grown(kernel: Any, room: int) -> tuple[NDArray[np.int32], Ints]:
 def _rows(part: Any, wanted: NDArray[np.int32]) -> dict[int, Mapping[str, object]]:
     """Some rows of a batch as flat fields."""
     from fieldfare.events import arrow  # noqa: PLC0415
+    from fieldfare.matching.batches import without_views  # noqa: PLC0415
 
-    taken = arrow.rows(part.take(wanted)) if len(wanted) else []
+    taken = arrow.rows(without_views(part).take(wanted)) if len(wanted) else []
     return {int(row): fields_of(fields) for row, fields in zip(wanted, taken, strict=True)}
 
 

@@ -499,14 +499,14 @@ def kill(arena, entry):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def scan(arena, entries, keys, out_event, out_owner):  # type: ignore[no-untyped-def]
-    """The same pairs as `match_batch`, by looking at each of the first `entries` entries: for small, growing arenas."""
+def scan(arena, start, end, keys, out_event, out_owner):  # type: ignore[no-untyped-def]
+    """The same pairs as `match_batch`, by looking at each entry from `start` to `end`: for small, growing arenas."""
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     predicate, sets = arena[arena[PREDICATE] : arena[SETS]], arena[arena[SETS] :]
     matched = 0
     for event in range(keys.shape[1]):
-        for entry in range(entries):
+        for entry in range(start, end):
             if (alive[entry >> 6] >> u64(entry & 63)) & u64(1) == u64(0):
                 continue
             ok, sure = True, True

@@ -10,33 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.matching import arena as layout
-from fieldfare.matching.arena import BLOCK, Words
-from fieldfare.matching.columns import MISSING_KEY, NOT_SET, NUMBER, RANGE, SET, WILD_KEY
+from fieldfare.matching.arena import Words
+from fieldfare.matching.columns import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
 
 Ints = NDArray[np.int64]
 
 
-def number_keys(roles: NDArray[np.int64], keys: Ints) -> None:
-    """Raw floats in the number columns to keys that order as they do, in place."""
-    real = keys[np.flatnonzero(roles == NUMBER)]
+def number_keys(columns: Ints, keys: Ints) -> None:
+    """Raw floats in the given columns to keys that order as they do, in place."""
+    real = keys[columns]
     turn = (real < 0) & (real != MISSING_KEY)
     real[turn] ^= 0x7FFFFFFFFFFFFFFF
-    keys[np.flatnonzero(roles == NUMBER)] = real
+    keys[columns] = real
 
 
-def scan(arena: Words, entries: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:
-    """(event, owner) pairs; an owner is negative (-owner - 1) where a wild key leaves it to be verified."""
-    at = layout.section(arena, layout.PREDICATES_AT)[: entries + 1].astype(np.int64)
-    table = layout.section(arena, layout.PREDICATE)[: 3 * at[-1]].reshape(-1, 3).astype(np.int64)
+def scan(arena: Words, start: int, end: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:
+    """(event, owner) pairs of some entries; the owner is -owner - 1 where a wild key leaves it to be verified."""
+    count = end - start
+    at = layout.section(arena, layout.PREDICATES_AT)[start : end + 1].astype(np.int64)
+    table = layout.section(arena, layout.PREDICATE)[3 * at[0] : 3 * at[-1]].reshape(-1, 3).astype(np.int64)
     column, kind, low, high = table[:, 0] & 0xFFFF, (table[:, 0] >> 16) & 3, table[:, 1], table[:, 2]
-    owner = layout.section(arena, layout.OWNER)[:entries].astype(np.int64)
-    blocks = -(-entries // BLOCK)
-    words = layout.section(arena, layout.ALIVE)[: blocks * layout.LANES]
-    alive = np.unpackbits(words.view(np.uint8), bitorder="little")[:entries].astype(bool)
-    sets = layout.section(arena, layout.SETS)[: int(arena[layout.SET_KEYS])]
+    owner = layout.section(arena, layout.OWNER)[start:end].astype(np.int64)
+    words = layout.section(arena, layout.ALIVE)[: -(-end // 64)]
+    alive = np.unpackbits(words.view(np.uint8), bitorder="little")[start:end].astype(bool)
+    sets = layout.section(arena, layout.SETS)
     listed = np.flatnonzero((kind == SET) | (kind == NOT_SET))
     members = [sets[low[p] : high[p]] for p in listed]
-    entry_of = np.repeat(np.arange(entries), np.diff(at))
+    entry_of = np.repeat(np.arange(count), np.diff(at))
     events: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
     owners: list[Ints] = [np.zeros(0, np.int64)]
     for event in range(keys.shape[1]):
@@ -46,8 +46,8 @@ def scan(arena: Words, entries: int, keys: Ints) -> tuple[NDArray[np.int32], Int
             inside[p] = key[p] in values
         ok = inside == ((kind == RANGE) | (kind == SET))
         wild = key == WILD_KEY
-        failed = np.bincount(entry_of[~(ok | wild)], minlength=entries)
-        unsure = np.bincount(entry_of[wild], minlength=entries) > 0
+        failed = np.bincount(entry_of[~(ok | wild)], minlength=count)
+        unsure = np.bincount(entry_of[wild], minlength=count) > 0
         found = np.flatnonzero(alive & (failed == 0))
         events.append(np.full(len(found), event, np.int32))
         owners.append(np.where(unsure[found], -owner[found] - 1, owner[found]))

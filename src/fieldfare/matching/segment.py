@@ -113,7 +113,7 @@ def extract(arena: Words) -> Rows:
     owner = layout.section(arena, layout.OWNER)[:entries][alive].astype(np.int64)
     first = table[:, 0].astype(np.int64)
     return Rows(
-        owner, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), first & 0xFFFF, (first >> 16) & 3, first >> 18,
+        owner, np.append(0, np.cumsum(counts)).astype(np.int64), first & 0xFFFF, (first >> 16) & 3, first >> 18,
         table[:, 1].astype(np.int64), table[:, 2].astype(np.int64), sets,
     )  # fmt: skip
 
@@ -225,7 +225,7 @@ def build(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, index
     index = best_first[_ranges(rows.at[:-1][order], counts)]
     blocks = -(-entries // BLOCK)
     block_columns_at, block_columns = _block_columns(
-        rows.column[index], share[index], positive[index], at, columns, blocks
+        rows.column[index], share[index], positive[index], at, columns=columns, blocks=blocks
     )
     always = np.unique(np.flatnonzero(access[order] == columns) // BLOCK)
     span = np.zeros((columns + 1, 2), np.int64)
@@ -253,7 +253,7 @@ def build(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, index
         layout.BLOCK_COLUMNS_AT: block_columns_at, layout.BLOCK_COLUMNS: block_columns, layout.OWNER: rows.owner[order],
         layout.PREDICATES_AT: at, layout.SETS: rows.sets,
         layout.PREDICATE: np.stack(
-            [rows.column[index] | rows.kind[index] << 16 | rows.open[index] << 18, rows.low[index], rows.high[index]], axis=1
+            [(rows.column | rows.kind << 16 | rows.open << 18)[index], rows.low[index], rows.high[index]], axis=1
         ).ravel(),
     }  # fmt: skip
     if not indexed:
@@ -313,7 +313,7 @@ def _order(rows: Rows, first: Ints, access: Ints, buckets: _Buckets, columns: in
 
 
 def _block_columns(
-    column: Ints, share: Floats, positive: NDArray[np.bool_], at: Ints, columns: int, blocks: int
+    column: Ints, share: Floats, positive: NDArray[np.bool_], at: Ints, *, columns: int, blocks: int
 ) -> tuple[Ints, Ints]:
     """For each block the columns whose rows are expected to rule out enough, best first."""
     entries = len(at) - 1

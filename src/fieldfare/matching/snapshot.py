@@ -2,9 +2,9 @@
 
     magic, format, length and checksum of the header │ header (msgpack) │ arena │ ids (Arrow) │ texts (Arrow)
 
-The arena is used as it lies in the file: nothing is rebuilt, and processes on one machine share its pages. Every section has
-a checksum, and all of them are looked at before anything is used. A file that is damaged, cut short or of a newer format
-is refused.
+The arena is used as it lies in the file: nothing is rebuilt, and processes on one machine share its pages. Every
+section has a checksum, and all of them are looked at before anything is used. A file that is damaged, cut short or of a
+newer format is refused.
 """
 
 from __future__ import annotations

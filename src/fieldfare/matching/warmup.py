@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from fieldfare.filters import parse
-from fieldfare.matching import arena as layout
 from fieldfare.matching import segment
 from fieldfare.matching.batches import Encoder
 from fieldfare.matching.columns import NUMBER, RANGE, STRING, TAG, Columns, Entry, Predicate
 from fieldfare.matching.delta import Delta
+from fieldfare.matching.state import scratch
 
 
 def run(kernels: ModuleType) -> None:
@@ -27,7 +27,7 @@ def run(kernels: ModuleType) -> None:
     kernels.match_batch(arena, keys, events, owners)
     delta = Delta()
     delta.append(0, 0, entries)
-    kernels.scan(delta.arena, delta.count, keys, events, owners)
+    kernels.scan(delta.arena, 0, delta.count, keys, events, owners)
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
     Encoder(_columns()).encode(pa.record_batch({"a": ["x"]}), kernels)
 
@@ -36,9 +36,3 @@ def _columns() -> Columns:
     columns = Columns()
     columns.entries(parse("a = 'x'"))
     return columns
-
-
-def scratch(arena: layout.Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Working memory for `match_one` on an arena."""
-    blocks = int(arena[layout.BLOCKS])
-    return np.zeros(2 + 2 * blocks + blocks * layout.BLOCK + int(arena[layout.COLUMNS]), np.int64)

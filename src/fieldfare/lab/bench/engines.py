@@ -47,6 +47,8 @@ class Contender:
     """how many pairs of a filter and an event a round can take; the time is scaled from as many events"""
     most_filters: float = math.inf
     """more would take too long to prepare"""
+    patient: bool = False
+    """takes so long to start that a quick run does without"""
     clock: Callable[[], float] = time.process_time
     """CPU seconds of all that works for it"""
 

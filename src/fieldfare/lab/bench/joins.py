@@ -1,9 +1,9 @@
 """Two ways to say "which filters does each event match" as a join.
 
-By shape: filters with the same fields and operators make one table, and an event joins it on exactly those, so that a
-database can hash the equalities. Where there are too many shapes, by counting: events and filters are cut into single
-values and predicates, joined on the field and the range, and a filter that was met as often as it has predicates
-matches.
+By an equality: filters that have one make a table for its field, events join it on that field, which a database can
+hash, and the other predicates are checked on what was found; a predicate that a filter lacks is null or endless there.
+That needs every event to have every field. Otherwise, by counting: events and filters are cut into single values and
+predicates, joined on the field and the range, and a filter that was met as often as it has predicates matches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -21,15 +21,27 @@ from fieldfare.lab.bench.workloads import Workload
 
 OPERATORS: Final = frozenset({"=", "<=", ">=", "between"})
 EVENTS: Final = "events"
-MOST_SHAPES: Final = 150
-
-Shape: TypeAlias = tuple[tuple[str, str], ...]
+ENDLESS: Final = 1e300
 
 COUNT: Final = (
     "SELECT count(*) AS n FROM (SELECT e.event, f.id FROM events e JOIN filters f"
     " ON e.field = f.field AND e.value >= f.low AND e.value <= f.high"
     " GROUP BY e.event, f.id, f.need HAVING count(*) = f.need)"
 )
+
+
+class Condition(NamedTuple):
+    """What a field of an event and a column of the filters must satisfy; `=?` holds also if the column is null."""
+
+    field: str
+    op: str
+    column: str
+
+    def sql(self) -> str:
+        """In SQL."""
+        if self.op == "=?":
+            return f"(f.{self.column} IS NULL OR e.{self.field} = f.{self.column})"
+        return f"e.{self.field} {self.op} f.{self.column}"
 
 
 @dataclass(frozen=True)
@@ -39,54 +51,69 @@ class Plan:
     filters: dict[str, pa.Table]
     events: Callable[[Sequence[Event]], pa.Table]
     queries: list[str]
-    shapes: list[Shape]
-    """of the tables, in their order; none for the counting plan"""
+    conditions: dict[str, list[Condition]]
+    """of each table; none in the counting plan"""
 
     @property
     def counting(self) -> bool:
         """Is it the counting plan?"""
-        return not self.shapes
+        return not self.conditions
+
+    @property
+    def hashed(self) -> bool:
+        """Is there an equality to begin with in every table?"""
+        return not self.counting and all(conditions[0].op == "=" for conditions in self.conditions.values())
 
 
 @lru_cache(maxsize=2)
 def plan(workload: Workload) -> Plan:
     """The better plan for a workload."""
     rules = workload.rules or []
-    grouped: dict[Shape, list[Rule]] = defaultdict(list)
+    everywhere = set.intersection(*(set(event) for event in workload.events))
+    if not everywhere.issuperset(field for rule in rules for field, _, _ in rule):
+        return _by_counting(rules)
+    variety = {field: len({event[field] for event in workload.events[:2000]}) for field in everywhere}
+    groups: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
-        grouped[tuple((field, op) for field, op, _ in rule)].append(rule)
-    return _by_shape(grouped) if len(grouped) <= MOST_SHAPES else _by_counting(rules)
+        equal = [field for field, op, _ in rule if op == "="]
+        groups[max(equal, key=variety.__getitem__, default="")].append(rule)
+    return _by_equality(groups)
 
 
-def name_of(number: int) -> str:
-    """The table of a shape."""
-    return f"filters{number}"
-
-
-def operands(shape: Shape) -> list[tuple[str, str, str]]:
-    """What must hold: (field, operator, column of the filters), BETWEEN taken apart."""
-    pieces = [
-        (field, part)
-        for field, op in shape
-        for part in (("=",) if op == "=" else (">=", "<=") if op == "between" else (op,))
+def _by_equality(groups: dict[str, list[Rule]]) -> Plan:
+    tables, conditions = {}, {}
+    for number, (first, rules) in enumerate(groups.items()):
+        name = f"filters{number}"
+        equal = {field: None for rule in rules for field, op, _ in rule if op == "=" and field != first}
+        ranged = {field: None for rule in rules for field, op, _ in rule if op != "="}
+        wanted = [(first, "=")] if first else []
+        wanted += [(field, "=?") for field in equal] + [(field, op) for field in ranged for op in (">=", "<=")]
+        conditions[name] = [Condition(field, op, f"c{place}") for place, (field, op) in enumerate(wanted)]
+        tables[name] = pa.table({c.column: [_operand(rule, c) for rule in rules] for c in conditions[name]})
+    queries = [
+        f"SELECT count(*) AS n FROM {EVENTS} e JOIN {name} f ON {' AND '.join(c.sql() for c in parts)}"  # noqa: S608
+        for name, parts in conditions.items()
     ]
-    return [(field, op, f"c{place}") for place, (field, op) in enumerate(pieces)]
-
-
-def _by_shape(grouped: dict[Shape, list[Rule]]) -> Plan:
-    tables, queries = {}, []
-    fields = sorted({field for shape in grouped for field, _ in shape})
-    for number, (shape, rules) in enumerate(grouped.items()):
-        columns = zip(*([x for p in rule for x in p.operands] for rule in rules), strict=True)
-        names = [column for _, _, column in operands(shape)]
-        tables[name_of(number)] = pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
-        holds = " AND ".join(f"e.{field} {op} f.{column}" for field, op, column in operands(shape))
-        queries.append(f"SELECT count(*) AS n FROM {EVENTS} e JOIN {name_of(number)} f ON {holds}")  # noqa: S608
+    fields = sorted({condition.field for parts in conditions.values() for condition in parts})
 
     def table(events: Sequence[Event]) -> pa.Table:
-        return pa.table({field: [event.get(field) for event in events] for field in fields})
+        return pa.table({field: [_comparable(event[field]) for event in events] for field in fields})
 
-    return Plan(tables, table, queries, list(grouped))
+    return Plan(tables, table, queries, conditions)
+
+
+def _operand(rule: Rule, condition: Condition) -> Any:
+    for field, op, operands in rule:
+        if field == condition.field and (op == "=") == (condition.op in {"=", "=?"}):
+            if op in {condition.op, "="}:
+                return _comparable(operands[0])
+            if op == "between":
+                return _comparable(operands[0 if condition.op == ">=" else 1])
+    return {">=": -ENDLESS, "<=": ENDLESS}.get(condition.op)
+
+
+def _comparable(value: Any) -> Any:
+    return float(value) if isinstance(value, int) else value
 
 
 def _by_counting(rules: Sequence[Rule]) -> Plan:
@@ -99,7 +126,7 @@ def _by_counting(rules: Sequence[Rule]) -> Plan:
     rows = [
         (
             id, fields.setdefault(field, len(fields)),
-            -1e300 if op == "<=" else key(xs[0]), 1e300 if op == ">=" else key(xs[-1]), len(rule),
+            -ENDLESS if op == "<=" else key(xs[0]), ENDLESS if op == ">=" else key(xs[-1]), len(rule),
         )
         for id, rule in enumerate(rules) for field, op, xs in rule
     ]  # fmt: skip
@@ -112,23 +139,23 @@ def _by_counting(rules: Sequence[Rule]) -> Plan:
         ]  # fmt: skip
         return pa.table([list(c) for c in zip(*cut, strict=True)], names=["event", "field", "value"])
 
-    return Plan({"filters": filters}, table, [COUNT], [])
+    return Plan({"filters": filters}, table, [COUNT], {})
 
 
-def polars_join(pl: Any, events: Any, filters: Any, shape: Shape) -> Any:
-    """The join of a shape in Polars, lazily: hashed equalities, then the rest."""
-    parts = operands(shape)
-    equal = [(field, column) for field, op, column in parts if op == "="]
-    rest = [
-        pl.col(field) >= pl.col(column) if op == ">=" else pl.col(field) <= pl.col(column)
-        for field, op, column in parts
-        if op != "="
-    ]
-    if not equal:
-        return events.join_where(filters, *rest).select(pl.len())
-    on = {"left_on": [field for field, _ in equal], "right_on": [column for _, column in equal]}
-    joined = events.join(filters, how="inner", **on)
-    return (joined.filter(*rest) if rest else joined).select(pl.len())
+def polars_join(pl: Any, events: Any, filters: Any, conditions: Sequence[Condition]) -> Any:
+    """The join with a table of filters in Polars, lazily: the hashed equality, then the rest."""
+
+    def holds(condition: Condition) -> Any:
+        value, column = pl.col(condition.field), pl.col(condition.column)
+        if condition.op == "=?":
+            return column.is_null() | (value == column)
+        return value >= column if condition.op == ">=" else value <= column
+
+    first, *rest = conditions
+    if first.op != "=":
+        return events.join_where(filters, *map(holds, conditions)).select(pl.len())
+    joined = events.join(filters, left_on=first.field, right_on=first.column)
+    return (joined.filter(*map(holds, rest)) if rest else joined).select(pl.len())
 
 
 def polars_counting(pl: Any, events: Any, filters: Any) -> Any:

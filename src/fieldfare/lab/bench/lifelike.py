@@ -121,7 +121,7 @@ def alerts(rng: Generator, filters: int, events: int) -> Texts:
         return f"millis >= {int(rng.integers(1, 40)) * 50}"
 
     def quiet() -> str:
-        return f"NOT (message CONTAINS '{one(words)}' OR host STARTS WITH 'test')"
+        return f"NOT (message CONTAINS 'code {int(rng.integers(10))}' OR host STARTS WITH 'test')"
 
     kinds: list[tuple[float, list[Callable[[], str]]]] = [
         (0.25, [contains]),
@@ -143,7 +143,7 @@ def alerts(rng: Generator, filters: int, events: int) -> Texts:
             "host": f"{'test' if rng.random() < 0.05 else 'node'}{int(rng.integers(40))}.{name}.{where}.example.com",
             "path": f"/v{int(rng.integers(1, 4))}/{one(words[:200])}/{int(rng.integers(10_000))}/{one(METHODS)}",
             "millis": int(rng.exponential(200)),
-            "message": " ".join(said),
+            "message": f"{' '.join(said)} code {int(rng.integers(10_000))}",
         }
 
     return texts, [event() for _ in range(events)]

@@ -50,7 +50,7 @@ def _polars(workload: Workload) -> Feed:
         if plan.counting:
             queries = [joins.polars_counting(pl, given, filters["filters"])]
         else:
-            queries = [joins.polars_join(pl, given, filters[joins.name_of(i)], s) for i, s in enumerate(plan.shapes)]
+            queries = [joins.polars_join(pl, given, filters[name], cs) for name, cs in plan.conditions.items()]
 
         return lambda: sum(int(result.item()) for result in pl.collect_all(queries))
 
@@ -61,7 +61,12 @@ def _polars(workload: Workload) -> Feed:
 def _session() -> Any:
     sql = importlib.import_module("pyspark.sql")
     builder = sql.SparkSession.builder.master("local[1]").appName("fieldfare-bench")
-    for key, value in (("ui.enabled", "false"), ("sql.shuffle.partitions", "1"), ("driver.memory", "4g")):
+    for key, value in (
+        ("ui.enabled", "false"),
+        ("sql.shuffle.partitions", "1"),
+        ("ui.showConsoleProgress", "false"),
+        ("driver.memory", "4g"),
+    ):
         builder = builder.config(f"spark.{key}", value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -95,11 +100,11 @@ def _spark(workload: Workload) -> Feed:
 
 
 def _join(
-    name: str, about: str, prepare: Callable[[Workload], Feed], module: str, *, counted: float, **options: Any
+    name: str, about: str, prepare: Callable[[Workload], Feed], module: str, *, slow: float, **options: Any
 ) -> Contender:
     return Contender(
         name, about, prepare, module, module, rules_only=True, operators=joins.OPERATORS, times=False,
-        pairs=lambda workload: counted if joins.plan(workload).counting else 2e9, **options,
+        pairs=lambda workload: 2e9 if joins.plan(workload).hashed else slow, **options,
     )  # fmt: skip
 
 
@@ -108,8 +113,8 @@ CONTENDERS: Final = (
         "numpy-vector", "NumPy: rows by an equality, then mask after mask", _numpy, rules_only=True,
         pairs=lambda _: 2e8,
     ),
-    _join("duckdb", "DuckDB, events join filters", _duckdb, "duckdb", counted=1e7),
-    _join("polars", "Polars, events join filters", _polars, "polars", counted=2e6),
-    _join("spark", "Spark SQL, broadcast join, CPU of its Java machine too", _spark, "pyspark", counted=5e6,
-          clock=_spark_clock, most_filters=10_000),
+    _join("duckdb", "DuckDB, events join filters", _duckdb, "duckdb", slow=1e7),
+    _join("polars", "Polars, events join filters", _polars, "polars", slow=2e6),
+    _join("spark", "Spark SQL, broadcast join, CPU of its Java machine too", _spark, "pyspark", slow=5e6,
+          clock=_spark_clock, patient=True, most_filters=10_000),
 )  # fmt: skip

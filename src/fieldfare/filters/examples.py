@@ -1,0 +1,74 @@
+"""An example of what a set holds: the simplest value that satisfies a constraint, an event that satisfies a branch."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fieldfare.events.values import MISSING, Kind
+from fieldfare.filters.automaton import Automaton
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.strings import automaton_of
+from fieldfare.filters.valueset import Atom, ValueSet
+
+_ATOMS: Final[tuple[tuple[int, Any], ...]] = (
+    (Atom.MISSING, MISSING), (Atom.NULL, None), (Atom.TRUE, True), (Atom.FALSE, False), (Atom.NAN, math.nan),
+    (Atom.OBJECT, {}),
+)  # fmt: skip
+_BOTTOM: Final = {Kind.TIME: datetime.min.replace(tzinfo=UTC), Kind.BYTES: b""}
+
+
+def example(wanted: Constraint) -> Any:
+    """A value that satisfies the constraint, MISSING if none is needed."""
+    single = _of_set(wanted.values)
+    if single is not None:
+        return single[0]
+    return tuple(found[0] for hit in wanted.some or () if (found := _of_set(hit)) is not None)  # only a list will do
+
+
+def example_fields(branch: Branch) -> dict[str, object]:
+    """Flat fields that satisfy every constraint of a branch on a field."""
+    values = {path: example(wanted) for path, wanted in branch.items() if isinstance(path, str)}
+    return {path: value for path, value in values.items() if value is not MISSING}
+
+
+def _of_set(values: ValueSet) -> tuple[Any] | None:
+    """A member of the set, in a tuple; lists are left out."""
+    for bit, value in _ATOMS:
+        if values.atoms & bit:
+            return (value,)
+    for kind, part in values.kinds():
+        if kind is Kind.STRING:
+            return (shortest(automaton_of(part)),)
+        assert isinstance(part, Intervals)
+        return (_number(part) if kind is Kind.NUMBER else _BOTTOM[kind] if part.start else part.cuts[0][0],)
+    return None
+
+
+def _number(part: Intervals) -> float:
+    low, high = next(part.pieces())
+    if low is None:
+        return -math.inf
+    if low[1] == 0:
+        return low[0]  # type: ignore[no-any-return]
+    above = math.nextafter(low[0], math.inf)
+    return above if high is None or (above, 0) < high else low[0]  # between neighbours there is no number to show
+
+
+def shortest(automaton: Automaton) -> str:
+    """The shortest string that an automaton accepts."""
+    queue: list[tuple[int, str]] = [(0, "")]
+    seen = {0}
+    for state, text in queue:
+        if automaton.accepting[state]:
+            return text
+        low = 0
+        for end, target in automaton.edges[state]:
+            if target not in seen:
+                seen.add(target)
+                queue.append((target, text + chr(low)))
+            low = end
+    raise ValueError("the automaton accepts nothing")

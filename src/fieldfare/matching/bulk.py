@@ -1,0 +1,149 @@
+"""Bulk loading: many filters straight to rows.
+
+Nine of ten constraints are one range of numbers or a few strings. `Collector` recognises those in a few steps, keeps
+their bounds as plain floats, and turns all of them into keys at once; everything else goes the general way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.constraint import ELEMENTS, Constraint
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.intervals import Intervals
+from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.columns import (
+    HIGHEST,
+    LOWEST,
+    NUMBER,
+    OPEN_HIGH,
+    OPEN_LOW,
+    STRING,
+    Columns,
+    Entry,
+)
+from fieldfare.matching.segment import Rows
+
+
+class Collector:
+    """Rows in the making."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._owner: list[int] = []
+        self._at: list[int] = [0]
+        self._word: list[int] = []
+        """column, kind and open ends in one; no kind is a range"""
+        self._low: list[int] = []
+        self._high: list[int] = []
+        self._sets: list[int] = []
+        # Number ranges: where they stand, and their bounds; turned into keys together.
+        self._reals: list[int] = []
+        self._lows: list[float] = []
+        self._highs: list[float] = []
+
+    def add(self, number: int, wanted: Filter) -> bool:
+        """Collect a filter; says whether its entries are all there is to know of it."""
+        if len(wanted.branches) == 1 and self._simple(wanted.branches[0]):
+            self._owner.append(number)
+            self._at.append(len(self._word))
+            return True
+        entries = self._columns.entries(wanted)
+        shared = SHARED_FLAG if len(entries) > 1 else 0
+        for entry in entries:
+            self._entry(number | shared | (VERIFY_FLAG if entry.verify else 0), entry)
+        plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
+        return plain and not any(entry.verify for entry in entries)
+
+    def _simple(self, branch: Branch) -> bool:
+        """Collect a branch of simple constraints, or leave no trace."""
+        before = len(self._word), len(self._reals)
+        for path, wanted in branch.items():
+            if not isinstance(path, str) or not self._constraint(path, wanted):
+                del self._word[before[0] :], self._low[before[0] :], self._high[before[0] :]
+                del self._reals[before[1] :], self._lows[before[1] :], self._highs[before[1] :]
+                return False
+        return True
+
+    def _constraint(self, path: str, wanted: Constraint) -> bool:
+        values = wanted.values
+        if values.atoms or wanted.every is not ELEMENTS or wanted.some:
+            return False
+        numbers, texts = values.numbers, values.strings
+        if values.times.cuts or values.times.start or values.bytes.cuts or values.bytes.start:
+            return False
+        if not isinstance(texts, Intervals):
+            return False
+        if texts.cuts or texts.start:
+            if numbers.cuts or numbers.start:
+                return False
+            return self._text(path, texts)
+        return self._range(path, numbers)
+
+    def _text(self, path: str, texts: Intervals) -> bool:
+        """One constant."""
+        cuts = texts.cuts
+        if texts.start or len(cuts) != 2 or cuts[1][0] != cuts[0][0] + "\0":
+            return False
+        attribute = self._columns.attribute(path)
+        key = attribute.strings.setdefault(cuts[0][0], len(attribute.strings))
+        self._word.append(attribute.string if attribute.string >= 0 else self._columns.column(attribute, STRING))
+        self._low.append(key)
+        self._high.append(key)
+        return True
+
+    def _range(self, path: str, numbers: Intervals) -> bool:
+        """One range, with ends that are floats exactly."""
+        cuts = numbers.cuts
+        low, high = None, None
+        if numbers.start:
+            if len(cuts) != 1:
+                return False
+            high = cuts[0]
+        else:
+            if len(cuts) > 2:
+                return False
+            low = cuts[0]
+            high = cuts[1] if len(cuts) == 2 else None
+        for cut in (low, high):
+            if cut is not None and type(cut[0]) is int and not -(2**53) <= cut[0] <= 2**53:
+                return False
+        attribute = self._columns.attribute(path)
+        column = attribute.number if attribute.number >= 0 else self._columns.column(attribute, NUMBER)
+        how = (OPEN_LOW if low is not None and low[1] else 0) | (OPEN_HIGH if high is not None and not high[1] else 0)
+        self._reals.append(len(self._word))
+        self._lows.append(-np.inf if low is None else low[0])
+        self._highs.append(np.inf if high is None else high[0])
+        self._word.append(column | how << 18)
+        self._low.append(LOWEST if low is None else 0)
+        self._high.append(HIGHEST if high is None else 0)
+        return True
+
+    def _entry(self, owner: int, entry: Entry) -> None:
+        for column, kind, low, high, keys, how in entry.predicates:
+            self._word.append(column | kind << 16 | how << 18)
+            self._low.append(len(self._sets) if keys else low)
+            self._high.append(len(self._sets) + len(keys) if keys else high)
+            self._sets.extend(keys)
+        self._owner.append(owner)
+        self._at.append(len(self._word))
+
+    def rows(self) -> Rows:
+        """All that was collected."""
+        word, low, high = (np.array(values, np.int64) for values in (self._word, self._low, self._high))
+        place = np.array(self._reals, np.int64)
+        how = word[place] >> 18
+        lows, highs = _keys(self._lows) + (how & OPEN_LOW), _keys(self._highs) - (how >> 1)
+        low[place] = np.where(low[place] == LOWEST, LOWEST, lows)
+        high[place] = np.where(high[place] == HIGHEST, HIGHEST, highs)
+        return Rows(
+            np.array(self._owner, np.int64), np.array(self._at, np.int64), word & 0xFFFF, (word >> 16) & 3, word >> 18,
+            low, high, np.array(self._sets, np.int64),
+        )  # fmt: skip
+
+
+def _keys(values: list[float]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Floats to keys, as `columns.number_key` does it one by one."""
+    bits = (np.array(values, np.float64) + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, bits ^ 0x7FFFFFFFFFFFFFFF)
