@@ -145,18 +145,25 @@ def _one_by_one(
     table: Table, columns: Columns, rows: Ints, side: Constraint, relation: Callable[[Constraint, Constraint], bool]
 ) -> Bools:
     """Each distinct predicate judged once."""
-    known: dict[tuple[object, ...], bool] = {}
     out = np.zeros(len(rows), np.bool_)
-    for i, row in enumerate(rows.tolist()):
-        word, low, high, part = int(table.word[row]), int(table.low[row]), int(table.high[row]), int(table.part[row])
-        listed = (word >> 16) & 1 == 1
-        keys = tuple(table.sets[part][low:high].tolist()) if listed else ()
-        name = (word, keys) if listed else (word, low, high)
-        answer = known.get(name)
-        if answer is None:
-            values = predicate_values(columns, word, low, high, keys)
-            answer = known[name] = relation(Constraint(values), side)
-        out[i] = answer
+    word, low, high = table.word[rows], table.low[rows], table.high[rows]
+    for kind in np.unique(word).tolist():
+        here = np.flatnonzero(word == kind)
+        if kind >> 16 & 1:  # sets are told apart by their keys
+            found = [
+                tuple(table.sets[int(table.part[row])][int(table.low[row]) : int(table.high[row])].tolist())
+                for row in rows[here].tolist()
+            ]
+            known = {
+                keys: relation(Constraint(predicate_values(columns, kind, 0, 0, keys)), side) for keys in set(found)
+            }
+            out[here] = [known[keys] for keys in found]
+        else:
+            bounds, which = np.unique(np.stack([low[here], high[here]]), axis=1, return_inverse=True)
+            answers = [
+                relation(Constraint(predicate_values(columns, kind, a, b, ())), side) for a, b in bounds.T.tolist()
+            ]
+            out[here] = np.array(answers, np.bool_)[which.ravel()]
     return out
 
 

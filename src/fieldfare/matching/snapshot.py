@@ -51,12 +51,8 @@ class Header(msgspec.Struct, frozen=True):
     sections: dict[str, Section]
 
 
-def write(columns: Columns, arena: Words, ids: list[Any], kept: dict[int, Filter]) -> bytes:
-    """The bytes of a snapshot."""
-    try:
-        id_array = pa.array(ids) if ids else pa.array([], pa.string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise TypeError(f"a snapshot needs ids of one type that Arrow has, such as str: {error}") from None
+def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> bytes:
+    """The bytes of a snapshot; ids are an Arrow array."""
     described: list[tuple[str, int, int, int]] = []
     texts: list[str] = []
     for column in columns.columns:
@@ -65,7 +61,7 @@ def write(columns: Columns, arena: Words, ids: list[Any], kept: dict[int, Filter
         texts.extend(numbers)
     parts = {
         "arena": arena.tobytes(),
-        "ids": _ipc(id_array),
+        "ids": _ipc(ids),
         "texts": _ipc(pa.array(texts, pa.large_string())),
     }
     known = {number: str(filter) for number, filter in kept.items()}

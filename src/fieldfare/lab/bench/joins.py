@@ -24,9 +24,9 @@ EVENTS: Final = "events"
 ENDLESS: Final = 1e300
 
 COUNT: Final = (
-    "SELECT count(*) AS n FROM (SELECT e.event, f.id FROM events e JOIN filters f"
+    "SELECT e.event, f.id FROM events e JOIN filters f"
     " ON e.field = f.field AND e.value >= f.low AND e.value <= f.high"
-    " GROUP BY e.event, f.id, f.need HAVING count(*) = f.need)"
+    " GROUP BY e.event, f.id, f.need HAVING count(*) = f.need"
 )
 
 
@@ -46,7 +46,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Tables of filters, the table that events must become, and the queries whose counts add up to the answer."""
+    """Tables of filters, the table that events must become, and the queries that together give all (event, id)."""
 
     filters: dict[str, pa.Table]
     events: Callable[[Sequence[Event]], pa.Table]
@@ -73,31 +73,34 @@ def plan(workload: Workload) -> Plan:
     if not everywhere.issuperset(field for rule in rules for field, _, _ in rule):
         return _by_counting(rules)
     variety = {field: len({event[field] for event in workload.events[:2000]}) for field in everywhere}
-    groups: dict[str, list[Rule]] = defaultdict(list)
-    for rule in rules:
+    groups: dict[str, dict[int, Rule]] = defaultdict(dict)
+    for id, rule in enumerate(rules):
         equal = [field for field, op, _ in rule if op == "="]
-        groups[max(equal, key=variety.__getitem__, default="")].append(rule)
+        groups[max(equal, key=variety.__getitem__, default="")][id] = rule
     return _by_equality(groups)
 
 
-def _by_equality(groups: dict[str, list[Rule]]) -> Plan:
+def _by_equality(groups: dict[str, dict[int, Rule]]) -> Plan:
     tables, conditions = {}, {}
-    for number, (first, rules) in enumerate(groups.items()):
+    for number, (first, named) in enumerate(groups.items()):
+        rules = named.values()
         name = f"filters{number}"
         equal = {field: None for rule in rules for field, op, _ in rule if op == "=" and field != first}
         ranged = {field: None for rule in rules for field, op, _ in rule if op != "="}
         wanted = [(first, "=")] if first else []
         wanted += [(field, "=?") for field in equal] + [(field, op) for field in ranged for op in (">=", "<=")]
         conditions[name] = [Condition(field, op, f"c{place}") for place, (field, op) in enumerate(wanted)]
-        tables[name] = pa.table({c.column: [_operand(rule, c) for rule in rules] for c in conditions[name]})
+        columns = {c.column: [_operand(rule, c) for rule in rules] for c in conditions[name]}
+        tables[name] = pa.table({"id": list(named), **columns})
     queries = [
-        f"SELECT count(*) AS n FROM {EVENTS} e JOIN {name} f ON {' AND '.join(c.sql() for c in parts)}"  # noqa: S608
+        f"SELECT e.event, f.id FROM {EVENTS} e JOIN {name} f ON {' AND '.join(c.sql() for c in parts)}"  # noqa: S608
         for name, parts in conditions.items()
     ]
     fields = sorted({condition.field for parts in conditions.values() for condition in parts})
 
     def table(events: Sequence[Event]) -> pa.Table:
-        return pa.table({field: [_comparable(event[field]) for event in events] for field in fields})
+        columns = {field: [_comparable(event[field]) for event in events] for field in fields}
+        return pa.table({"event": range(len(events)), **columns})
 
     return Plan(tables, table, queries, conditions)
 
@@ -153,13 +156,13 @@ def polars_join(pl: Any, events: Any, filters: Any, conditions: Sequence[Conditi
 
     first, *rest = conditions
     if first.op != "=":
-        return events.join_where(filters, *map(holds, conditions)).select(pl.len())
+        return events.join_where(filters, *map(holds, conditions)).select("event", "id")
     joined = events.join(filters, left_on=first.field, right_on=first.column)
-    return (joined.filter(*map(holds, rest)) if rest else joined).select(pl.len())
+    return (joined.filter(*map(holds, rest)) if rest else joined).select("event", "id")
 
 
 def polars_counting(pl: Any, events: Any, filters: Any) -> Any:
     """The counting plan in Polars, lazily."""
     within = (pl.col("value") >= pl.col("low")) & (pl.col("value") <= pl.col("high"))
     met = events.join(filters, on="field").filter(within).group_by("event", "id", "need").len()
-    return met.filter(pl.col("len") == pl.col("need")).select(pl.len())
+    return met.filter(pl.col("len") == pl.col("need")).select("event", "id")

@@ -1,0 +1,190 @@
+"""`Store`: the log-structured heart of an index, in terms of filter numbers.
+
+An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged in the
+background. Readers take one reference to an immutable tuple of these and never wait; writers share a lock. A removed
+filter loses its alive bits at once and its room at the next merge.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.filters.filter import Filter
+from fieldfare.matching import backend, segment
+from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.bulk import Collector
+from fieldfare.matching.columns import MISSING_KEY, Columns
+from fieldfare.matching.decoding import filter_of
+from fieldfare.matching.delta import Delta
+from fieldfare.matching.state import Segment, State
+
+Ints = NDArray[np.int64]
+_SAMPLE: Final = 1024
+"""events kept for estimating selectivities"""
+
+
+class Store:
+    """Filters under numbers. `state` is for readers; everything that writes takes `lock`."""
+
+    def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
+        """An empty store, or one of the columns and the arena of a snapshot."""
+        self._choice = kernels
+        self.kernels: ModuleType | None = backend.choose(kernels)
+        self.columns = columns or Columns()
+        self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
+        self.kept: dict[int, Filter] = {}
+        """filters that their entries do not say exactly"""
+        self.lock = threading.RLock()
+        self._merging: set[int] | None = None
+        """while a merge is under way: the filters removed since it began"""
+        self._merger: threading.Thread | None = None
+        self._sample: list[Ints] = []
+        self._remembered = 0
+
+    def insert(self, number: int, wanted: Filter) -> None:
+        """Store a filter, seen by every reader that begins after."""
+        entries = self.columns.entries(wanted)
+        plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
+        if not plain or any(entry.verify for entry in entries):
+            self.kept[number] = wanted
+        owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
+        delta = self.state.deltas[-1]
+        if not delta.fits(entries):
+            delta = Delta()
+            self.state = self.state._replace(deltas=(*self.state.deltas, delta))
+            self._schedule()
+        if delta.fits(entries):
+            delta.append(owner, number, entries)
+        else:  # too large for any delta
+            self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+
+    def insert_many(self, items: Iterable[tuple[int, Filter]]) -> None:
+        """Store many filters as a segment of their own."""
+        collector = Collector(self.columns)
+        self.kept.update((number, wanted) for number, wanted in items if not collector.add(number, wanted))
+        self._append(collector.rows())
+        self._schedule()
+
+    def _append(self, rows: segment.Rows) -> None:
+        self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
+
+    def kill(self, number: int) -> None:
+        """Let a filter match nothing any more."""
+        if self._merging is not None:
+            self._merging.add(number)
+        state = self.state
+        _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
+        self.kept.pop(number, None)
+
+    def filter(self, number: int) -> Filter | None:
+        """The filter of a number: kept, or read back from its entries; None if it was removed."""
+        kept = self.kept.get(number)
+        if kept is not None:
+            return kept
+        state = self.state
+        for part in state.segments:
+            if len(entries := part.entries_of(number)):
+                return filter_of(self.columns, part.arena, entries.tolist())
+        for delta in state.deltas:
+            if slots := delta.slots(number):
+                return filter_of(self.columns, delta.arena, slots)
+        return None
+
+    # Layout
+
+    def remember(self, keys: Ints) -> None:
+        """Keep the keys of an event, for estimating selectivities."""
+        if len(self._sample) < _SAMPLE:
+            self._sample.append(keys.copy())
+        else:
+            self._sample[self._remembered % _SAMPLE] = keys.copy()
+        self._remembered += 1
+
+    def sample(self) -> Ints:
+        """The remembered keys, columns × events."""
+        events = list(self._sample)
+        sample = np.full((len(self.columns), len(events)), MISSING_KEY, np.int64)
+        for i, keys in enumerate(events):
+            sample[: len(keys), i] = keys
+        return sample
+
+    def roles(self) -> list[int]:
+        """The role of each column."""
+        return [column.role for column in self.columns.columns]
+
+    def _build(self, rows: segment.Rows) -> Words:
+        sample = self.sample()
+        return segment.build(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
+
+    # Merging
+
+    def upgrade(self) -> None:
+        """Use kernels that have been compiled meanwhile."""
+        if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
+            with self.lock:
+                self.kernels = kernels
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Start a merge in the background if there is something to merge and none is under way."""
+        if self._merging is None and mergeable(self.state, kernels=self.kernels is not None) is not None:
+            self._merging = set()
+            self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
+            self._merger.start()
+
+    def _merge(self) -> None:
+        while True:
+            with self.lock:
+                plan = mergeable(self.state, kernels=self.kernels is not None)
+                self._merging = None if plan is None else set()
+            if plan is None:
+                return
+            rows = segment.joined([segment.extract(arena) for arena in plan.arenas()])
+            built = Segment(self._build(rows))
+            with self.lock:
+                for number in self._merging or ():
+                    built.kill(number)
+                kept = [part for part in self.state.segments if part not in plan.segments]
+                kept.insert(sum(part.entries >= built.entries for part in kept), built)
+                self.state = State(tuple(kept), tuple(delta for delta in self.state.deltas if delta not in plan.deltas))
+
+    def settle(self) -> Words:
+        """Put everything into one segment, laid out by the events seen so far, and give its arena."""
+        while True:
+            if (merger := self._merger) is not None:
+                merger.join()
+            with self.lock:
+                if self._merging is not None:
+                    continue  # another one has begun
+                self.kernels = self.kernels or backend.choose(self._choice)
+                rows = segment.joined([segment.rows_of([]), *map(segment.extract, self.state.arenas())])
+                arena = self._build(rows)
+                self.state = State((Segment(arena),) if len(rows) else (), (Delta(),))
+                return arena
+
+
+def mergeable(state: State, *, kernels: bool) -> State | None:
+    """What to merge next, or None: full deltas, with the newest segments that are at most twice as large as what joins.
+
+    Two neighbouring segments of like size are merged too. Where kernels have arrived since segments were built without
+    them, everything is built anew.
+    """
+    if kernels and not state.indexed:
+        return State(state.segments, state.deltas[:-1])
+    full = state.deltas[:-1]
+    size = sum(delta.count for delta in full)
+    taken = len(state.segments)
+    if not size and taken > 1 and state.segments[-2].entries <= 2 * state.segments[-1].entries:
+        taken -= 1
+        size = state.segments[taken].entries
+    while taken and state.segments[taken - 1].entries <= 2 * size:
+        taken -= 1
+        size += state.segments[taken].entries
+    chosen = state.segments[taken:]
+    return State(chosen, full) if full or len(chosen) > 1 else None
