@@ -98,7 +98,7 @@ def stock(count: int, seed: int = 1) -> list[tuple[int, str]]:
 
 
 def quote(rng: random.Random) -> dict[str, object]:
-    return {"symbol": f"S{rng.randrange(40)}", "price": rng.uniform(0, 1000), "venue": "X"}
+    return {"symbol": f"S{rng.randrange(40)}", "price": rng.uniform(0, 1000), "venue": "XXYX"}
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
@@ -154,6 +154,12 @@ def test_many_threads() -> None:
     stay = BruteForce[Any]()
     stay.add_many((f"stay{i}", text) for i, text in stock(300))
     index.add("moving", "price >= 0")
+    forms = [
+        "price >= {}",
+        "venue CONTAINS 'XX' AND price >= {}",
+        "NOT venue CONTAINS 'YY' AND price >= {}",
+        "venue LIKE '%XXY%' OR price >= {}",
+    ]
     problems: list[object] = []
     done = threading.Event()
 
@@ -177,7 +183,7 @@ def test_many_threads() -> None:
         index.add(i, text)
         if i % 2:
             index.remove(i - 1)
-        index.update("moving", f"price >= {-rng.randrange(100)}")
+        index.update("moving", rng.choice(forms).format(-rng.randrange(100)))
     done.set()
     for thread in readers:
         thread.join()

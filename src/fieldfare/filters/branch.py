@@ -8,7 +8,7 @@ it lies in one of those boxes: covering is exact without ever looking at two bra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Final, TypeAlias
 
 from fieldfare.events.values import MISSING
@@ -53,6 +53,18 @@ class Branch(Mapping[Dimension, Constraint]):
         if self._hash is None:
             self._hash = hash(tuple(self._constraints.items()))
         return self._hash
+
+    def items(self) -> ItemsView[Dimension, Constraint]:
+        """Dimensions with their constraints; the views of `Mapping` are several times slower."""
+        return self._constraints.items()
+
+    def keys(self) -> KeysView[Dimension]:
+        """The dimensions."""
+        return self._constraints.keys()
+
+    def values(self) -> ValuesView[Constraint]:
+        """The constraints."""
+        return self._constraints.values()
 
     def on(self, dimension: Dimension) -> Constraint:
         """What it demands of a dimension; FULL for one it does not mention."""

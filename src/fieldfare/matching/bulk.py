@@ -6,6 +6,8 @@ their bounds as plain floats, and turns all of them into keys at once; everythin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fieldfare.filters.branch import Branch
@@ -29,8 +31,10 @@ from fieldfare.matching.segment import Rows
 class Collector:
     """Rows in the making."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, rest: Callable[[int, int, list[Entry]], list[Entry]]) -> None:
+        """`rest` puts away the entries that do not belong in rows, and gives the others."""
         self._columns = columns
+        self._rest = rest
         self._owner: list[int] = []
         self._at: list[int] = [0]
         self._word: list[int] = []
@@ -50,9 +54,9 @@ class Collector:
             self._at.append(len(self._word))
             return True
         entries = self._columns.entries(wanted)
-        shared = SHARED_FLAG if len(entries) > 1 else 0
-        for entry in entries:
-            self._entry(number | shared | (VERIFY_FLAG if entry.verify else 0), entry)
+        owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
+        for entry in self._rest(number, owner, entries):
+            self._entry(owner | (VERIFY_FLAG if entry.verify else 0), entry)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         return plain and not any(entry.verify for entry in entries)
 

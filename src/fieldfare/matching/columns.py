@@ -27,6 +27,7 @@ from fieldfare.filters.intervals import Intervals, after_prefix, point
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import Language, StringSet
 from fieldfare.filters.valueset import Atom, ValueSet
+from fieldfare.matching.needles import Needle
 
 MISSING_KEY: Final = -(2**63)
 """the key of a column that an event has no value for"""
@@ -70,6 +71,8 @@ class Entry(NamedTuple):
 
     predicates: tuple[Predicate, ...]
     verify: bool
+    needle: Needle | None = None
+    """a text that a field must contain, where that is the best clue there is"""
 
 
 def number_key(value: float) -> int:
@@ -201,11 +204,17 @@ class Columns:
                 continue
             count *= len(ways)
             sides.append(ways)
+        needle = max(_needles(branch), key=lambda found: len(found[1]), default=None) if verify or sides else None
         for choice in itertools.product(*sides):
-            yield Entry(
-                tuple(predicate for way in choice for predicate in way.predicates),
-                verify or any(way.verify for way in choice),
+            predicates = tuple(predicate for way in choice for predicate in way.predicates)
+            unsure = verify or any(way.verify for way in choice)
+            telling = any(
+                (p.kind == RANGE and p.low == p.high) or p.kind == SET for p in predicates if not self._is_tag(p)
             )
+            yield Entry(predicates, unsure, None if telling or not unsure else needle)
+
+    def _is_tag(self, predicate: Predicate) -> bool:
+        return self.columns[predicate.column].role == TAG
 
     def _constraint(self, path: str, wanted: Constraint) -> list[Entry]:
         """Alternatives whose union is the constraint. Events with a list there are verified, whatever they say."""
@@ -411,6 +420,21 @@ class Columns:
             if column >= 0:
                 whole[column] = WILD_KEY
         return STRING_TAG
+
+
+def _needles(branch: Branch) -> Iterator[Needle]:
+    """The texts that fields must contain for a branch."""
+    for path, wanted in branch.items():
+        part = wanted.values.strings
+        if isinstance(path, str) and not wanted.values.atoms and isinstance(part, Language):
+            paths = list(part.paths())
+            if len(paths) == 1 and sum(1 for _ in wanted.values.kinds()) == 1:
+                for pattern in paths[0][0]:
+                    if not pattern.ignore_case:
+                        runs = "".join(token if isinstance(token, str) else "\0" for token in pattern.tokens).split(
+                            "\0"
+                        )
+                        yield from ((path, run) for run in runs if len(run) > 1)
 
 
 def _parts(values: ValueSet) -> int:

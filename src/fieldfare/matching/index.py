@@ -1,7 +1,7 @@
 """`Index`: the engine's front. Filters under any ids, matched with single events and with whole batches.
 
 Behind it a `Store` holds the filters as flat arrays and a `Reader` looks through them; here are ids, verification of
-what arrays cannot decide, relations between filters, and snapshots. A match sees every add that returned before it began.
+what arrays cannot decide, relations between filters, and snapshots. A match sees every add that returned before.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Index(Matcher[Id], Generic[Id]):
         if wanted.is_empty:
             return []
         store = self._store
-        table = relations.table_of(store.state.arenas())
+        table = store.table()
         verdict = np.maximum.reduce([judge(table, store.columns, branch) for branch in wanted.branches])
         kept = np.fromiter(store.kept, np.int64)  # their entries say too little, or nothing about lists
         verdict[np.isin(table.owner & NUMBER_MASK, kept)] = relations.MAYBE
@@ -285,7 +285,9 @@ class Index(Matcher[Id], Generic[Id]):
             stored = store.filter(number)
             return stored is not None and bool(compare(stored))
 
-        return self._named(relations.numbers_where(table, verdict, agrees, every=every))
+        found = relations.numbers_where(table, verdict, agrees, every=every)
+        known = set(found)
+        return self._named([*found, *(n for n in store.needles.numbers if n not in known and agrees(n))])
 
     # Looking inside
 
@@ -331,6 +333,8 @@ class Index(Matcher[Id], Generic[Id]):
         index: Index[Any] = cls.__new__(cls)
         index._start(Store(kernels, columns, arena if arena[layout.ENTRIES] else None), ids)
         index._store.kept.update(kept)
+        for number, wanted in kept.items():
+            index._store.find_needles(number, wanted)
         return index
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldfare.events import arrow
+from fieldfare.events.event import fields_of
 from fieldfare.matching import scan
 from fieldfare.matching.batches import Encoder
 from fieldfare.matching.columns import MISSING_KEY
@@ -39,7 +41,18 @@ class Reader:
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners of the entries that an event satisfies."""
+        """The owners of the entries that an event satisfies, and of those whose needles it contains."""
+        needles = self._store.needles
+        while True:
+            version = needles.version
+            found = self._in_arenas(fields)
+            if not version:
+                return found
+            found += needles.owners(fields)
+            if needles.version == version:  # else a filter may have moved from there to here between the two
+                return found
+
+    def _in_arenas(self, fields: Mapping[str, object]) -> list[int]:
         store = self._store
         state, kernels = store.state, store.kernels
         if len(self._blank) != 8 * len(store.columns):
@@ -65,22 +78,39 @@ class Reader:
 
     def pairs(self, part: Any) -> Pairs:
         """Rows and owners of a record batch of a few thousand rows."""
+        while True:
+            version = self._store.needles.version
+            found = [_NOTHING, *self._pairs_in_arenas(part)]
+            if version:
+                found.append(self._with_needles(part))
+            if self._store.needles.version == version:
+                events, owners = (np.concatenate(side) for side in zip(*found, strict=True))
+                self._room = max(4.0, 1.25 * len(events) / max(1, part.num_rows))
+                return events, owners
+
+    def _pairs_in_arenas(self, part: Any) -> Iterator[Pairs]:
         state = self._store.state
         kernels = self._store.kernels if state.indexed else None
         keys = self._encoder.encode(part, kernels)
-        rows = part.num_rows
-        self._notice(keys, rows)
-        found: list[Pairs] = [_NOTHING]
+        self._notice(keys, part.num_rows)
         if kernels is None:
-            found.extend(self._scanned(state, keys))
-        else:
-            kernels.number_keys_of(self._number_columns(), keys)
-            for start in range(0, rows, CHUNK):
-                some = np.ascontiguousarray(keys[:, start : start + CHUNK])
-                found.extend((event + np.int32(start), owner) for event, owner in self._chunk(kernels, state, some))
-        events, owners = (np.concatenate(side) for side in zip(*found, strict=True))
-        self._room = max(4.0, 1.25 * len(events) / max(1, rows))
-        return events, owners
+            yield from self._scanned(state, keys)
+            return
+        kernels.number_keys_of(self._number_columns(), keys)
+        for start in range(0, part.num_rows, CHUNK):
+            some = np.ascontiguousarray(keys[:, start : start + CHUNK])
+            for event, owner in self._chunk(kernels, state, some):
+                yield event + np.int32(start), owner
+
+    def _with_needles(self, part: Any) -> Pairs:
+        """Rows and owners found by needles."""
+        found = [
+            (row, owner)
+            for row, fields in enumerate(arrow.rows(part))
+            for owner in self._store.needles.owners(fields_of(fields))
+        ]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0].astype(np.int32), pairs[:, 1]
 
     def _chunk(self, kernels: ModuleType, state: State, keys: Ints) -> Iterator[Pairs]:
         room = int(self._room * keys.shape[1])

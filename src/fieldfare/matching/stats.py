@@ -36,11 +36,12 @@ class Stats:
 def stats_of(store: Store, filters: int, checks: list[tuple[Any, int]]) -> Stats:
     """The figures of a store."""
     state = store.state
+    recent = sum(delta.count for delta in state.deltas)
     return Stats(
         filters=filters,
-        entries=sum(part.entries for part in state.segments) + sum(delta.count for delta in state.deltas),
+        entries=sum(part.entries for part in state.segments) + recent + len(store.needles),
         segments=[part.entries for part in state.segments],
-        recent=sum(delta.count for delta in state.deltas),
+        recent=recent,
         attributes=len(store.columns.attributes),
         columns=len(store.columns),
         bytes=sum(part.arena.nbytes for part in state.segments) + sum(delta.arena.nbytes for delta in state.deltas),

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching import backend, segment
+from fieldfare.matching import backend, relations, segment
 from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.bulk import Collector
-from fieldfare.matching.columns import MISSING_KEY, Columns
+from fieldfare.matching.columns import MISSING_KEY, Columns, Entry
 from fieldfare.matching.decoding import filter_of
 from fieldfare.matching.delta import Delta
+from fieldfare.matching.needles import Needles
 from fieldfare.matching.state import Segment, State
 
 Ints = NDArray[np.int64]
@@ -40,12 +41,15 @@ class Store:
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.kept: dict[int, Filter] = {}
         """filters that their entries do not say exactly"""
+        self.needles = Needles()
         self.lock = threading.RLock()
         self._merging: set[int] | None = None
         """while a merge is under way: the filters removed since it began"""
         self._merger: threading.Thread | None = None
         self._sample: list[Ints] = []
         self._remembered = 0
+        self._kills = 0
+        self._table: tuple[object, relations.Table] | None = None
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, seen by every reader that begins after."""
@@ -54,6 +58,9 @@ class Store:
         if not plain or any(entry.verify for entry in entries):
             self.kept[number] = wanted
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
+        entries = self._without_needles(number, owner, entries)
+        if not entries:
+            return
         delta = self.state.deltas[-1]
         if not delta.fits(entries):
             delta = Delta()
@@ -64,9 +71,21 @@ class Store:
         else:  # too large for any delta
             self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
 
+    def _without_needles(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
+        """Put away the entries that are found by a needle; the rest is for arenas."""
+        for entry in entries:
+            if entry.needle is not None:
+                self.needles.add(number, entry.needle, owner | VERIFY_FLAG)
+        return [entry for entry in entries if entry.needle is None]
+
+    def find_needles(self, number: int, wanted: Filter) -> None:
+        """Put away the entries of a filter that are found by a needle; the others are in an arena already."""
+        entries = self.columns.entries(wanted)
+        self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+
     def insert_many(self, items: Iterable[tuple[int, Filter]]) -> None:
         """Store many filters as a segment of their own."""
-        collector = Collector(self.columns)
+        collector = Collector(self.columns, self._without_needles)
         self.kept.update((number, wanted) for number, wanted in items if not collector.add(number, wanted))
         self._append(collector.rows())
         self._schedule()
@@ -76,10 +95,12 @@ class Store:
 
     def kill(self, number: int) -> None:
         """Let a filter match nothing any more."""
+        self._kills += 1
         if self._merging is not None:
             self._merging.add(number)
         state = self.state
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
+        self.needles.kill(number)
         self.kept.pop(number, None)
 
     def filter(self, number: int) -> Filter | None:
@@ -95,6 +116,14 @@ class Store:
             if slots := delta.slots(number):
                 return filter_of(self.columns, delta.arena, slots)
         return None
+
+    def table(self) -> relations.Table:
+        """All live entries in columns, for comparing filters; kept until something changes."""
+        with self.lock:
+            version = (id(self.state), self.state.deltas[-1].count, self._kills)
+            if self._table is None or self._table[0] != version:
+                self._table = version, relations.table_of(self.state.arenas())
+            return self._table[1]
 
     # Layout
 
