@@ -82,9 +82,9 @@ def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload
 
 
 def sweep(options: str) -> Sweep:
-    """The parameters in `dimensions=20,skew=0.5`.
+    """The parameters in `dimensions=40,skew=0.5`.
 
-    >>> sweep("dimensions=20,skew=0.5").skew
+    >>> sweep("dimensions=40,skew=0.5").skew
     0.5
     """
     types = {one.name: int if isinstance(one.default, int) else float for one in fields(Sweep)}
