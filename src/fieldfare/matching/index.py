@@ -6,6 +6,7 @@ what arrays cannot decide, relations between filters, and snapshots. A match see
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -36,6 +37,10 @@ _GONE: Final = object()
 """stands where the id of a removed filter was"""
 _BULK: Final = 256
 """so many filters at once become a segment of their own"""
+
+
+class _Replaced(Exception):
+    """A filter was found, but removed or replaced before it could be verified: look again."""
 
 
 class Index(Matcher[Id], Generic[Id]):
@@ -171,10 +176,14 @@ class Index(Matcher[Id], Generic[Id]):
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
         """The ids of all filters that the event matches, each once."""
         fields = fields_of(event)
-        changes = self._changes
-        owners = self._reader.owners(fields)
-        if owners and (max(owners) >= SHARED_FLAG or min(owners) < 0):
-            owners = self._decided(owners, fields, mode)
+        while True:
+            changes = self._changes
+            owners = self._reader.owners(fields)
+            if not owners or (max(owners) < SHARED_FLAG and min(owners) >= 0):
+                break
+            with contextlib.suppress(_Replaced):
+                owners = self._decided(owners, fields, mode)
+                break
         found = self._named(owners)
         if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update
             return list(dict.fromkeys(found))
@@ -199,7 +208,9 @@ class Index(Matcher[Id], Generic[Id]):
     def _verified(self, number: int, fields: Mapping[str, object], mode: Mode) -> bool:
         self._checks[number] += 1
         wanted = self._store.filter(number)
-        return wanted is not None and wanted.matches_fields(fields, mode)
+        if wanted is None:
+            raise _Replaced
+        return wanted.matches_fields(fields, mode)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
         """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
@@ -219,12 +230,16 @@ class Index(Matcher[Id], Generic[Id]):
 
     def _match_part(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
         """(row, number) pairs of a few thousand rows, sorted by row."""
-        changes = self._changes
-        event, owner = self._reader.pairs(part)
-        doubles = bool(changes & 1) or changes != self._changes
-        if not ((owner >= 0) & (owner < SHARED_FLAG)).all():
-            event, owner = self._decided_batch(part, (event, owner), mode)
-            doubles = True
+        while True:
+            changes = self._changes
+            event, owner = self._reader.pairs(part)
+            doubles = bool(changes & 1) or changes != self._changes
+            if ((owner >= 0) & (owner < SHARED_FLAG)).all():
+                break
+            with contextlib.suppress(_Replaced):
+                event, owner = self._decided_batch(part, (event, owner), mode)
+                doubles = True
+                break
         if doubles:
             both = np.unique((event.astype(np.int64) << 40) | owner)
             return both >> 40, both & ((1 << 40) - 1)

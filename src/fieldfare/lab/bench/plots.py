@@ -20,10 +20,11 @@ def plot(rows: Sequence[Row], folder: Path) -> list[Path]:
     files = []
     for workload, lines in curves(rows).items():
         figure, (speed, growth) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
-        for contender, points in lines.items():
+        for number, (contender, points) in enumerate(lines.items()):
             sizes, rates = zip(*points, strict=True)
-            speed.loglog(sizes, rates, marker="o", label=contender)
-            growth.loglog(sizes, [rates[0] / rate for rate in rates], marker="o")
+            style = {"marker": "os^v"[number // 10 % 4], "color": f"C{number % 10}"}
+            speed.loglog(sizes, rates, label=contender, **style)
+            growth.loglog(sizes, [rates[0] / rate for rate in rates], **style)
         every = sorted({size for points in lines.values() for size, _ in points})
         growth.loglog(every, [size / every[0] for size in every], "k--", label="as the filters")
         speed.set(title=f"{workload}: events per second of CPU time", xlabel="filters", ylabel="events/s")

@@ -111,10 +111,10 @@ def _join(
 CONTENDERS: Final = (
     Contender(
         "numpy-vector", "NumPy: rows by an equality, then mask after mask", _numpy, rules_only=True,
-        pairs=lambda _: 2e8,
+        pairs=lambda _: 2e9,
     ),
     _join("duckdb", "DuckDB, events join filters", _duckdb, "duckdb", slow=1e7),
     _join("polars", "Polars, events join filters", _polars, "polars", slow=2e6),
-    _join("spark", "Spark SQL, broadcast join, CPU of its Java machine too", _spark, "pyspark", slow=5e6,
-          clock=_spark_clock, patient=True, most_filters=10_000),
+    _join("spark", "Spark SQL, broadcast join, CPU of its Java machine too", _spark, "pyspark", slow=5e7,
+          clock=_spark_clock, patient=True, most_filters=100_000),
 )  # fmt: skip
