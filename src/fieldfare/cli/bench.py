@@ -50,7 +50,7 @@ def command(
     Examples:
         fieldfare bench match --quick
         fieldfare bench match --list
-        fieldfare bench match -w ads --filters 200,400 --events 500 --no-costs
+        fieldfare bench match --quick -w ads --engines batch,single,counting
         fieldfare bench match --quick --engines batch,single --json out.json
     """
     from rich.console import Console
