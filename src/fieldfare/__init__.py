@@ -5,10 +5,15 @@
 True
 """
 
+from typing import TYPE_CHECKING
+
 from fieldfare.events import MISSING, Event, EventError, Interval, Limits
 from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, ValueSet, parse
 from fieldfare.filters.functions import register as function
 from fieldfare.filters.languages.python import call, field
+
+if TYPE_CHECKING:
+    from fieldfare.matching.index import Index
 
 __all__ = [
     "MISSING",
@@ -18,6 +23,7 @@ __all__ = [
     "FilterDocumentError",
     "FilterSyntaxError",
     "FilterTooComplex",
+    "Index",
     "Interval",
     "Limits",
     "ValueSet",
@@ -26,3 +32,12 @@ __all__ = [
     "function",
     "parse",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`Index` when it is first asked for: it needs Arrow and NumPy, which take longer to import than all the rest."""
+    if name == "Index":
+        from fieldfare.matching.index import Index  # noqa: PLC0415
+
+        return Index
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
