@@ -53,8 +53,8 @@ lock: ## write locks/ anew from pyproject.toml; UPGRADE=--upgrade takes the newe
 		&& "$$tmp/bin/uv" $(COMPILE) --extra dev --constraints locks/all.txt -o locks/dev.txt \
 		&& ! grep -nE '://|@ |^-|file:' locks/*.txt && echo "==> lock: $$(grep -c == locks/dev.txt) packages in dev, $$(grep -c == locks/all.txt) in all"
 
-bench: setup ## run the benchmarks, if there are any
-	@for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "==> $$file" && $(BIN)/python "$$file" || exit 1; done
+bench: setup ## measure the engine, beside peers where they are installed
+	@$(BIN)/fieldfare bench match
 
 clean: ## remove .venv and everything that was built
 	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

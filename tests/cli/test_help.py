@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 
-COMMANDS = ("", "match", "explain", "convert")
+COMMANDS = ("", "match", "explain", "convert", "warmup")
 
 
 def help_text(command: str) -> str:

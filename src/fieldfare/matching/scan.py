@@ -35,15 +35,17 @@ def scan(arena: Words, start: int, end: int, keys: Ints) -> tuple[NDArray[np.int
     alive = np.unpackbits(words.view(np.uint8), bitorder="little")[start:end].astype(bool)
     sets = layout.section(arena, layout.SETS)
     listed = np.flatnonzero((kind == SET) | (kind == NOT_SET))
-    members = [sets[low[p] : high[p]] for p in listed]
+    sizes = high[listed] - low[listed]
+    member_of = np.repeat(np.arange(len(listed)), sizes)
+    members = np.concatenate([sets[low[p] : high[p]] for p in listed]) if len(listed) else sets[:0]
     entry_of = np.repeat(np.arange(count), np.diff(at))
     events: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
     owners: list[Ints] = [np.zeros(0, np.int64)]
     for event in range(keys.shape[1]):
         key = keys[column, event]
         inside = (low <= key) & (key <= high) & (key != MISSING_KEY)
-        for p, values in zip(listed, members, strict=True):
-            inside[p] = key[p] in values
+        hits = member_of[members == np.repeat(key[listed], sizes)]
+        inside[listed] = np.bincount(hits, minlength=len(listed)) > 0
         ok = inside == ((kind == RANGE) | (kind == SET))
         wild = key == WILD_KEY
         failed = np.bincount(entry_of[~(ok | wild)], minlength=count)
