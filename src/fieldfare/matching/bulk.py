@@ -7,13 +7,15 @@ their bounds as plain floats, and turns all of them into keys at once; everythin
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from fieldfare.filters.branch import Branch
-from fieldfare.filters.constraint import ELEMENTS, Constraint
+from fieldfare.filters.constraint import ELEMENTS
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.intervals import EMPTY, Intervals
+from fieldfare.filters.strings import StringSet
 from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.columns import (
     HIGHEST,
@@ -26,6 +28,10 @@ from fieldfare.matching.columns import (
     Entry,
 )
 from fieldfare.matching.segment import Rows
+
+_INFINITY: Final = float("inf")
+_EXACT: Final = 2**53
+"""integers up to here are floats"""
 
 
 class Collector:
@@ -64,33 +70,26 @@ class Collector:
         """Collect a branch of simple constraints, or leave no trace."""
         before = len(self._word), len(self._reals)
         for path, wanted in branch.items():
-            if not isinstance(path, str) or not self._constraint(path, wanted):
+            values = wanted.values
+            numbers, texts = values.numbers, values.strings
+            simple = (
+                not (values.atoms or wanted.some or values.times is not EMPTY or values.bytes is not EMPTY)
+                and wanted.every is ELEMENTS
+                and type(path) is str
+                and (self._range(path, numbers) if texts is EMPTY else numbers is EMPTY and self._text(path, texts))
+            )
+            if not simple:
                 del self._word[before[0] :], self._low[before[0] :], self._high[before[0] :]
                 del self._reals[before[1] :], self._lows[before[1] :], self._highs[before[1] :]
                 return False
         return True
 
-    def _constraint(self, path: str, wanted: Constraint) -> bool:
-        values = wanted.values
-        if values.atoms or wanted.every is not ELEMENTS or wanted.some:
-            return False
-        numbers, texts = values.numbers, values.strings
-        if values.times.cuts or values.times.start or values.bytes.cuts or values.bytes.start:
-            return False
-        if not isinstance(texts, Intervals):
-            return False
-        if texts.cuts or texts.start:
-            if numbers.cuts or numbers.start:
-                return False
-            return self._text(path, texts)
-        return self._range(path, numbers)
-
-    def _text(self, path: str, texts: Intervals) -> bool:
+    def _text(self, path: str, texts: StringSet) -> bool:
         """One constant."""
-        cuts = texts.cuts
-        if texts.start or len(cuts) != 2 or cuts[1][0] != cuts[0][0] + "\0":
+        cuts = texts.cuts if type(texts) is Intervals and not texts.start else ()
+        if len(cuts) != 2 or cuts[1][0] != cuts[0][0] + "\0":
             return False
-        attribute = self._columns.attribute(path)
+        attribute = self._columns.attributes.get(path) or self._columns.attribute(path)
         key = attribute.strings.setdefault(cuts[0][0], len(attribute.strings))
         self._word.append(attribute.string if attribute.string >= 0 else self._columns.column(attribute, STRING))
         self._low.append(key)
@@ -100,28 +99,26 @@ class Collector:
     def _range(self, path: str, numbers: Intervals) -> bool:
         """One range, with ends that are floats exactly."""
         cuts = numbers.cuts
-        low, high = None, None
-        if numbers.start:
-            if len(cuts) != 1:
-                return False
-            high = cuts[0]
-        else:
-            if len(cuts) > 2:
-                return False
-            low = cuts[0]
-            high = cuts[1] if len(cuts) == 2 else None
-        for cut in (low, high):
-            if cut is not None and type(cut[0]) is int and not -(2**53) <= cut[0] <= 2**53:
-                return False
-        attribute = self._columns.attribute(path)
+        first, last, low, high, how = LOWEST, HIGHEST, -_INFINITY, _INFINITY, 0
+        if len(cuts) + numbers.start > 2 or not cuts:
+            return False
+        if not numbers.start:
+            low, above = cuts[0]
+            first, how = 0, OPEN_LOW if above else 0
+        if numbers.start or len(cuts) == 2:
+            high, above = cuts[-1]
+            last = 0
+            how |= 0 if above else OPEN_HIGH
+        if (type(low) is int and not -_EXACT <= low <= _EXACT) or (type(high) is int and not -_EXACT <= high <= _EXACT):
+            return False
+        attribute = self._columns.attributes.get(path) or self._columns.attribute(path)
         column = attribute.number if attribute.number >= 0 else self._columns.column(attribute, NUMBER)
-        how = (OPEN_LOW if low is not None and low[1] else 0) | (OPEN_HIGH if high is not None and not high[1] else 0)
         self._reals.append(len(self._word))
-        self._lows.append(-np.inf if low is None else low[0])
-        self._highs.append(np.inf if high is None else high[0])
+        self._lows.append(low)
+        self._highs.append(high)
         self._word.append(column | how << 18)
-        self._low.append(LOWEST if low is None else 0)
-        self._high.append(HIGHEST if high is None else 0)
+        self._low.append(first)
+        self._high.append(last)
         return True
 
     def _entry(self, owner: int, entry: Entry) -> None:
