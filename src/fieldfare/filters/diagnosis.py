@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fieldfare.events.event import fields_of
-from fieldfare.events.values import MISSING
+from fieldfare.events.values import MISSING, Kind, kind_of
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.filter import Filter
@@ -24,6 +24,8 @@ class Finding:
     actual: object
     """the value; `MISSING` if there is none, `UNCERTAIN` if it is computed from an interval"""
     ok: bool
+    distance: float | None = None
+    """how far a number, or a time in seconds, is from what is wanted; None where there is no such measure"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ def diagnose(filter: Filter, event: Mapping[str, object], mode: Mode = "overlaps
 
     >>> from fieldfare.filters import parse
     >>> [report] = diagnose(parse("price < 10 AND symbol = 'IBM'"), {"price": 12, "symbol": "IBM"})
-    >>> [(finding.wanted, finding.actual) for finding in report.failed]
-    [('price < 10', 12)]
+    >>> [(finding.wanted, finding.actual, finding.distance) for finding in report.failed]
+    [('price < 10', 12, 2.0)]
     """
     fields = fields_of(event)
     return [
@@ -68,4 +70,15 @@ def _finding(dimension: Dimension, wanted: Constraint, fields: Mapping[str, obje
         text, actual = name(dimension), fields.get(dimension, MISSING)
     else:
         text, actual = dimension.text, dimension.evaluate(fields)
-    return Finding(text, render([alone]), actual, alone.matches(fields, mode))
+    ok = alone.matches(fields, mode)
+    return Finding(text, render([alone]), actual, ok, 0.0 if ok else _distance(wanted, actual))
+
+
+def _distance(wanted: Constraint, actual: object) -> float | None:
+    """From a value outside to the nearest end of what is inside."""
+    kind = kind_of(actual)
+    if kind is Kind.NUMBER:
+        return min((abs(float(end - actual)) for end, _ in wanted.values.numbers.cuts), default=None)
+    if kind is Kind.TIME:
+        return min((abs((end - actual).total_seconds()) for end, _ in wanted.values.times.cuts), default=None)
+    return None
