@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fieldfare.events.event import fields_of
 from fieldfare.events.values import MISSING, Kind, kind_of
@@ -24,7 +24,7 @@ class Finding:
     actual: object
     """the value; `MISSING` if there is none, `UNCERTAIN` if it is computed from an interval"""
     ok: bool
-    distance: float | None = None
+    distance: float | None = field(default=None, compare=False)
     """how far a number, or a time in seconds, is from what is wanted; None where there is no such measure"""
 
 

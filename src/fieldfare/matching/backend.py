@@ -70,6 +70,6 @@ def _installed() -> bool:
 
 def cached() -> bool:
     """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
-    here = Path(__file__).parent
-    places = [here / "__pycache__", *(Path(p) for p in [os.environ.get("NUMBA_CACHE_DIR")] if p)]
-    return any(True for place in places for _ in place.rglob("kernels.match_batch-*.nbi"))
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    place = Path(chosen) if chosen else Path(__file__).parent / "__pycache__"
+    return any(True for _ in place.rglob("kernels.match_batch-*.nbi"))
