@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 
-COMMANDS = ("", "match", "explain", "convert", "warmup")
+COMMANDS = ("", "match", "explain", "convert")
 
 
 def help_text(command: str) -> str:
