@@ -101,8 +101,9 @@ def command(
         typer.echo(f"Using the {' and '.join(bundled)} of the bundled market data sample.", err=True)
     format_ = format_of(source, events_format)
     tally = Tally(filters=len(wanted))
-    started = time.process_time()
-    results = _matched(read_events(source, format_), wanted, mode.value, errors, tally)
+    index = indexed(wanted)
+    started = time.process_time()  # for reading and matching events; kernels are loaded by now
+    results = _matched(read_events(source, format_), wanted, index, mode=mode.value, errors=errors, tally=tally)
     if output is not Output.JSONL or to is not None:  # lines that scroll by are progress enough
         results = tracked(results, lambda: count_events(source, format_))
     shown: list[Result] = []
@@ -130,10 +131,15 @@ def indexed(filters: Sequence[Named]) -> Index[int]:
 
 
 def _matched(
-    events: Iterable[Event | BadEvent], filters: Sequence[Named], mode: Mode, errors: Errors, tally: Tally
+    events: Iterable[Event | BadEvent],
+    filters: Sequence[Named],
+    index: Index[int],
+    *,
+    mode: Mode,
+    errors: Errors,
+    tally: Tally,
 ) -> Iterator[Result]:
     """Each event with its matches, counted in `tally` on the way."""
-    index = indexed(filters)
     for number, event in enumerate(events, 1):
         if isinstance(event, BadEvent):
             if errors is Errors.STOP:
