@@ -71,5 +71,5 @@ def _installed() -> bool:
 def cached() -> bool:
     """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    place = Path(chosen) if chosen else Path(__file__).parent / "__pycache__"
-    return any(True for _ in place.rglob("kernels.match_batch-*.nbi"))
+    place = Path(chosen) if chosen else Path(__file__).parent / "kernels" / "__pycache__"
+    return any(True for _ in place.rglob("match.match_batch-*.nbi"))
