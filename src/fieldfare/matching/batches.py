@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fieldfare.events import arrow
-from fieldfare.matching.columns import (
+from fieldfare.matching.columns import Attribute, Columns
+from fieldfare.matching.keys import (
     BYTES_TAG,
     FALSE_TAG,
     MISSING_KEY,
@@ -29,8 +30,6 @@ from fieldfare.matching.columns import (
     TRUE_TAG,
     UNKNOWN_KEY,
     WILD_KEY,
-    Attribute,
-    Columns,
 )
 
 Ints = NDArray[np.int64]

@@ -17,16 +17,9 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import EMPTY, Intervals
 from fieldfare.filters.strings import StringSet
 from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG
-from fieldfare.matching.columns import (
-    HIGHEST,
-    LOWEST,
-    NUMBER,
-    OPEN_HIGH,
-    OPEN_LOW,
-    STRING,
-    Columns,
-    Entry,
-)
+from fieldfare.matching.columns import Columns
+from fieldfare.matching.entries import Entry, entries_of
+from fieldfare.matching.keys import HIGHEST, LOWEST, NUMBER, OPEN_HIGH, OPEN_LOW, STRING
 from fieldfare.matching.segment import Rows
 
 _INFINITY: Final = float("inf")
@@ -59,7 +52,7 @@ class Collector:
             self._owner.append(number)
             self._at.append(len(self._word))
             return True
-        entries = self._columns.entries(wanted)
+        entries = entries_of(self._columns, wanted)
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         for entry in self._rest(number, owner, entries):
             self._entry(owner | (VERIFY_FLAG if entry.verify else 0), entry)

@@ -20,7 +20,8 @@ from fieldfare.filters.patterns import MANY
 from fieldfare.filters.valueset import ValueSet
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import Words
-from fieldfare.matching.columns import (
+from fieldfare.matching.columns import Column, Columns
+from fieldfare.matching.keys import (
     BYTES_TAG,
     FALSE_TAG,
     HIGHEST,
@@ -44,11 +45,9 @@ from fieldfare.matching.columns import (
     TIME,
     TIME_TAG,
     TRUE_TAG,
-    Column,
-    Columns,
     number_of_key,
     time_of_key,
-)  # fmt: skip
+)
 
 _TAGGED: Final[dict[int, ValueSet]] = {
     NULL_TAG: valueset.whole(Kind.NULL), FALSE_TAG: valueset.FALSE, TRUE_TAG: valueset.TRUE, NAN_TAG: valueset.NAN,

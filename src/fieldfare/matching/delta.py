@@ -12,7 +12,7 @@ import numpy as np
 
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import BLOCK, LANES, Words
-from fieldfare.matching.columns import Entry
+from fieldfare.matching.entries import Entry
 
 CAPACITY: Final = 2048
 _PREDICATES: Final = 16 * CAPACITY

@@ -17,7 +17,8 @@ from fieldfare.events import arrow
 from fieldfare.events.event import fields_of
 from fieldfare.matching import scan
 from fieldfare.matching.batches import Encoder
-from fieldfare.matching.columns import MISSING_KEY
+from fieldfare.matching.encoding import encode
+from fieldfare.matching.keys import MISSING_KEY
 from fieldfare.matching.state import State, recent
 from fieldfare.matching.store import Store
 
@@ -56,7 +57,7 @@ class Reader:
         state, kernels = store.state, store.kernels
         if len(self._blank) != 8 * len(store.columns):
             self._blank = np.full(len(store.columns), MISSING_KEY, np.int64).tobytes()
-        keys = np.frombuffer(store.columns.encode(fields, self._blank), np.int64).reshape(-1, 1)
+        keys = np.frombuffer(encode(store.columns, fields, self._blank), np.int64).reshape(-1, 1)
         self._notice(keys, 1)
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys) for owner in owners]

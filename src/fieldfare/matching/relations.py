@@ -19,16 +19,9 @@ from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.matching.arena import NUMBER_MASK, Words
-from fieldfare.matching.columns import (
-    NUMBER,
-    OPEN_HIGH,
-    OPEN_LOW,
-    RANGE,
-    TIME,
-    Columns,
-    key_range,
-)
+from fieldfare.matching.columns import Columns
 from fieldfare.matching.decoding import predicate_values
+from fieldfare.matching.keys import NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, TIME, key_range
 from fieldfare.matching.segment import extract
 
 Bools = NDArray[np.bool_]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import Words
-from fieldfare.matching.columns import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
+from fieldfare.matching.keys import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
 
 Ints = NDArray[np.int64]
 

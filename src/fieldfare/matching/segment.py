@@ -16,18 +16,8 @@ from numpy.typing import NDArray
 
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import BLOCK, HASHED, LANES, ORDERED, ROWS, Words
-from fieldfare.matching.columns import (
-    HIGHEST,
-    LOWEST,
-    MISSING_KEY,
-    NOT_RANGE,
-    NUMBER,
-    RANGE,
-    SET,
-    TAG,
-    TIME,
-    Entry,
-)  # fmt: skip
+from fieldfare.matching.entries import Entry
+from fieldfare.matching.keys import HIGHEST, LOWEST, MISSING_KEY, NOT_RANGE, NUMBER, RANGE, SET, TAG, TIME
 
 MAX_BUCKETS: Final = 1024
 MAX_BLOCK_COLUMNS: Final = 24

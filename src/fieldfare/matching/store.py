@@ -19,9 +19,11 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching import backend, relations, segment
 from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.bulk import Collector
-from fieldfare.matching.columns import MISSING_KEY, Columns, Entry
+from fieldfare.matching.columns import Columns
 from fieldfare.matching.decoding import filter_of
 from fieldfare.matching.delta import Delta
+from fieldfare.matching.entries import Entry, entries_of
+from fieldfare.matching.keys import MISSING_KEY
 from fieldfare.matching.needles import Needles
 from fieldfare.matching.state import Segment, State
 
@@ -53,7 +55,7 @@ class Store:
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, seen by every reader that begins after."""
-        entries = self.columns.entries(wanted)
+        entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         if not plain or any(entry.verify for entry in entries):
             self.kept[number] = wanted
@@ -80,7 +82,7 @@ class Store:
 
     def find_needles(self, number: int, wanted: Filter) -> None:
         """Put away the entries of a filter that are found by a needle; the others are in an arena already."""
-        entries = self.columns.entries(wanted)
+        entries = entries_of(self.columns, wanted)
         self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
 
     def insert_many(self, items: Iterable[tuple[int, Filter]]) -> None:

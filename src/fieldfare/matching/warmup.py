@@ -10,8 +10,10 @@ import pyarrow as pa
 from fieldfare.filters import parse
 from fieldfare.matching import segment
 from fieldfare.matching.batches import Encoder
-from fieldfare.matching.columns import NUMBER, RANGE, STRING, TAG, Columns, Entry, Predicate
+from fieldfare.matching.columns import Columns
 from fieldfare.matching.delta import Delta
+from fieldfare.matching.entries import Entry, Predicate, entries_of
+from fieldfare.matching.keys import NUMBER, RANGE, STRING, TAG
 from fieldfare.matching.state import scratch
 
 
@@ -34,5 +36,5 @@ def run(kernels: ModuleType) -> None:
 
 def _columns() -> Columns:
     columns = Columns()
-    columns.entries(parse("a = 'x'"))
+    entries_of(columns, parse("a = 'x'"))
     return columns

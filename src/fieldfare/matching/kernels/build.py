@@ -25,8 +25,8 @@ from fieldfare.matching.arena import (
     ROWS,
     SETS,
 )  # fmt: skip
-from fieldfare.matching.columns import RANGE, SET
 from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.keys import RANGE, SET
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -1,8 +1,8 @@
 """How kernels are compiled, and the few machine instructions that numba has no name for.
 
 Rules learnt for numba: one buffer argument instead of twenty arrays, no helper that takes arrays inside hot loops,
-never mix signed and unsigned integers. A change here or to a kernel that others call does not make their cached code stale:
-delete `__pycache__`.
+never mix signed and unsigned integers. A change here, or to a kernel that others call, does not make their cached code
+stale: delete `__pycache__`.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from fieldfare.matching.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.columns import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 from fieldfare.matching.kernels.build import GOLDEN, bucket_of
 from fieldfare.matching.kernels.compiled import and_row, i64, jit, prefetch, trailing_zeros, u64
+from fieldfare.matching.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
 _SIGN = 0x7FFFFFFFFFFFFFFF
