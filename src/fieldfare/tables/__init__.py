@@ -1,0 +1,1 @@
+"""Filters × filters: which filters must a neighbour know, and which stored queries and profiles meet?"""
