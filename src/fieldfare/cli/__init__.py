@@ -16,7 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import bench, convert, explain, match, warmup
+from fieldfare.cli import bench, convert, explain, lab, match, warmup
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -77,3 +77,7 @@ for _name, _command in (
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("match", help=help_of(bench.command))(bench.command)
 app.add_typer(benches, name="bench")
+
+labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")
+labs.command("tables", help=help_of(lab.tables))(lab.tables)
+app.add_typer(labs, name="lab")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,6 +54,7 @@ def command(
     """
     from rich.console import Console
 
+    from fieldfare.cli.progress import steps
     from fieldfare.lab.bench import measure, report
     from fieldfare.lab.bench.costs import costs as measure_costs
     from fieldfare.lab.bench.plots import plot as draw
@@ -74,7 +74,7 @@ def command(
         raise InputError("--plot", "matplotlib is not installed: pip install 'fieldfare[lab]'")
     names = workload or ["stock"]
     rows: list[Row] = []
-    with _progress(len(names) * len(sizes) * (len(chosen) + rounds + 1) + 5 * costs) as step:
+    with steps(len(names) * len(sizes) * (len(chosen) + rounds + 1) + 5 * costs) as step:
         for name in names:
             for size in sizes:
                 try:
@@ -138,16 +138,3 @@ def _show(echo: Callable[..., None], title: str, rows: Iterable[tuple[str, str]]
     for row in rows:
         made.add_row(*row)
     echo(made)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr that says what is done now; none if stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starting", total=total)
-        yield lambda what: progress.update(task, advance=1, description=what)

@@ -70,6 +70,10 @@ class Table(ABC, Generic[Interface]):
         A filter that nothing can match is refused with a ValueError.
         """
 
+    def add_many(self, pairs: Iterable[tuple[Filter, Interface]]) -> int:
+        """Store many pairs; says how many of them changed something."""
+        return sum(self.add(filter, interface) for filter, interface in pairs)
+
     @abstractmethod
     def remove(self, filter: Filter, interface: Interface) -> bool:
         """Forget a pair; False if it was not there."""

@@ -6,11 +6,14 @@ roots are the minimal cover, whatever order the filters came in.
 
 With `lazy`, removing a filter that is not a tree root hands its children to its parent without comparing them: below
 the roots purity is lost, but the roots, and all that is found from them, stay right.
+
+Two filters may mean the same without being equal. Then the older one counts as the larger: otherwise each could demand
+to be the other's parent, and which of them is a root would depend on past moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fieldfare.filters.filter import EVERYTHING, Filter
@@ -22,6 +25,8 @@ class Node:
     """A filter and its place. The children are a dict for its order and its constant time."""
 
     filter: Filter
+    number: int = 0
+    """of arrival"""
     parent: Node | None = None
     children: dict[Filter, Node] = field(default_factory=dict)
 
@@ -54,6 +59,7 @@ class Forest:
         self.top = Node(EVERYTHING)
         """the imaginary root, which is no filter of the forest"""
         self.nodes: dict[Filter, Node] = {}
+        self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -70,7 +76,8 @@ class Forest:
         """The node of a filter, made and placed if it is new; covering nodes that are preferred are tried first."""
         node = self.nodes.get(filter)
         if node is None:
-            node = self.nodes[filter] = Node(filter)
+            self._arrivals += 1
+            node = self.nodes[filter] = Node(filter, self._arrivals)
             self.place(node, self.top, prefer)
         return node
 
@@ -83,24 +90,43 @@ class Forest:
         for child in children:
             self.detach(child)
         self.detach(node)
-        for child in children:
-            if self.lazy and parent is not self.top:
+        if self.lazy and parent is not self.top:
+            for child in children:
                 self.attach(child, parent)
-            else:
-                self.place(child, parent)
+        else:
+            self._adopt(children, parent)
 
-    def place(self, node: Node, under: Node, prefer: Prefer | None = None) -> None:
-        """Hang a node, with all that is below it, as deep below another as the first covers that are met lead."""
-        covers = self.tests.covers
+    def _adopt(self, children: list[Node], parent: Node) -> None:
+        """Place the children of a removed node below its parent.
+
+        They cover none of its former siblings, since it did not, and if pure they do not cover each other either.
+        """
+        siblings = list(parent.children.values())
+        for child in children:
+            larger = next((sibling for sibling in siblings if self.above(sibling, child)), None)
+            if larger is not None:
+                self.place(child, larger)
+            elif self.lazy:
+                self.place(child, parent, among=[c for c in children if c.parent is parent])
+            else:
+                self.attach(child, parent)
+
+    def place(
+        self, node: Node, under: Node, prefer: Prefer | None = None, *, among: Iterable[Node] | None = None
+    ) -> None:
+        """Hang a node, with all that is below it, as deep below another as the first covers that are met lead.
+
+        Of the children of `under`, only those `among` some need to be compared, if that is known.
+        """
+        children = list(under.children.values() if among is None else among)
         while True:
-            children = list(under.children.values())
             if prefer is not None:
                 children.sort(key=lambda child: not prefer(child))
-            larger = next((child for child in children if covers(child.filter, node.filter)), None)
+            larger = next((child for child in children if self.above(child, node)), None)
             if larger is None:
                 break
-            under = larger
-        smaller = [child for child in children if covers(node.filter, child.filter)]
+            under, children = larger, list(larger.children.values())
+        smaller = [child for child in children if self.tests.covers(node.filter, child.filter)]
         for child in smaller:
             self.detach(child)
         with_children = bool(node.children)
@@ -110,6 +136,13 @@ class Forest:
                 self.place(child, node)  # one of its new siblings may cover it
             else:
                 self.attach(child, node)
+
+    def above(self, larger: Node, smaller: Node) -> bool:
+        """Does one node cover the other? Of two that mean the same, the older one does."""
+        covers = self.tests.covers
+        return covers(larger.filter, smaller.filter) and (
+            larger.number < smaller.number or not covers(smaller.filter, larger.filter)
+        )
 
     def attach(self, node: Node, parent: Node) -> None:
         """Make a node the child of another."""

@@ -107,7 +107,7 @@ THREE: Final[dict[str, Callable[[random.Random, int, int], Made]]] = {"eq": eq, 
 
 def generate(name: str, filters: int, events: int, seed: int = SEED) -> Made:
     """One of the three."""
-    return THREE[name](random.Random(seed), filters, events)  # noqa: S311 - reproducible, not secret
+    return THREE[name](random.Random(seed), filters, events)
 
 
 def _zipf(count: int, skew: float) -> list[float]:

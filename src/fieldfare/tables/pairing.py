@@ -1,0 +1,192 @@
+"""`Pairing`: profiles on one side, queries on the other, and who meets whom.
+
+A *profile* says what something is or where it is: a filter that holds a region of what events can say, down to a point.
+Unlike an event it stays until it is taken back. A *query* stays as well. Whatever comes or goes, the pairing tells
+which partners on the other side that concerns: the queries that *cover* the profile, or that *overlap* it.
+
+Several ids may share a filter: the objects that have a profile, the askers that have a query. Filters that are expected
+can be *preloaded*: their partners are found beforehand, so that it takes no comparison when the first id comes. Answers
+name only partners that somebody has at present.
+
+All structures give the same answers, in order of arrival; they differ in how many comparisons that takes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
+
+from fieldfare.filters.filter import Filter
+from fieldfare.tables.base import Tests, satisfiable
+
+Operator: TypeAlias = Literal["cover", "overlap"]
+"""what a query must do to a profile"""
+
+Id = TypeVar("Id", bound=Hashable)
+Object = TypeVar("Object", bound=Hashable)
+Asker = TypeVar("Asker", bound=Hashable)
+
+
+class Pairing(ABC, Generic[Object, Asker]):
+    """Two sides: `profiles`, whose ids are objects, and `queries`, whose ids are askers.
+
+    For all p and q that are stored: q is a partner of p, and p one of q, just if q covers (or overlaps) p.
+    """
+
+    def __init__(self, operator: Operator = "cover") -> None:
+        """Nothing on either side."""
+        if operator not in get_args(Operator):
+            raise ValueError(f"the operator is 'cover' or 'overlap', not {operator!r}")
+        self.operator: Operator = operator
+        self.tests = Tests()
+        self.profiles: Side[Object] = Side(self)
+        self.queries: Side[Asker] = Side(self)
+
+    def meets(self, query: Filter, profile: Filter) -> bool:
+        """Does a query want a profile? Counted as a comparison."""
+        return self.tests.covers(query, profile) if self.operator == "cover" else self.tests.overlaps(query, profile)
+
+    def pairs(self) -> Iterator[tuple[Filter, Filter]]:
+        """All pairs of a profile and a query that somebody has."""
+        for profile in self.profiles:
+            for query in self.profiles.partners(profile):
+                yield profile, query
+
+    # For implementations
+
+    @abstractmethod
+    def _find(self, side: Side[Any], filter: Filter) -> Iterable[Filter]:
+        """The filters across that a filter of this side meets, those without ids included, in any order."""
+
+    def _store(self, side: Side[Any], filter: Filter) -> None:
+        """Make room for a new filter; it is looked for right after."""
+
+    def _drop(self, side: Side[Any], filter: Filter) -> None:
+        """Forget all about a filter."""
+
+
+@dataclass(eq=False, slots=True)
+class _Stored(Generic[Id]):
+    """A filter that is kept: whose it is, and whom it meets. Dicts, since sets of filters have no order."""
+
+    number: int
+    ids: dict[Id, None] = field(default_factory=dict)
+    partners: dict[Filter, None] = field(default_factory=dict)
+    expected: bool = False
+    """was it preloaded, so that it stays without ids?"""
+
+
+class Side(Generic[Id]):
+    """The filters of one side, with their ids."""
+
+    def __init__(self, pairing: Pairing[Any, Any]) -> None:
+        """Made by a pairing, for itself."""
+        self._pairing = pairing
+        self._stored: dict[Filter, _Stored[Id]] = {}
+        self._count = 0
+
+    @property
+    def other(self) -> Side[Any]:
+        """The side across."""
+        return self._pairing.queries if self is self._pairing.profiles else self._pairing.profiles
+
+    # Changes
+
+    def add(self, filter: Filter, id: Id) -> list[Filter]:
+        """Let an id have a filter; gives the partners. A ValueError if nothing can match it."""
+        stored = self._kept(filter)
+        stored.ids[id] = None
+        return self._live(stored)
+
+    def remove(self, filter: Filter, id: Id) -> list[Filter]:
+        """Take a filter from an id; gives the partners. A KeyError if it did not have it."""
+        stored = self._stored[filter]
+        del stored.ids[id]
+        partners = self._live(stored)
+        self._tidy(filter, stored)
+        return partners
+
+    def preload(self, filters: Iterable[Filter]) -> None:
+        """Keep filters from now on, whether or not somebody has them."""
+        for filter in filters:
+            self._kept(filter).expected = True
+
+    def forget(self, filters: Iterable[Filter]) -> None:
+        """The opposite of `preload`: keep filters only as long as somebody has them."""
+        for filter in filters:
+            stored = self._stored.get(filter)
+            if stored is not None:
+                stored.expected = False
+                self._tidy(filter, stored)
+
+    # Questions
+
+    def partners(self, filter: Filter) -> list[Filter]:
+        """The filters across that meet a given one and that somebody has. The given one need not be stored."""
+        stored = self._stored.get(filter)
+        if stored is not None:
+            return self._live(stored)
+        return [f for f in self.other._in_order(self._pairing._find(self, satisfiable(filter))) if self.other.ids(f)]
+
+    def ids(self, filter: Filter) -> AbstractSet[Id]:
+        """Who has a filter."""
+        stored = self._stored.get(filter)
+        return stored.ids.keys() if stored is not None else frozenset()
+
+    def stored(self) -> list[Filter]:
+        """All filters that are kept, those without ids included."""
+        return list(self._stored)
+
+    def __iter__(self) -> Iterator[Filter]:
+        return iter([filter for filter, stored in self._stored.items() if stored.ids])
+
+    def __len__(self) -> int:
+        """How many filters has somebody?"""
+        return sum(1 for stored in self._stored.values() if stored.ids)
+
+    def __contains__(self, filter: object) -> bool:
+        return isinstance(filter, Filter) and bool(self.ids(filter))
+
+    # The links between the sides
+
+    def _kept(self, filter: Filter) -> _Stored[Id]:
+        stored = self._stored.get(filter)
+        if stored is None:
+            self._pairing._store(self, satisfiable(filter))
+            found = self.other._in_order(self._pairing._find(self, filter))
+            self._count += 1
+            stored = self._stored[filter] = _Stored(self._count, partners=dict.fromkeys(found))
+            for partner in found:  # the newest comes last: partners stay in order of arrival
+                self.other._stored[partner].partners[filter] = None
+        return stored
+
+    def _tidy(self, filter: Filter, stored: _Stored[Id]) -> None:
+        if stored.ids or stored.expected:
+            return
+        del self._stored[filter]
+        for partner in stored.partners:
+            del self.other._stored[partner].partners[filter]
+        self._pairing._drop(self, filter)
+
+    def _live(self, stored: _Stored[Id]) -> list[Filter]:
+        theirs = self.other._stored
+        return [partner for partner in stored.partners if theirs[partner].ids]
+
+    def _known(self, filter: Filter) -> dict[Filter, None]:
+        """The partners of a stored filter, those without ids included: bounds for its neighbours'."""
+        return self._stored[filter].partners
+
+    def _in_order(self, filters: Iterable[Filter]) -> list[Filter]:
+        return sorted(filters, key=lambda filter: self._stored[filter].number)
+
+
+class SetBased(Pairing[Object, Asker]):
+    """The definition itself: a new filter is compared with everything across."""
+
+    def _find(self, side: Side[Any], filter: Filter) -> list[Filter]:
+        if side is self.profiles:
+            return [query for query in self.queries.stored() if self.meets(query, filter)]
+        return [profile for profile in self.profiles.stored() if self.meets(filter, profile)]

@@ -1,0 +1,134 @@
+"""Rates: how many events an interface gets at most, and how many each root of a table has seen of late.
+
+Time is cut into windows of one length, and whoever asks says what time it is. In each window a `Gate` lets at most so
+many events pass to an interface; the others are lost to it. A `Meter` counts the events of the windows, keeps the
+last few counts, and gives their averages, from which load may be balanced.
+
+Both are values: a change gives a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from fieldfare.filters.filter import Filter
+from fieldfare.tables.base import Interface
+from fieldfare.tables.forest import Forest
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Gate(Generic[Interface]):
+    """At most so many events in a window to each interface; without a limit to those that have none.
+
+    >>> gate = Gate(1.0, {"ana": 1})
+    >>> passed, gate = gate.admit({"ana", "ben"}, now=0.1)
+    >>> sorted(passed), sorted(gate.admit({"ana", "ben"}, now=0.9)[0]), sorted(gate.admit({"ana"}, now=1.0)[0])
+    (['ana', 'ben'], ['ben'], ['ana'])
+    """
+
+    window: float
+    limits: Mapping[Interface, int]
+    number: int = 0
+    """of the window that the counts are of"""
+    counts: Mapping[Interface, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, now: float) -> Gate[Interface]:
+        """The gate in the window of a time; time does not run backwards."""
+        number = max(self.number, int(now // self.window))
+        return self if number == self.number else replace(self, number=number, counts=MappingProxyType({}))
+
+    def is_open(self, interface: Interface) -> bool:
+        """May it get another event in this window?"""
+        return interface not in self.limits or self.counts.get(interface, 0) < self.limits[interface]
+
+    def admit(self, interfaces: Iterable[Interface], now: float) -> tuple[set[Interface], Gate[Interface]]:
+        """Those of the interfaces that may get an event now, and the gate after they got it."""
+        gate = self.at(now)
+        passed = {interface for interface in interfaces if gate.is_open(interface)}
+        return passed, replace(gate, counts=_counted(gate.counts, passed & gate.limits.keys()))
+
+
+def admitted(
+    forest: Forest,
+    interfaces: Callable[[Filter], AbstractSet[Interface]],
+    event: Mapping[str, object],
+    gate: Gate[Interface],
+    *,
+    skip: bool = False,
+) -> set[Interface]:
+    """The interfaces of a forest that want an event and for which the gate is open, in the window that it is at.
+
+    With `skip`, nothing is looked at below a filter all of whose interfaces have had their share. That is quick, and
+    may keep the event from others below: they have seen fewer events than the filter above them.
+    """
+    found: set[Interface] = set()
+    todo = [forest.top]
+    while todo:
+        for child in todo.pop().children.values():
+            still_open = {interface for interface in interfaces(child.filter) if gate.is_open(interface)}
+            if (still_open or not skip) and forest.tests.matches(child.filter, event):
+                found |= still_open
+                todo.append(child)
+    return found
+
+
+@dataclass(frozen=True)
+class Meter(Generic[Key]):
+    """Counts of events, of this window and of some before it.
+
+    >>> meter: Meter[str] = Meter(window=10.0, keep=2)
+    >>> meter = meter.count(["a"], now=1.0).count(["a", "b"], now=2.0).count(["a"], now=11.0)
+    >>> meter.counts["a"], meter.averages(now=11.0), meter.averages(now=25.0)
+    (1, {'a': 2.0, 'b': 1.0}, {'a': 1.5, 'b': 0.5})
+    """
+
+    window: float
+    keep: int = 8
+    """how many windows are remembered"""
+    number: int | None = None
+    counts: Mapping[Key, int] = field(default_factory=lambda: MappingProxyType({}))
+    history: tuple[Mapping[Key, int], ...] = ()
+    """the counts of the windows before, oldest first"""
+
+    def at(self, now: float) -> Meter[Key]:
+        """The meter in the window of a time: a window that ended becomes history, and so do those without events."""
+        number = int(now // self.window)
+        if self.number is None:
+            return replace(self, number=number)
+        ended = number - self.number
+        if ended <= 0:
+            return self
+        empty: Mapping[Key, int] = MappingProxyType({})
+        past = (*self.history, self.counts, *[empty] * min(ended - 1, self.keep))[-self.keep :]
+        return replace(self, number=number, counts=empty, history=past)
+
+    def count(self, keys: Iterable[Key], now: float) -> Meter[Key]:
+        """An event concerned these."""
+        meter = self.at(now)
+        return replace(meter, counts=_counted(meter.counts, keys))
+
+    def averages(self, now: float) -> dict[Key, float]:
+        """Events in a window, averaged over the windows that are remembered, this one not counted."""
+        history = self.at(now).history
+        keys = dict.fromkeys(key for counts in history for key in counts)
+        return {key: sum(counts.get(key, 0) for counts in history) / len(history) for key in keys}
+
+
+def covers(rate: int | None, other: int | None) -> bool:
+    """Does one limit let pass all that another does? None is no limit."""
+    return rate is None or (other is not None and rate >= other)
+
+
+def merged(rate: int | None, other: int | None) -> int | None:
+    """The smallest limit that covers both."""
+    return rate if covers(rate, other) else other
+
+
+def _counted(counts: Mapping[Key, int], keys: Iterable[Key]) -> Mapping[Key, int]:
+    return MappingProxyType({**counts, **{key: counts.get(key, 0) + 1 for key in keys}})
