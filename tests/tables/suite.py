@@ -467,6 +467,18 @@ class TableSuite(ABC):
             self.check_structure(table)
         assert len(table) == 0
 
+    def test_structure_of_a_large_table(self) -> None:
+        chance, table = random.Random(13), self.make()
+        held: list[tuple[Filter, str]] = []
+        for step in range(4 * self.churn):
+            if held and chance.random() < 0.4:
+                table.remove(*held.pop(chance.randrange(len(held))))
+            else:
+                held.append((self.random_box(chance), f"client {step}"))
+                table.add(*held[-1])
+            if step % 10 == 0:
+                self.check_structure(table)
+
     def test_the_same_steps_give_the_same_table(self) -> None:
         def built() -> Table[str]:
             chance, table = random.Random(3), self.make(NEIGHBOURS)

@@ -249,17 +249,44 @@ def test_a_forest_needs_no_interfaces() -> None:
         forest.remove(large)
 
 
+def planted(*texts: str, lazy: bool = False) -> Forest:
+    forest = Forest(lazy=lazy)
+    for text in texts:
+        forest.add(parse(text))
+    return forest
+
+
+def test_a_subtree_moves_between_nodes() -> None:
+    """What moves may have something below it that covers what it meets on its way."""
+    forest = planted("x > 1 AND y > 1", "x > 2 AND y > 2", "x > 0", "y > 0", "x > -1")
+    forest.remove(parse("x > -1"))  # now `y > 0` is the first root
+    moving, below, met = (forest.add(parse(f"x > {n} AND y > {n}")) for n in (1, 2, 3))
+    assert (moving.parent, met.parent) == (forest.nodes[parse("x > 0")], forest.nodes[parse("y > 0")])
+    forest.remove(parse("x > 0"))
+    assert (moving.parent, below.parent, met.parent) == (forest.nodes[parse("y > 0")], moving, below)
+    check_forest(forest)
+
+
+@pytest.mark.parametrize("small_first", [True, False])
+def test_lazy_removal_keeps_the_roots_right(small_first: bool) -> None:
+    forest = planted(
+        *("x > 0", "x > 1 AND z > 0", "x > 2 AND y > 2 AND z > 2", "x > 1 AND y > 0", "x > 2 AND y > 1"), lazy=True
+    )
+    small, large = forest.nodes[parse("x > 2 AND y > 2 AND z > 2")], forest.nodes[parse("x > 2 AND y > 1")]
+    for text in ("x > 1 AND z > 0", "x > 1 AND y > 0")[:: 1 if small_first else -1]:
+        forest.remove(parse(text))
+    assert small.parent is large.parent is forest.nodes[parse("x > 0")]
+    forest.remove(parse("x > 0"))
+    assert (small.parent, forest.roots()) == (large, [large.filter])
+    check_forest(forest)
+
+
 def test_lazy_removal_compares_nothing_below_the_roots() -> None:
-    counts = {}
+    costs = {}
     for lazy in (False, True):
-        forest = Forest(lazy=lazy)
-        for text in ("x >= 0", "x >= 1", "x >= 1 AND y > 0", "x >= 2 AND y > 1", "x >= 1 AND z > 0", "x >= 2"):
-            forest.add(parse(text))
+        forest = planted("x > 0", "x > 1", "x > 1 AND y > 0", "y > 0 AND x > 0", lazy=lazy)
         forest.tests.cover = 0
-        forest.remove(parse("x >= 1"))
-        counts[lazy] = forest.tests.cover
+        forest.remove(parse("x > 1"))
+        costs[lazy] = forest.tests.cover
         check_forest(forest)
-        forest.remove(parse("x >= 0"))
-        check_forest(forest)
-    assert counts[True] == 0
-    assert counts[False] == 0  # nothing to compare with: it had no siblings
+    assert costs[True] == 0 < costs[False]

@@ -135,15 +135,36 @@ def test_a_merger_that_still_means_the_same_stays() -> None:
 
 
 def test_a_merger_that_another_covers_when_it_is_made_anew() -> None:
-    tall = [box((0, 1), (0, 2)), box((0, 1), (2, 9))]
-    wide = [box((0, 3), (3, 4)), box((0, 3), (4, 6)), box((0, 3), (6, 7))]
+    tall = [box((0, 1), (3, 4)), box((0, 1), (4, 6)), box((0, 1), (8, 9))]
+    wide = [box((-1, 0.5), (2, 7)), box((0.5, 3), (2, 7))]
     merger = RootMerger()
-    merger.change([box((0, 1), (4, 6.5)), box((0, 1), (3, 4)), *wide])
     merger.change(tall)
-    assert set(merger.exported()) == {box((0, 1), (0, 9)), box((0, 3), (3, 7))}
-    merger.change(left=tall)
-    assert merger.exported() == [box((0, 3), (3, 7))]
-    check_mergers(merger.mergers(), merger.roots(), merger.exported(), merger.merging)
+    merger.change(wide)
+    assert len(merger.mergers()) == 2
+    assert merger.change(left=tall[2:]).added == ()
+    assert merger.mergers() == [(box((-1, 3), (2, 7)), tuple(wide), tuple(tall[:2]), 0.0)]
+    assert merger.change(left=wide[:1]).added == (wide[1], box((0, 1), (3, 6)))
+
+
+def test_mergers_that_lose_a_component_at_the_same_time() -> None:
+    """The first one may not merge with what the second one was."""
+    ones, twos = ([parse(f"x = {x} AND y = {y}") for x in numbers] for y, numbers in ((1, (1, 2, 3)), (2, (1, 2))))
+    merger = RootMerger()
+    merger.change([*ones, *twos])
+    merger.change(left=[ones[2], twos[1]])
+    assert set(merger.exported()) == {parse("x IN (1, 2) AND y = 1"), parse("x = 1 AND y = 2")}
+
+
+def test_mergers_that_cover_others_merge() -> None:
+    top = [box((0, 1), (1, 2)), box((1, 2), (1, 2)), box((0.5, 1.5), (1.2, 1.5))]
+    bottom = [box((0, 1), (0, 1)), box((0.5, 1.5), (0.2, 0.5)), box((1, 2), (0, 1))]
+    merger = RootMerger()
+    for root in (*top, *bottom):
+        merger.change([root])
+    assert merger.exported() == [box((0, 2), (0, 2))]
+    for root in (*bottom, *top):
+        merger.change(left=[root])
+        check_mergers(merger.mergers(), merger.roots(), merger.exported(), merger.merging)
 
 
 def test_many_in_one() -> None:

@@ -61,7 +61,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
         self._above: dict[Entry[Interface], dict[Entry[Interface], None]] = {}
         """for all entries the mergers of other groups that cover them"""
         self._told: dict[Interface, Counter[Filter]] = {}
-        """how many entries say a filter to a neighbour: one, or two if a merger of one group is a filter of another"""
+        """how many entries say a filter to a neighbour: one, or for a moment two of different groups"""
         self._before: dict[tuple[Interface, Filter], bool] = {}
         """was it told before this change? for all that it touched"""
 
@@ -135,11 +135,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
 
     def _hides(self, larger: Entry[Interface], smaller: Entry[Interface]) -> bool:
         """Does a merger make an entry of another group superfluous?"""
-        return (
-            larger.filter != smaller.filter
-            and self._groups[larger.group].merges(larger.filter)
-            and self.tests.covers(larger.filter, smaller.filter)
-        )
+        return self._groups[larger.group].merges(larger.filter) and self.tests.covers(larger.filter, smaller.filter)
 
     def _count(self, entry: Entry[Interface], sign: int) -> None:
         """Count an entry in, or out, for the neighbours of its group that are told nothing larger."""
