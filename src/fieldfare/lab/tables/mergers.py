@@ -147,8 +147,8 @@ def dynamic(settings: Settings) -> Result:
         curves_of(rows, title=title, x="filters", line="schema", value=value)
         for value, title in (
             ("roots", "roots"), ("exported", "exported"), ("later", "exported after 100 replacements"),
-            ("cascade", "exported, mergers merged in turn"), ("wrong", "events on which roots and exported sets disagree"),
-            ("ms", "CPU ms for merging, all changes"),
+            ("cascade", "exported, mergers merged in turn"),
+            ("wrong", "events on which roots and exported sets disagree"), ("ms", "CPU ms for merging, all changes"),
         )
     ]  # fmt: skip
     roots, exported, cascade = curves[0].lines, curves[1].lines, curves[3].lines
@@ -180,8 +180,8 @@ def dynamic(settings: Settings) -> Result:
                 f"{_list(exported['static 2'])} → {_list(cascade['static 2'])}",
             ),
         ),
-        "The calibration's figures for static 2 (30→20, 57→21, 77→20) come out with constants from 0 to 20, not from 0 to "
-        "100: with more values, fewer filters agree in one of two fields, and the exported set grows with them.",
+        "The calibration's figures for static 2 (30→20, 57→21, 77→20) come out with constants from 0 to 20, not from 0 "
+        "to 100: with more values, fewer filters agree in one of two fields, and the exported set grows with them.",
     )  # fmt: skip
 
 

@@ -62,8 +62,8 @@ def local_clients(settings: Settings) -> Result:
                 f"{last(_curves(rows, 'filters', 'roots'), 'PF'):.0f} roots",
             ),
         ),
-        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removing: whether a "
-        "cover remains it reads from the graph, where every cover is a path.",
+        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removing: "
+        "whether a cover remains it reads from the graph, where every cover is a path.",
     )  # fmt: skip
 
 
