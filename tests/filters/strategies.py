@@ -26,6 +26,12 @@ LIKES = ["%a", "%ab", "%a%", "%bb%", "a%b", "_", "_%", "a_", "%a_", "b%", "%", "
 ALL_WORDS = [
     *("".join(word) for length in range(4) for word in itertools.product("ABabc", repeat=length)),
     *("".join(word) for length in (4, 5) for word in itertools.product("abc", repeat=length)),
+    *(  # between one of the words and the next
+        f"{start}A{''.join(word)}"
+        for start in WORDS
+        for length in (2, 3, 4)
+        for word in itertools.product("abc", repeat=length)
+    ),
 ]
 """c stands for all the letters that no pattern mentions"""
 

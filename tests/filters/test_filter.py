@@ -36,6 +36,8 @@ VALUES_A: list[object] = [
     "xz",
     "zx",
     "zyz",
+    "xx",
+    "xyx",
     "z",
     None,
     True,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fieldfare.filters import automaton, strings
 from fieldfare.filters.automaton import PatternMachine, TooComplex
-from fieldfare.filters.intervals import FULL, Intervals
+from fieldfare.filters.intervals import FULL, Intervals, points
 from fieldfare.filters.patterns import MANY, ONE, Pattern, escape, like, pattern
 from fieldfare.filters.strings import Language, StringSet
 
@@ -88,6 +88,29 @@ def test_a_language_of_few_intervals_is_intervals() -> None:
     assert isinstance(strings.matching(like("aB", ignore_case=True)), Intervals)
     assert isinstance(strings.matching(like("%a")), Language)
     assert strings.matching(like("%")) == FULL
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("\ud7ff", "\ue000")])
+def test_neighbouring_characters_that_lead_to_one_state_are_points_nevertheless(first: str, second: str) -> None:
+    ends = strings.matching(pattern(MANY, first))
+    listed = strings.both(~ends, ~points([second]))  # and what ends so, but for the first itself
+    assert strings.either(listed, ~points([first, first + second, second])) == ~points([first, second])
+
+
+@pytest.mark.parametrize(("text", "accepted", "found"), [
+    ("ab", True, ["ab"]), ("a_", True, ["aa", "ab"]), ("c%", True, []), ("%", False, []), ("a%", True, None),
+    ("a%", False, None), ("_%", False, [""]),
+])  # fmt: skip
+def test_words_over_an_alphabet(text: str, accepted: bool, found: list[str] | None) -> None:
+    assert automaton.words(machine(text), "ab", 3, accepted=accepted) == found
+    assert automaton.words(PatternMachine(like(text)), "ab", 3, accepted=accepted) == found
+
+
+@given(sets)
+def test_few_words_over_an_alphabet_are_all(a: StringSet) -> None:
+    inside = [word for word in WORDS if word in a and "c" not in word]
+    found = automaton.words(strings.machine_of(a), "ab", len(WORDS))
+    assert found is None or [word for word in found if len(word) < 7] == inside
 
 
 def test_minimal_automata_are_small_and_equal() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from fieldfare.cli import sources
 from fieldfare.cli.dialects import Dialect, Target, parse, render
-from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.errors import Errors, InputError, reported
 from fieldfare.cli.filter_files import Entry, read_entries
 
 
@@ -22,6 +22,9 @@ def command(
     file: Annotated[str | None, typer.Option(metavar="FILE", help="A file of filters, one a line.")] = None,
     source: Annotated[Dialect, typer.Option("--from", help="The language it is in.")] = Dialect.NATIVE,
     target: Annotated[Target, typer.Option("--to", help="The language to write it in.")] = Target.NATIVE,
+    errors: Annotated[
+        Errors, typer.Option(help="At a filter that cannot be converted, stop, or say so, skip and count it.")
+    ] = Errors.STOP,
 ) -> None:
     """Convert filters from one language into another.
 
@@ -36,12 +39,29 @@ def command(
         fieldfare convert --from cesql "type LIKE 'com.acme.%' AND EXISTS subject"
         fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'
     """
-    for place, name, written, dialect in _entries(text, file, source):
-        result = render(parse(written, dialect, place), target, place)
-        typer.echo(f"{name}\t{result}" if name else result)
+    count = skipped = 0
+    for entry in _entries(text, file, source):
+        count += 1
+        try:
+            typer.echo(_converted(entry, target))
+        except InputError as error:
+            if errors is Errors.STOP:
+                raise
+            skipped += 1
+            typer.echo(f"skipped: {error}", err=True)
+    if skipped:
+        typer.echo(f"{skipped:,} of {count:,} filters skipped", err=True)
 
 
-def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[Entry]:
+def _converted(entry: Entry | InputError, target: Target) -> str:
+    if isinstance(entry, InputError):
+        raise entry
+    place, name, written, dialect = entry
+    result = render(parse(written, dialect, place), target, place)
+    return f"{name}\t{result}" if name else result
+
+
+def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[Entry | InputError]:
     """What to convert; a name only where one was given."""
     if (text is None) == (file is None):
         raise InputError("", "give a filter or --file FILE, and not both")
@@ -50,4 +70,7 @@ def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[E
         return
     source = sources.source_of(file if file is not None else sources.STDIN)
     for entry in read_entries(source, dialect):
-        yield entry._replace(name="") if entry.place == f"{source.name}:{entry.name}" else entry
+        if isinstance(entry, Entry) and entry.place == f"{source.name}:{entry.name}":
+            yield entry._replace(name="")
+        else:
+            yield entry

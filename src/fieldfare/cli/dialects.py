@@ -47,7 +47,7 @@ def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
 
                 return ruler.parse(cast(Any, written))
     except ValueError as error:
-        raise InputError(place, str(error).removeprefix("line 1, ")) from None
+        raise InputError(place, _in_a_line(str(error))) from None
 
 
 def render(wanted: Filter, target: Target, place: str = "") -> str:
@@ -68,6 +68,11 @@ def render(wanted: Filter, target: Target, place: str = "") -> str:
         raise InputError(place, error) from None
 
 
+def _in_a_line(problem: str) -> str:
+    """The problem without the number of the line that it is in if it is the first: most filters have but one."""
+    return problem.removeprefix("line 1, ").replace("(line 1, column ", "(column ", 1)
+
+
 def _text(written: object, dialect: Dialect) -> str:
     if isinstance(written, str):
         return written
@@ -80,4 +85,4 @@ def _document(written: object) -> Any:
     try:
         return json.loads(written)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} (column {error.colno})") from None
+        raise ValueError(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Final, NoReturn
 
 import typer
 
 REFUSED: Final = 2
 """the exit code for input that cannot be used"""
+
+
+class Errors(StrEnum):
+    """What to do where one of many inputs cannot be used."""
+
+    STOP = "stop"
+    SKIP = "skip"
 
 
 class InputError(ValueError):

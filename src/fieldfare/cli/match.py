@@ -12,7 +12,7 @@ import typer
 
 from fieldfare.cli import sources
 from fieldfare.cli.dialects import Dialect, parse
-from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.errors import Errors, InputError, reported
 from fieldfare.cli.event_files import BadEvent, EventsFormat, count_events, format_of, read_events
 from fieldfare.cli.filter_files import Named, read_filters
 from fieldfare.cli.results import Result, Tally
@@ -29,13 +29,6 @@ class Output(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
     PARQUET = "parquet"
-
-
-class Errors(StrEnum):
-    """What to do about an event that cannot be read."""
-
-    STOP = "stop"
-    SKIP = "skip"
 
 
 class Reading(StrEnum):

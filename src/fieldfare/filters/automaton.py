@@ -9,7 +9,8 @@ The alphabet is all of Unicode; the edges of a state are therefore runs of code 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
@@ -34,6 +35,27 @@ class Automaton:
 
     accepting: tuple[bool, ...]
     edges: tuple[Runs, ...]
+
+    def begin(self) -> Hashable:
+        """Where it starts."""
+        return 0
+
+    def breaks(self, state: Hashable) -> Iterable[int]:
+        """Where its runs end."""
+        return (end for end, _ in self._runs(state))
+
+    def step(self, state: Hashable, char: str) -> Hashable:
+        """The target of the run that holds the character."""
+        return next(target for end, target in self._runs(state) if ord(char) < end)
+
+    def accepts(self, state: Hashable) -> bool:
+        """Is the string read so far inside?"""
+        assert isinstance(state, int)
+        return self.accepting[state]
+
+    def _runs(self, state: Hashable) -> Runs:
+        assert isinstance(state, int)
+        return self.edges[state]
 
     @property
     def is_empty(self) -> bool:
@@ -261,7 +283,7 @@ def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> 
 def as_intervals(automaton: Automaton) -> Intervals | None:
     """The language as a union of at most `MAX_PIECES` intervals, or None if it is no such union.
 
-    It is one just if every state that is not yet decided is reached by single characters and no path comes back to it.
+    It is one just if every state that is not yet decided is reached by few characters and no path comes back to it.
     """
     decided = {
         q: automaton.accepting[q] for q, runs in enumerate(automaton.edges) if len(runs) == 1 and runs[0][1] == q
@@ -280,9 +302,8 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
             return False
         low = 0
         for end, target in automaton.edges[state]:
-            if target not in decided and end - low > 1:
-                return False
-            if not visit(target, text + chr(low), path | {state}):
+            chars = [chr(low)] if target in decided else _few(low, end)
+            if chars is None or not all(visit(target, text + char, path | {state}) for char in chars):
                 return False
             low = end
         return True
@@ -294,6 +315,44 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
     return Intervals(start, cuts) if len(cuts) <= 2 * MAX_PIECES else None  # a set and its complement alike
 
 
+def _few(low: int, end: int) -> list[str] | None:
+    """The characters of a run, or None if they are too many: behind each of them membership toggles at least once."""
+    parts = [range(low, 0xD800), range(0xE000, end)] if low < 0xD800 < end else [range(low, end)]
+    return [chr(code) for part in parts for code in part] if sum(map(len, parts)) <= 2 * MAX_PIECES else None
+
+
 def of_intervals(values: Intervals) -> Automaton:
     """The automaton of a set of string intervals."""
     return build([IntervalsMachine(values)], lambda bits: bits[0])
+
+
+def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) -> list[str] | None:
+    """The strings over an alphabet, given in order, that it accepts, or does not; None if they are more than `most`."""
+    ways: dict[Hashable, list[tuple[str, Hashable]]] = {}
+    queue = [machine.begin()]
+    for state in queue:
+        if state not in ways:
+            ways[state] = [(chars, machine.step(state, chars[0])) for chars in _runs(alphabet, machine.breaks(state))]
+            queue += [to for _, to in ways[state]]
+    wanted = {state for state in ways if machine.accepts(state) == accepted}
+    alive = set(wanted)
+    while more := {state for state in ways if state not in alive and any(to in alive for _, to in ways[state])}:
+        alive |= more
+    found: list[str] = []
+    ahead = [("", queue[0])] if queue[0] in alive else []
+    while ahead:  # every text ahead goes on to a word, no two of them to the same
+        found += [text for text, state in ahead if state in wanted]
+        ahead = [(text + c, to) for text, state in ahead for chars, to in ways[state] if to in alive for c in chars]
+        if max(len(found), len(ahead)) > most:
+            return None
+    return found
+
+
+def _runs(alphabet: str, breaks: Iterable[int]) -> Iterator[str]:
+    """The alphabet cut in pieces at the given code points."""
+    low = 0
+    for code in sorted({*breaks, CODE_POINTS}):
+        high = bisect_left(alphabet, code, low, key=ord)
+        if low < high:
+            yield alphabet[low:high]
+        low = high

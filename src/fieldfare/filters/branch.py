@@ -8,7 +8,7 @@ it lies in one of those boxes: covering is exact without ever looking at two bra
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Final, TypeAlias
 
 from fieldfare.events.values import MISSING
@@ -167,6 +167,20 @@ def _name(dimension: Dimension) -> tuple[bool, str]:
     return (False, dimension) if isinstance(dimension, str) else (True, dimension.text)
 
 
+def independent(some: Sequence[Branch], others: Sequence[Branch]) -> bool:
+    """Do two unions of boxes speak of different things? Then the largest boxes in both are the products of theirs.
+
+    Expressions may imply each other, so only one of the two may have any.
+    """
+    mine = {dimension for branch in some for dimension in branch}
+    theirs = {dimension for branch in others for dimension in branch}
+    return mine.isdisjoint(theirs) and (all(map(_is_field, mine)) or all(map(_is_field, theirs)))
+
+
+def _is_field(dimension: Dimension) -> bool:
+    return isinstance(dimension, str)
+
+
 def normal_form(branches: Iterable[Branch]) -> list[Branch]:
     """The largest boxes in the union of the given ones, unless finding them takes more than `EFFORT`."""
     joined = _joined(branches)
@@ -179,13 +193,16 @@ def normal_form(branches: Iterable[Branch]) -> list[Branch]:
 def _joined(branches: Iterable[Branch]) -> list[Branch]:
     """Branches that differ along one dimension made one: `a = 1 OR a = 2 OR …` is a single box."""
     alike: dict[tuple[Dimension, ...], list[Branch]] = {}
-    for branch in dict.fromkeys(branches):
-        alike.setdefault(tuple(branch), []).append(branch)
+    for branch in branches:
+        alike.setdefault(tuple(branch.keys()), []).append(branch)
     return [box for dimensions, boxes in alike.items() for box in _joined_alike(dimensions, boxes)]
 
 
 def _joined_alike(dimensions: tuple[Dimension, ...], boxes: list[Branch]) -> list[Branch]:
     """The same for branches that have the same dimensions."""
+    if len(boxes) == 1:
+        return boxes
+    boxes = list(dict.fromkeys(boxes))
     for dimension in dimensions if len(boxes) > 1 else ():
         groups: dict[tuple[tuple[Dimension, Constraint], ...], list[Branch]] = {}
         for box in boxes:
@@ -230,33 +247,50 @@ def absorbed(branches: Iterable[Branch]) -> list[Branch]:
 
 def _saturated(branches: list[Branch]) -> list[Branch] | None:
     """Add consensus boxes until there is nothing to add, or None if that takes too long."""
-    kept = list(branches)
-    queue = [(a, b) for i, a in enumerate(kept) for b in kept[:i]]
+    kept = {id(box): box for box in branches}  # by identity: to compare boxes takes longer
+    queue = [(a, b) for i, a in enumerate(branches) for b in branches[:i]]
     for step, (a, b) in enumerate(queue):
         if step > EFFORT:
             return None
-        if a not in kept or b not in kept:
+        if id(a) not in kept or id(b) not in kept:
             continue  # absorbed meanwhile, and with it all its consensus
         for found in _consensus(a, b):
-            if not any(other.covers(found) for other in kept):
-                kept = [other for other in kept if not found.covers(other)]
-                queue.extend((found, other) for other in kept)
-                kept.append(found)
-    return kept
+            if not any(other.covers(found) for other in kept.values()):
+                kept = {key: other for key, other in kept.items() if not found.covers(other)}
+                queue.extend((found, other) for other in kept.values())
+                kept[id(found)] = found
+    return list(kept.values())
 
 
 def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:
     """The boxes that reach from a into b along one dimension and lie in both along all others."""
-    for dimension in a:
-        if dimension not in b:
-            continue
-        try:
-            joins = a[dimension].joins(b[dimension])
-            others = {other: a.on(other) & b.on(other) for other in (a.keys() | b.keys()) - {dimension}}
-        except TooComplex:
-            continue
-        if not any(side.is_empty for side in others.values()):
-            for joined in joins:
-                box = with_consequences(others if joined.is_full else {**others, dimension: joined})
-                if box is not None:
-                    yield box
+    shared = [dimension for dimension in a.keys() if dimension in b.keys()]  # noqa: SIM118 - of a dict, not a Mapping
+    sides = dict([*a.items(), *b.items()])
+    apart: list[Dimension] = []  # where they have nothing in common, or nothing that could be said
+    for dimension in shared:
+        both = _intersection(a[dimension], b[dimension])
+        if both is None or both.is_empty:
+            apart.append(dimension)
+        else:
+            sides[dimension] = both
+    for dimension in () if len(apart) > 1 else apart or shared:
+        others = {other: side for other, side in sides.items() if other != dimension}
+        for joined in _joins(a[dimension], b[dimension]):
+            box = with_consequences(others if joined.is_full else {**others, dimension: joined})
+            if box is not None:
+                yield box
+
+
+def _intersection(a: Constraint, b: Constraint) -> Constraint | None:
+    try:
+        return a & b
+    except TooComplex:
+        return None
+
+
+def _joins(a: Constraint, b: Constraint) -> list[Constraint]:
+    """What reaches from one into the other. If one holds the other, it reaches nowhere that the first box does not."""
+    try:
+        return [joined for joined in a.joins(b) if joined is not a and joined is not b]
+    except TooComplex:
+        return []

@@ -66,13 +66,15 @@ class Constraint:
         return test(self.values, value)
 
     def __and__(self, other: Constraint) -> Constraint:
+        if self is other:
+            return self
         values = self.values & other.values
         if self.is_plain and other.is_plain:
             return Constraint(values)
         return _normal(values, self.every & other.every, [*self.some, *other.some])
 
     def __ge__(self, other: Constraint) -> bool:
-        return self.values >= other.values and (not other.takes_lists or self._lists_cover(other))
+        return self is other or (self.values >= other.values and (not other.takes_lists or self._lists_cover(other)))
 
     def _lists_cover(self, other: Constraint) -> bool:
         """Every list that passes `other` passes here: its elements are confined enough, and each wanted hit is sure."""

@@ -14,6 +14,12 @@ _SHOWN: Final = 76
 """how much of a long line the message shows around the place"""
 _FOUND: Final = 24
 """how much of a long token the message quotes"""
+_HABITS: Final = {
+    "==": "=", "===": "=", "≠": "!=", "=<": "<=", "≤": "<=", "=>": ">=", "≥": ">=",
+    "&&": "AND", "&": "AND", "||": "OR", "|": "OR", "!": "NOT",
+}  # fmt: skip
+"""what one writes elsewhere, and what in all our languages"""
+_SIGNS: Final = frozenset("".join(_HABITS))
 
 
 class FilterSyntaxError(ValueError):
@@ -67,6 +73,9 @@ def syntax_error(text: str, unexpected: UnexpectedInput, names: Mapping[str, str
     position, found = _found(text, unexpected)
     if isinstance(unexpected, UnexpectedCharacters) and found in ("'", '"'):
         return FilterSyntaxError(text, position, "the string that starts here has no closing quote")
+    start, signs = _signs(text, position)
+    if signs in _HABITS:
+        return FilterSyntaxError(text, start, f"write {_HABITS[signs]} instead of {signs}")
     possible = _possible(unexpected)
     wanted = list(dict.fromkeys(name for terminal, name in names.items() if terminal in possible))
     what = f"{found!r}" if found else "the end"
@@ -83,6 +92,16 @@ def _found(text: str, unexpected: UnexpectedInput) -> tuple[int, str]:
         found = str(unexpected.token)
         return unexpected.token.start_pos or 0, found if len(found) <= _FOUND else found[:_FOUND] + "…"
     return len(text.rstrip()), ""
+
+
+def _signs(text: str, position: int) -> tuple[int, str]:
+    """The whole sign that a character is part of, and where it begins: lark may have taken the first half of it."""
+    start = end = position
+    while end < len(text) and text[end] in _SIGNS:
+        end += 1
+    while end > position and start and text[start - 1] in _SIGNS:
+        start -= 1
+    return start, text[start:end]
 
 
 def _possible(unexpected: UnexpectedInput) -> Collection[str]:

@@ -14,11 +14,11 @@ from typing import Final
 from fieldfare.events.event import fields_of
 from fieldfare.filters import merging
 from fieldfare.filters.automaton import TooComplex
-from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, normal_form
+from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, independent, normal_form
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.merging import Statistics
-from fieldfare.filters.rendering import render
+from fieldfare.filters.rendering import in_order, render
 
 
 class Filter:
@@ -32,20 +32,28 @@ class Filter:
     "(price < 10 AND NOT symbol = 'IBM') OR (price >= 5 AND price < 10)"
     """
 
-    __slots__ = ("__dict__", "branches")
+    __slots__ = ("__dict__", "boxes")
 
-    branches: tuple[Branch, ...]
-    """the largest boxes inside it, in a fixed order; none if nothing can match, one empty branch if everything does"""
+    boxes: tuple[Branch, ...]
+    """the branches in the order in which they were found, for all that does not depend on it: to sort takes time"""
 
     def __init__(self, branches: Iterable[Branch]) -> None:
         """The union of branches, brought to normal form."""
-        given = list(branches)
-        if len(given) > 1:
-            given = normal_form(given)
-            if len(given) > MAX_BRANCHES:
-                raise FilterTooComplex(f"the filter has {len(given)} alternatives, more than {MAX_BRANCHES}")
-            given.sort(key=lambda branch: render([branch]))
-        self.branches = tuple(given)
+        given = tuple(branches)
+        self.boxes = given if len(given) < 2 else tuple(normal_form(given))
+        _expect_few(len(self.boxes))
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """The largest boxes inside it, in a fixed order.
+
+        There are none if nothing can match, and there is one empty branch if everything does.
+        """
+        return self.boxes if len(self.boxes) < 2 else self._in_order
+
+    @cached_property
+    def _in_order(self) -> tuple[Branch, ...]:
+        return tuple(in_order(self.boxes))
 
     @classmethod
     def where(cls, dimension: Dimension, wanted: Constraint) -> Filter:
@@ -68,36 +76,47 @@ class Filter:
 
     def matches_fields(self, fields: Mapping[str, object], mode: Mode = "overlaps") -> bool:
         """The same for fields that are flat already, as `Event.fields` has them."""
-        return any(branch.matches(fields, mode) for branch in self.branches)
+        return any(branch.matches(fields, mode) for branch in self.boxes)
 
     def covers(self, other: Filter) -> bool:
         """Does every event that matches the other match this? Never yes in error, and seldom no: see `branch`."""
         _expect_filter(other)
-        return all(any(mine.covers(theirs) for mine in self.branches) for theirs in other.branches)
+        return all(any(mine.covers(theirs) for mine in self.boxes) for theirs in other.boxes)
 
     def overlaps(self, other: Filter) -> bool:
         """Can an event match both? Never no in error."""
         _expect_filter(other)
-        return any(mine.overlaps(theirs) for mine in self.branches for theirs in other.branches)
+        return any(mine.overlaps(theirs) for mine in self.boxes for theirs in other.boxes)
 
     def intersect(self, other: Filter) -> Filter:
         """The filter that matches what both match."""
         _expect_filter(other)
+        if independent(self.boxes, other.boxes):
+            return self._times(other)
         try:
-            joined = (mine & theirs for mine in self.branches for theirs in other.branches)
+            joined = (mine & theirs for mine in self.boxes for theirs in other.boxes)
             return Filter(branch for branch in joined if branch is not None)
         except TooComplex as error:
             raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
 
     __and__ = intersect
 
+    def _times(self, other: Filter) -> Filter:
+        """The same for filters on different things: the products of largest boxes are the largest, and all of them."""
+        _expect_few(len(self.boxes) * len(other.boxes))
+        product = Filter(())
+        product.boxes = tuple(
+            Branch(dict([*mine.items(), *theirs.items()])) for mine in self.boxes for theirs in other.boxes
+        )
+        return product
+
     def __or__(self, other: Filter) -> Filter:
         _expect_filter(other)
-        return Filter([*self.branches, *other.branches])
+        return Filter([*self.boxes, *other.boxes])
 
     def __invert__(self) -> Filter:
         result = EVERYTHING
-        for branch in self.branches:
+        for branch in self.boxes:
             result = result.intersect(Filter(branch.complement()))
         return result
 
@@ -107,21 +126,21 @@ class Filter:
     @property
     def is_empty(self) -> bool:
         """Can nothing match?"""
-        return not self.branches
+        return not self.boxes
 
     @property
     def is_full(self) -> bool:
         """Does everything match?"""
-        return any(not branch for branch in self.branches)
+        return any(not branch for branch in self.boxes)
 
     def fields(self) -> frozenset[str]:
         """The paths of all fields it looks at."""
-        return frozenset(path for branch in self.branches for path in branch.fields())
+        return frozenset(path for branch in self.boxes for path in branch.fields())
 
     def merge(self, other: Filter) -> Filter | None:
         """The union, if it needs no more branches than the larger of the two: a perfect merger. Otherwise None."""
         union = self | other
-        return union if len(union.branches) <= max(len(self.branches), len(other.branches)) else None
+        return union if len(union.boxes) <= max(len(self.boxes), len(other.boxes)) else None
 
     def merge_imperfect(self, other: Filter, statistics: Statistics | None = None) -> Merger:
         """A single branch that holds both, with its estimated precision."""
@@ -148,11 +167,11 @@ class Filter:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Filter):
             return NotImplemented
-        return self.branches == other.branches or frozenset(self.branches) == frozenset(other.branches)
+        return self.boxes == other.boxes or frozenset(self.boxes) == frozenset(other.boxes)
 
     @cached_property
     def _hash(self) -> int:
-        return hash(frozenset(self.branches))
+        return hash(frozenset(self.boxes))
 
     def __hash__(self) -> int:
         return self._hash
@@ -165,6 +184,11 @@ class Filter:
 
     def __iter__(self) -> Iterator[Branch]:
         return iter(self.branches)
+
+
+def _expect_few(boxes: int) -> None:
+    if boxes > MAX_BRANCHES:
+        raise FilterTooComplex(f"the filter has {boxes} alternatives, more than {MAX_BRANCHES}")
 
 
 def _expect_filter(other: object) -> None:

@@ -60,23 +60,25 @@ class Intervals:
         return Intervals(not self.start, self.cuts)
 
     def __or__(self, other: Intervals) -> Intervals:
-        if self == other or other.is_empty or self.is_full:
-            return self
-        if self.is_empty or other.is_full:
-            return other
-        return _walk(self, other, threshold=1)
+        if not self.cuts:  # everything or nothing, as most are: no need to walk
+            return self if self.start else other
+        if not other.cuts:
+            return other if other.start else self
+        return self if self == other else _walk(self, other, threshold=1)
 
     def __and__(self, other: Intervals) -> Intervals:
-        if self == other or other.is_full or self.is_empty:
-            return self
-        if self.is_full or other.is_empty:
-            return other
-        return _walk(self, other, threshold=2)
+        if not self.cuts:
+            return other if self.start else self
+        if not other.cuts:
+            return self if other.start else other
+        return self if self == other else _walk(self, other, threshold=2)
 
     def __sub__(self, other: Intervals) -> Intervals:
         return self & ~other
 
     def __ge__(self, other: Intervals) -> bool:
+        if not other.cuts:
+            return not other.start or self.is_full
         return (self & other) == other
 
     def overlaps(self, other: Intervals) -> bool:
@@ -172,8 +174,17 @@ def points(values: Iterable[Ordered]) -> Intervals:
     listed = list(values)
     if len(listed) < 2:
         return interval(listed[0], listed[0]) if listed else EMPTY
-    half = len(listed) // 2  # halving keeps a long list n log n
-    return points(listed[:half]) | points(listed[half:])
+    cuts: list[Cut] = []
+    for value in sorted(dict.fromkeys(value for value in listed if value == value)):  # NaN is no point
+        low = (value, 0)
+        if cuts and cuts[-1] == low:  # the next after the one before
+            cuts.pop()
+        else:
+            cuts.append(low)
+        cuts.append(_above(value))
+    start = bool(cuts) and cuts[0] in _BOTTOMS
+    end = len(cuts) - (bool(cuts) and cuts[-1] in _TOPS)
+    return Intervals(start, tuple(cuts[start:end]))
 
 
 def prefix(text: str) -> Intervals:

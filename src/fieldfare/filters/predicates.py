@@ -166,7 +166,7 @@ def one_of(dimension: Dimension, items: Sequence[Dimension], negated: bool = Fal
     constants = [item.value for item in items if isinstance(item, Literal)]
     if len(constants) == len(items):
         return inside(dimension, valueset.one_of(constants), negated)
-    equal = Filter(branch for item in items for branch in compared(dimension, "=", item).branches)
+    equal = Filter(branch for item in items for branch in compared(dimension, "=", item).boxes)
     return _present_but(dimension, equal, negated)
 
 
@@ -204,8 +204,8 @@ def conjunction(filters: Iterable[Filter]) -> Filter:
     sides: dict[Dimension, Constraint] = {}
     rest: list[Filter] = []
     for part in filters:
-        if len(part.branches) == 1 and sides.keys().isdisjoint(part.branches[0]):
-            sides.update(part.branches[0])
+        if len(part.boxes) == 1 and sides.keys().isdisjoint(part.boxes[0]):
+            sides.update(part.boxes[0].items())
         else:
             rest.append(part)
     return reduce(Filter.intersect, rest, Filter([Branch(sides)]))

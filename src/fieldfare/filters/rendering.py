@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from fieldfare.events.values import Kind
@@ -49,14 +50,28 @@ class Phrase(NamedTuple):
 
 def render(branches: Sequence[Branch]) -> str:
     """The text of a union of branches."""
-    if not branches:
-        return "FALSE"
-    return _either([_branch(branch) for branch in branches]).text
+    return _either(_branches(branches)).text if branches else "FALSE"
 
 
-def _branch(branch: Branch) -> Phrase:
-    parts = [_constraint(dimension, wanted) for dimension, wanted in branch.items()]
-    return _all(parts) if parts else Phrase("TRUE")
+def in_order(branches: Sequence[Branch]) -> list[Branch]:
+    """The branches in the order of their texts."""
+    texts = [phrase.text for phrase in _branches(branches)]
+    return [branch for _, branch in sorted(zip(texts, branches, strict=True), key=itemgetter(0))]
+
+
+def _branches(branches: Sequence[Branch]) -> list[Phrase]:
+    """The phrase of each branch. Branches of one filter share many constraints, and each of them is written once."""
+    written: dict[tuple[Dimension, int], Phrase] = {}
+    phrases: list[Phrase] = []
+    for branch in branches:
+        parts: list[Phrase] = []
+        for dimension, wanted in branch.items():
+            key = dimension, id(wanted)
+            if key not in written:
+                written[key] = _constraint(dimension, wanted)
+            parts.append(written[key])
+        phrases.append(_all(parts) if parts else Phrase("TRUE"))
+    return phrases
 
 
 def _all(parts: Sequence[Phrase]) -> Phrase:

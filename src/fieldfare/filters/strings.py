@@ -147,6 +147,11 @@ def automaton_of(values: StringSet) -> Automaton:
     return values.automaton if isinstance(values, Language) else _automaton(values)
 
 
+def machine_of(values: StringSet) -> Machine:
+    """A machine that reads strings and tells which are inside; unlike an automaton it need not be minimal."""
+    return values.automaton if isinstance(values, Language) else IntervalsMachine(values)
+
+
 def _diagram(values: StringSet) -> Diagram:
     return values if isinstance(values, Intervals) else values.diagram
 

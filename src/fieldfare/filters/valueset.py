@@ -55,7 +55,13 @@ class ValueSet:
     @property
     def is_empty(self) -> bool:
         """Does it hold nothing?"""
-        return not self.atoms and all(part.is_empty for part in (self.numbers, self.strings, self.times, self.bytes))
+        return (
+            not self.atoms
+            and self.numbers.is_empty
+            and self.strings.is_empty
+            and self.times.is_empty
+            and self.bytes.is_empty
+        )
 
     @property
     def is_full(self) -> bool:
@@ -140,7 +146,7 @@ class ValueSet:
         return self & ~other
 
     def __ge__(self, other: ValueSet) -> bool:
-        return (
+        return self is other or (
             self.atoms & other.atoms == other.atoms
             and self.numbers >= other.numbers
             and strings.contains(self.strings, other.strings)

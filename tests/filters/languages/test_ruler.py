@@ -409,7 +409,8 @@ def test_covering() -> None:
 @pytest.mark.parametrize(
     ("document", "path", "said"),
     [
-        ('{"a": ', "/", "not JSON"),
+        ('{"a": ', "/", "not JSON: Expecting value (line 1, column 7)"),
+        ('{"a":\n["b"],\n}', "/", "not JSON: Expecting property name enclosed in double quotes (line 3, column 1)"),
         (b"\xff", "/", "not JSON"),
         ('{"a": [NaN]}', "/", "NaN"),
         ("[1]", "/", "a pattern is an object"),

@@ -38,7 +38,7 @@ from fieldfare.filters.languages.cesql_syntax import (
     Value,
     like_pattern,
 )
-from fieldfare.filters.languages.cesql_texts import SEEN, is_string, matching, one_of, spelt
+from fieldfare.filters.languages.cesql_texts import SEEN, is_string, one_of, spelt, values_of
 from fieldfare.filters.patterns import Pattern
 from fieldfare.filters.valueset import FALSE, TRUE, ValueSet, whole
 
@@ -172,7 +172,7 @@ class _Lowering:
     def _like(self, operand: Expr, pattern: Pattern) -> Pair:
         if not isinstance(operand, Attribute) or operand.name in self._cast:
             return _split(cast_to(operand, str), valueset.like(pattern), _STRINGS)
-        true, odd = matching(pattern)
+        true, odd = values_of(valueset.like(pattern).strings)
         if not odd.is_empty:
             self.odd.add(operand.name)
         return Pair(_has(operand.name, true), _has(operand.name, SEEN - true - odd))

@@ -56,6 +56,6 @@ _LOGIC: Final[dict[str, Callable[[Pair, Pair], Pair]]] = {"AND": _and, "OR": _or
 
 
 def _both(a: Filter, b: Filter) -> Filter:
-    if len(a.branches) * len(b.branches) > MOST_BRANCHES:
+    if len(a.boxes) * len(b.boxes) > MOST_BRANCHES:
         raise FilterTooComplex(f"a conjunction with more than {MOST_BRANCHES} alternatives")
     return a & b

@@ -1,4 +1,4 @@
-"""CESQL casts attributes to strings: which values become a given text, and which kinds may become one of a pattern.
+"""CESQL casts attributes to strings: which values become a given text, and which kinds may become one of a set.
 
 A set of strings says at once what it wants of string attributes. These functions say what it wants of the others: of
 integers and bools, and of the numbers, timestamps and bytes that CESQL takes for strings.
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
+from functools import lru_cache
 from typing import Final
 
 from fieldfare.events.values import Kind, Scalar, parse_timestamp
 from fieldfare.filters import valueset
+from fieldfare.filters.automaton import words
+from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.languages.cesql_eval import attribute
-from fieldfare.filters.patterns import Pattern
+from fieldfare.filters.strings import StringSet, machine_of
 from fieldfare.filters.valueset import Atom, ValueSet, whole
 
 SEEN: Final = valueset.PRESENT - ValueSet(atoms=Atom.NULL | Atom.LIST | Atom.OBJECT)
 """the values that CESQL sees; an attribute with any other counts as missing"""
 
 _CHARACTERS: Final = {
-    Kind.NUMBER: frozenset("0123456789+-.einfa"),
-    Kind.TIME: frozenset("0123456789-T:.Z"),
-    Kind.BYTES: frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="),
+    Kind.NUMBER: "+-.0123456789aefin",
+    Kind.TIME: "-.0123456789:TZ",
+    Kind.BYTES: "+/0123456789=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 }
+"""what the texts of a kind are written with, in order"""
+_TRUTHS: Final = ("true", "false")
+_FEW: Final = 64
+"""strings of a kind to be listed one by one"""
 _READERS: Final[tuple[Callable[[str], Scalar], ...]] = (int, float, parse_timestamp, b64decode)
 
 
@@ -63,14 +69,27 @@ def is_string(value: Scalar) -> bool:
     return isinstance(attribute({"x": value}, "x"), str)
 
 
-def matching(pattern: Pattern) -> tuple[ValueSet, ValueSet]:
-    """The strings and bools that match, and the kinds of which some values may: those written with such characters."""
-    if all(isinstance(token, str) for token in pattern.tokens):
-        return one_of(spelt("".join(map(str, pattern.tokens)))), valueset.EMPTY
-    strings = valueset.like(pattern)
-    if strings.strings.is_full:
-        return SEEN, valueset.EMPTY
-    literals = {token for token in pattern.tokens if isinstance(token, str)}
-    kinds = (whole(kind) for kind, characters in _CHARACTERS.items() if literals <= characters)
-    truths = [truth for truth in (True, False) if pattern.matches(text_of(truth))]
-    return strings | valueset.one_of(truths), reduce(ValueSet.__or__, kinds, valueset.EMPTY)
+@lru_cache(maxsize=4096)
+def values_of(texts: StringSet) -> tuple[ValueSet, ValueSet]:
+    """The values that, cast to strings, surely are in the set; and the kinds of which some others may be.
+
+    What a kind is cast to is written with its characters. So it is clear about a kind if the set holds only a few such
+    strings, or all but a few.
+    """
+    listed = texts.points() if isinstance(texts, Intervals) else None
+    if listed is not None:
+        return _spelt(listed), valueset.EMPTY
+    machine = machine_of(texts)
+    sure, odd = ValueSet(strings=texts) | _spelt(text for text in _TRUTHS if text in texts), valueset.EMPTY
+    for kind, characters in _CHARACTERS.items():
+        if (inside := words(machine, characters, _FEW)) is not None:
+            sure |= _spelt(inside)
+        elif (outside := words(machine, characters, _FEW, accepted=False)) is not None:
+            sure |= whole(kind) - _spelt(outside)
+        else:
+            odd |= whole(kind)
+    return sure, odd
+
+
+def _spelt(texts: Iterable[str]) -> ValueSet:
+    return one_of(value for text in texts for value in spelt(text))

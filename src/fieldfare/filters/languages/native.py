@@ -88,7 +88,7 @@ class _Lowering:
             case syntax.TextTest():
                 return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
             case syntax.Or():
-                return Filter(branch for part in tree.parts for branch in self.condition(part).branches)
+                return Filter(branch for part in tree.parts for branch in self.condition(part).boxes)
             case syntax.Not():
                 return ~self.condition(tree.condition)
             case syntax.Is():
@@ -126,7 +126,7 @@ class _Lowering:
                 return tree.path
             case syntax.Constant():
                 if isinstance(tree.value, float) and isinf(tree.value) and self._quote(tree)[-1:].isdigit():
-                    raise self._wrong(tree, f"the number {self._quote(tree)} is out of range")
+                    raise self._wrong(tree, "the number is out of range")
                 return Literal(tree.value)
             case syntax.Parameter() | syntax.Operation() | syntax.Call():
                 try:

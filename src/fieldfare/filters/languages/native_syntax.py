@@ -168,11 +168,23 @@ Tree: TypeAlias = (
     | Quantified | Not | And | Or
 )  # fmt: skip
 
-_SIMPLE: Final = re.compile(r"([\w.]+)\s*(=|!=|<>|<=|>=|<|>)\s*(.+)", re.DOTALL)
-_RANGE: Final = re.compile(r"([\w.]+)\s+BETWEEN\s+(\S+)\s+AND\s+(\S+)", re.DOTALL | re.IGNORECASE)
+_DIGITS: Final = 1000
+"""of an integer; Python reads some thousands, and a float is infinite long before"""
+_STRING: Final = r"'(?:[^']|'')*'"
+_VALUE: Final = re.compile(rf"{_STRING}|[\d.eE+-]+")
+_PLAIN: Final = re.compile(
+    rf"""(?: \s* AND (?![\w.]) \s* )?
+    (?P<name> [\w.]+ ) \s*
+    (?: (?P<op> [=!<>]+ ) \s* (?P<value> {_VALUE.pattern} )
+    | BETWEEN \s+ (?P<low> \S+ ) \s+ AND \s+ (?P<high> {_VALUE.pattern} )
+    | IN \s* \( (?P<items> (?: [^')] | {_STRING} )* ) \)
+    | (?P<test> \w+ ) (?: \s+ WITH )? \s* (?P<text> {_STRING} ) )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""the next predicate of a PLAIN or SIMPLE token: the grammar has checked it, this only takes it apart"""
 
 TERMINALS: Final = {
-    "SIMPLE": "a condition", "RANGE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
+    "SIMPLE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
     "STRING": "a value", "PLACEHOLDER": "a value", "PARAMETER": "a value", "TIMESTAMP": "a value", "BYTES": "a value",
     "CONSTANT": "a value", "FUNCTION": "a function", "COMPARE": "a comparison", "TEXT_OPERATOR": "LIKE", "IS": "IS",
     "_IN": "IN", "_BETWEEN": "BETWEEN", "_AND": "AND", "_OR": "OR", "NOT": "NOT", "EXISTS": "EXISTS", "HAS": "HAS",
@@ -182,12 +194,32 @@ TERMINALS: Final = {
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdigit() else float(text)
+    return int(text) if text.lstrip("-").isdigit() and len(text) <= _DIGITS else float(text)
 
 
 def _unquoted(text: str) -> str:
     quote = text[0]
     return text[1:-1].replace(quote * 2, quote)
+
+
+def _predicate(found: re.Match[str], offset: int) -> Tree:
+    """A predicate of the terminal PLAIN, which begins at the offset."""
+
+    def constant(text: str, start: int) -> Constant:
+        value: Scalar = _unquoted(text) if text[0] == "'" else _number(text)
+        return Constant(offset + start, offset + start + len(text), value)
+
+    name, op, value, low, high, items, test, text = found.groups()
+    start, end = offset + found.start(1), offset + found.end()
+    field = Name(start, start + len(name), name)
+    if op:
+        return Comparison(start, end, op, field, constant(value, found.start(3)))
+    if low:
+        return Between(start, end, field, constant(low, found.start(4)), constant(high, found.start(5)), False)
+    if test:
+        return TextTest(start, end, test.upper(), field, constant(text, found.start(8)), False)
+    listed: list[Tree] = [constant(item[0], found.start(6) + item.start()) for item in _VALUE.finditer(items)]
+    return In(start, end, field, listed, False)
 
 
 @v_args(inline=True)
@@ -197,22 +229,10 @@ class _Builder(Transformer[Token, Tree]):
     def start(self, tree: Tree) -> Tree:
         return tree
 
-    def simple(self, token: Token) -> Tree:
-        found = cast("re.Match[str]", _SIMPLE.match(token))
-        path, op, text = found.groups()
-        start, end = _span(token)
-        value: Scalar = _unquoted(text) if text[0] == "'" else _number(text)
-        left = Name(start, start + len(path), path)
-        return Comparison(start, end, op, left, Constant(end - len(text), end, value))
-
-    def range_(self, token: Token) -> Tree:
-        found = cast("re.Match[str]", _RANGE.match(token))
-        path, low, high = found.groups()
-        start, end = _span(token)
-        ends = [
-            Constant(start + found.start(i), start + found.end(i), _number(text)) for i, text in ((2, low), (3, high))
-        ]
-        return Between(start, end, Name(start, start + len(path), path), ends[0], ends[1], False)
+    def plain(self, token: Token) -> Tree:
+        start = cast(int, token.start_pos)
+        parts = [_predicate(found, start) for found in _PLAIN.finditer(token)]
+        return parts[0] if len(parts) == 1 else And(parts[0].start, parts[-1].end, parts)
 
     def number(self, token: Token) -> Tree:
         return Constant(*_span(token), _number(token))
@@ -300,7 +320,8 @@ class _Builder(Transformer[Token, Tree]):
         return Not(cast(int, word.start_pos), condition.end, condition)
 
     def and_(self, *parts: Tree) -> Tree:
-        return And(parts[0].start, parts[-1].end, list(parts))
+        flat = [inner for part in parts for inner in (part.parts if isinstance(part, And) else [part])]
+        return And(parts[0].start, parts[-1].end, flat)
 
     def or_(self, *parts: Tree) -> Tree:
         return Or(parts[0].start, parts[-1].end, list(parts))

@@ -80,7 +80,10 @@ def render(filter: Filter) -> dict[str, Any]:  # as in every language
 def _json(text: str | bytes) -> object:
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
-    except ValueError as error:  # also for what is no UTF-8, and for numbers with thousands of digits
+    except json.JSONDecodeError as error:
+        problem = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise FilterDocumentError("/", problem) from None
+    except ValueError as error:  # what is no UTF-8, and numbers with thousands of digits
         raise FilterDocumentError("/", f"not JSON: {error}") from None
 
 

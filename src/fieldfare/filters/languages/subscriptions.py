@@ -9,20 +9,20 @@ Attributes are compared as CESQL casts them: the integer 5 is the string "5", a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fieldfare.filters import patterns, valueset
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
-from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
+from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import cesql
 from fieldfare.filters.languages.cesql_expression import read, string_of
-from fieldfare.filters.languages.cesql_texts import matching
 from fieldfare.filters.languages.subscriptions_rendering import ATTRIBUTE, render
+from fieldfare.filters.languages.subscriptions_texts import on_attributes
 from fieldfare.filters.patterns import MANY, Token
+from fieldfare.filters.predicates import conjunction
 
 __all__ = ["parse", "render"]
 
@@ -45,10 +45,7 @@ def parse(document: object) -> Filter:
     NOT source = '/test' AND type STARTS WITH 'com.example.'
     """
     try:
-        sets = _Reading()
-        result = sets.document(document)
-        if sets.odd:
-            result |= _Reading(sets.odd).document(document)
+        result = on_attributes(_document(document))
     except TooComplex as error:
         raise FilterTooComplex(f"the string patterns of an attribute cannot be combined: {error}") from None
     if result.is_empty:
@@ -56,63 +53,52 @@ def parse(document: object) -> Filter:
     return result
 
 
-class _Reading:
-    """One reading of a document: as value sets, which leaves some odd values out, or with attributes cast to strings.
+# --- what a document says of texts ------------------------------------------------------------------------------------
 
-    Each method says where a filter is `wanted`, true or false: so negation goes down to the comparisons, and leaving
-    something out makes the whole smaller, never larger.
-    """
 
-    def __init__(self, cast: Collection[str] = ()) -> None:
-        self._cast = cast
-        self.odd: set[str] = set()
-        """the attributes for which something was left out"""
+def _document(document: object) -> Filter:
+    """A filter object, or a list."""
+    return _list(document, "", True) if isinstance(document, list) else _filter(document, "", True)
 
-    def document(self, document: object) -> Filter:
-        """A filter object, or a list."""
-        return self._list(document, "", True) if isinstance(document, list) else self._filter(document, "", True)
 
-    def _filter(self, document: object, path: str, wanted: bool) -> Filter:
-        if path.count("/") > 2 * MAX_DEPTH:
-            raise FilterDocumentError(path, f"nested more than {MAX_DEPTH} levels deep")
-        if not isinstance(document, Mapping) or len(document) != 1:
-            problem = f"expected an object with one of {_DIALECTS}, found {_shown(document)}"
-            raise FilterDocumentError(path or "/", problem)
-        [(dialect, content)] = document.items()
-        below = f"{path}/{dialect}"
-        match dialect:
-            case "exact" | "prefix" | "suffix":
-                before, after = _AFFIXES[dialect]
-                texts = _texts(content, below)
-                return _joined([self._like(name, (*before, *text, *after), wanted) for name, text in texts], wanted)
-            case "all":
-                return self._list(_filled(content, below), below, wanted)
-            case "any":
-                return self._list(_filled(content, below), below, wanted, some=True)
-            case "not":
-                return self._filter(content, below, not wanted)
-            case "sql":
-                meaning = _sql(content, below)
-                return meaning if wanted else ~meaning
-        raise FilterDocumentError(path or "/", f"there is no dialect {dialect!r}; there are {_DIALECTS}")
+def _filter(document: object, path: str, wanted: bool) -> Filter:
+    """Where a filter object is `wanted`, true or false: so negation goes down to the comparisons."""
+    if path.count("/") > 2 * MAX_DEPTH:
+        raise FilterDocumentError(path, f"nested more than {MAX_DEPTH} levels deep")
+    if not isinstance(document, Mapping) or len(document) != 1:
+        problem = f"expected an object with one of {_DIALECTS}, found {_shown(document)}"
+        raise FilterDocumentError(path or "/", problem)
+    [(dialect, content)] = document.items()
+    below = f"{path}/{dialect}"
+    match dialect:
+        case "exact" | "prefix" | "suffix":
+            before, after = _AFFIXES[dialect]
+            texts = _texts(content, below)
+            return _joined([_like(name, (*before, *text, *after), wanted) for name, text in texts], wanted)
+        case "all":
+            return _list(_filled(content, below), below, wanted)
+        case "any":
+            return _list(_filled(content, below), below, wanted, some=True)
+        case "not":
+            return _filter(content, below, not wanted)
+        case "sql":
+            meaning = _sql(content, below)
+            return meaning if wanted else ~meaning
+    raise FilterDocumentError(path or "/", f"there is no dialect {dialect!r}; there are {_DIALECTS}")
 
-    def _list(self, documents: Sequence[object], path: str, wanted: bool, *, some: bool = False) -> Filter:
-        filters = [self._filter(document, f"{path}/{place}", wanted) for place, document in enumerate(documents)]
-        return _joined(filters, wanted is not some)
 
-    def _like(self, name: str, tokens: Sequence[Token], wanted: bool) -> Filter:
-        pattern = patterns.pattern(*tokens)
-        if name in self._cast:
-            strings = valueset.like(pattern)
-            return Filter.where(string_of(name), Constraint(strings if wanted else ~strings))
-        true, odd = matching(pattern)
-        if not odd.is_empty:
-            self.odd.add(name)
-        return Filter.where(name, Constraint(true if wanted else ~(true | odd)))
+def _list(documents: Sequence[object], path: str, wanted: bool, *, some: bool = False) -> Filter:
+    filters = [_filter(document, f"{path}/{place}", wanted) for place, document in enumerate(documents)]
+    return _joined(filters, wanted is not some)
+
+
+def _like(name: str, tokens: Sequence[Token], wanted: bool) -> Filter:
+    fitting = valueset.like(patterns.pattern(*tokens))
+    return Filter.where(string_of(name), Constraint(fitting if wanted else ~fitting))
 
 
 def _joined(filters: Sequence[Filter], by_and: bool) -> Filter:
-    return reduce(Filter.intersect, filters, EVERYTHING) if by_and else reduce(Filter.__or__, filters, NOTHING)
+    return conjunction(filters) if by_and else Filter(branch for part in filters for branch in part.boxes)
 
 
 def _sql(document: object, path: str) -> Filter:

@@ -1,37 +1,37 @@
 """Filters as documents of the CloudEvents Subscriptions API, in its dialects exact, prefix, suffix, all, any and not.
 
-The dialects compare strings, so a filter is first reduced to what it says of string attributes, and refused if it says
+The dialects compare texts, so a filter is first reduced to what it says of string attributes, and refused if it says
 something of other values that does not follow from that. What remains are sets of strings: an exact text is a point, a
 prefix an interval, and other intervals are such with holes, `{"all": [{"prefix": …}, {"not": {"exact": …}}]}`.
 """
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from fieldfare.events.values import MISSING
-from fieldfare.filters import intervals, rendering, valueset
+from fieldfare.filters import intervals, rendering
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
-from fieldfare.filters.languages.cesql_expression import Cesql
-from fieldfare.filters.languages.cesql_syntax import Attribute, Call
-from fieldfare.filters.languages.cesql_texts import text_of
+from fieldfare.filters.languages.cesql_expression import string_of
+from fieldfare.filters.languages.cesql_texts import values_of
+from fieldfare.filters.languages.subscriptions_texts import attribute_of, on_attributes, text_in
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import StringSet
-from fieldfare.filters.valueset import Atom, ValueSet
 
 Document: TypeAlias = dict[str, Any]
 
 ATTRIBUTE: Final = re.compile("(?!data$)[a-z0-9]+")
 """what CloudEvents allows as the name of an attribute"""
 
-MAX_PARTS: Final = 64
-"""exact texts and prefixes to make one set of strings from"""
+MAX_PARTS: Final = 1024
+"""exact texts and prefixes to say one set of strings with, besides those where it changes: ranges may need no end"""
 
 
 class _Unsayable(Exception):  # a way out; what is reported names the filter
@@ -48,12 +48,14 @@ def render(filter: Filter) -> Document | list[Document]:
     {'all': [{'any': [{'exact': {'source': '/a'}}, {'exact': {'source': '/b'}}]}, {'exact': {'subject': 'x'}},
     {'prefix': {'type': 'com.'}}]}
     """
-    reduced = Filter(box for branch in filter.branches if (box := _on_strings(branch)) is not None)
-    if reduced.is_empty:
+    texts = Filter(box for branch in filter.branches if (box := _on_texts(branch)) is not None)
+    if on_attributes(texts) != filter:  # no document says just this, but one may say it of strings
+        _expect_strings(filter)
+    if texts.is_empty:
         raise ValueError("cannot be expressed in the CloudEvents dialects: a filter that nothing can match")
-    if reduced.is_full:
+    if texts.is_full:
         return []
-    return _any(_all(_side(name, wanted) for name, wanted in branch.items()) for branch in reduced.branches)
+    return _any(_all(_side(dimension, wanted) for dimension, wanted in branch.items()) for branch in texts.branches)
 
 
 def _refused(dimension: Dimension, wanted: Constraint) -> ValueError:
@@ -61,66 +63,41 @@ def _refused(dimension: Dimension, wanted: Constraint) -> ValueError:
     return ValueError(f"cannot be expressed in the CloudEvents dialects: {text}")
 
 
-# --- what a filter says of strings ------------------------------------------------------------------------------------
+# --- what a filter says of texts --------------------------------------------------------------------------------------
 
 
-def _on_strings(branch: Branch) -> Branch | None:
-    """The branch with sets that follow from their strings alone: no other values, or all others if missing is in it.
-
-    None if no strings are left, where a condition on the attribute is joined with one on its text.
-    """
+def _on_texts(branch: Branch) -> Branch | None:
+    """What a branch says of the texts of attributes, taking them all for strings; None if no string will do."""
     sides: dict[Dimension, Constraint] = {}
     for dimension, wanted in branch.items():
-        name, values = _attribute(dimension), wanted.values
-        if name is None or not wanted.is_plain or not (isinstance(dimension, Cesql) or _follows(values)):
+        name = dimension if isinstance(dimension, str) else attribute_of(dimension)
+        if name is None or not ATTRIBUTE.fullmatch(name) or not wanted.is_plain:
             raise _refused(dimension, wanted)
-        strings = ~ValueSet(strings=~values.strings) if MISSING in values else ValueSet(strings=values.strings)
-        side = Constraint(strings) & sides.get(name, Constraint(valueset.FULL))
-        if side.is_empty:
-            return None
-        sides[name] = side
-    return Branch(sides)
+        side = Constraint(text_in(wanted.values.strings, missing=MISSING in wanted.values))
+        text = string_of(name)
+        sides[text] = sides[text] & side if text in sides else side
+    if any(side.is_empty for side in sides.values()):
+        return None
+    return Branch({text: side for text, side in sides.items() if not side.is_full})
 
 
-def _attribute(dimension: Dimension) -> str | None:
-    """The attribute that a dimension is, or casts to a string."""
-    match dimension:
-        case str(name):
-            pass
-        case Cesql(Call("STRING", (Attribute(name),))):
-            pass
-        case _:
-            return None
-    return name if ATTRIBUTE.fullmatch(name) else None
+def _expect_strings(filter: Filter) -> None:
+    """Refuse what is said of values that are no strings, unless it follows, each being written as one of the strings.
 
-
-def _follows(values: ValueSet) -> bool:
-    """Do the values that are no strings follow from the strings, each being written as one of them?
-
-    If the attribute may be missing, it is the values outside that must follow; or all of a kind but some that follow
-    from the strings inside, since then another branch decides about that kind by its text.
+    If the attribute may be missing, it is the values outside that must follow.
     """
-    missing = MISSING in values
-    asked = ~values if missing else values
-    if asked.atoms & (Atom.NULL | Atom.LIST | Atom.OBJECT):
-        return False
-    listed: list[Any] = [truth for truth, bit in ((True, Atom.TRUE), (False, Atom.FALSE)) if asked.atoms & bit]
-    for part in (asked.numbers, asked.times, asked.bytes):
-        points, others = part.points(), (~part).points()
-        if points is not None:
-            listed += points
-        elif not missing or others is None or not all(text_of(value) in values.strings for value in others):
-            return False
-    if asked.atoms & Atom.NAN and asked.numbers.points() is not None:
-        listed.append(math.nan)
-    return all(text_of(value) in asked.strings for value in listed)
+    for dimension, wanted in (side for branch in filter.branches for side in branch.items()):
+        asked = ~wanted.values if MISSING in wanted.values else wanted.values
+        if isinstance(dimension, str) and not values_of(asked.strings)[0] >= asked:
+            raise _refused(dimension, wanted)
 
 
 # --- sets of strings --------------------------------------------------------------------------------------------------
 
 
 def _side(dimension: Dimension, wanted: Constraint) -> Document:
-    name = str(dimension)
+    name = attribute_of(dimension)
+    assert name is not None
     try:
         if MISSING in wanted.values:
             return _not(_strings(name, (~wanted.values).strings))
@@ -131,19 +108,17 @@ def _side(dimension: Dimension, wanted: Constraint) -> Document:
 
 def _strings(name: str, strings: StringSet) -> Document:
     if isinstance(strings, Intervals):
-        return _intervals(name, strings)
+        return _intervals(name, strings, _unheard(strings))
     return _any(_path(name, *path) for path in strings.paths())
 
 
 def _path(name: str, fits: Iterable[Pattern], fails: Iterable[Pattern], leaf: Intervals) -> Document:
     parts = [_suffix(name, pattern) for pattern in fits]
-    if parts and not leaf.is_full:  # the attribute is there, so what it is not may be said, too
-        try:
-            parts.append(_intervals(name, leaf))
-        except _Unsayable:
-            parts.append(_not(_intervals(name, ~leaf)))
-    elif not parts:
-        parts.append(_intervals(name, leaf))
+    char = _unheard(leaf)
+    if not parts or char not in leaf:
+        parts.append(_intervals(name, leaf, char))
+    elif not leaf.is_full:  # the attribute is there, so that it is enough to say what it is not
+        parts.append(_not(_intervals(name, ~leaf, char)))
     return _all([*parts, *(_not(_suffix(name, pattern)) for pattern in fails)])
 
 
@@ -154,40 +129,45 @@ def _suffix(name: str, pattern: Pattern) -> Document:
     return {"suffix": {name: "".join(map(str, rest))}}
 
 
-def _intervals(name: str, strings: Intervals, within: int = 0) -> Document:
-    """Exact texts, prefixes, and prefixes with holes. Prefixes are longer than `within`, so that holes get smaller."""
-    parts: list[Document] = []
-    rest = strings
-    while not rest.is_empty:
-        texts = [text for text in _prefixes(rest) if len(text) > within]
-        single = next((point[0] for piece in rest.pieces() if (point := intervals.point(*piece))), None)
-        if len(parts) == MAX_PARTS or not (single or texts):
-            raise _Unsayable
-        if single:
-            parts.append({"exact": {name: single}})
-            rest -= intervals.points([single])
-        else:
-            text = min(texts, key=lambda text: _remains(text, rest, strings))
-            hole = intervals.prefix(text) - strings
-            prefix: Document = {"prefix": {name: text}}
-            parts.append(prefix if hole.is_empty else _all([prefix, _not(_intervals(name, hole, len(text)))]))
-            rest -= intervals.prefix(text)
+def _unheard(strings: Intervals) -> str:
+    """A character that none of the texts has between which the set changes."""
+    heard = {ord(char) for text, _ in strings.cuts for char in text}
+    return chr(next(code for code in range(sys.maxunicode, 0, -1) if code not in heard))
+
+
+def _intervals(name: str, strings: Intervals, unheard: str) -> Document:
+    most = MAX_PARTS + len(strings.cuts)
+    parts = list(islice(_parts(name, strings, unheard), most + 1))
+    if len(parts) > most:
+        raise _Unsayable
     return _any(parts)
 
 
-def _remains(text: str, rest: Intervals, strings: Intervals) -> tuple[int, int]:
-    """How much remains to be said after a prefix, and then of the holes in it."""
-    prefix = intervals.prefix(text)
-    return len((rest - prefix).cuts), len((prefix - strings).cuts)
+def _parts(name: str, strings: Intervals, unheard: str) -> Iterator[Document]:
+    """Exact texts, prefixes, and prefixes with holes, in order.
 
-
-def _prefixes(strings: Intervals) -> Iterator[str]:
-    """The prefixes that begin or end where a piece of the set does."""
+    The next text is in a prefix, with or without holes, if what goes on from there in an unheard-of way is in the set.
+    If there is no such prefix, the text is exact.
+    """
+    said: str | None = ""  # everything before
     for low, high in strings.pieces():
-        if low is not None:
-            yield low[0]
-        if high is not None and high[0][-1] != "\0":
-            yield high[0][:-1] + chr(ord(high[0][-1]) - 1)
+        if low is None:  # nothing but the complement of a set holds the empty text
+            raise _Unsayable
+        while said is not None and (high is None or max(low[0], said) < high[0]):
+            text = max(low[0], said)
+            prefix = next((start for start in _starts(text) if start + unheard in strings), None)
+            if prefix is None:
+                yield {"exact": {name: text}}
+                said = intervals.successor(text)
+            else:
+                hole = intervals.prefix(prefix) - strings
+                whole: Document = {"prefix": {name: prefix}}
+                yield whole if hole.is_empty else _all([whole, _not(_intervals(name, hole, unheard))])
+                said = intervals.after_prefix(prefix)
+
+
+def _starts(text: str) -> Iterator[str]:
+    return (text[:end] for end in range(1, len(text) + 1))
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
