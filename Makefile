@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench clean
+.PHONY: help setup run test lint format docs serve-docs lock bench bench-c clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ lock: ## write locks/ anew from pyproject.toml; UPGRADE=--upgrade takes the newe
 
 bench: setup ## measure the engine, beside peers where they are installed
 	@$(BIN)/fieldfare bench match
+
+bench-c: setup ## measure the engine's kernels beside the same ones in C
+	@$(BIN)/python -m tests.matching.reference
 
 clean: ## remove .venv and everything that was built
 	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -192,6 +192,35 @@ def test_many_threads() -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
+def test_an_update_between_finding_and_naming(kernels: str) -> None:
+    """Deterministic, where threads would have to be lucky: the update lands when a reader has its answer already."""
+    index: Index[str] = Index([("moving", "price >= 0"), ("going", "price >= 1")], kernels=kernels)
+    reader = index._reader
+    batch = pa.record_batch({"price": [5.0]})
+    for name, ask in (
+        ("owners", lambda: index.match({"price": 5.0})),
+        ("pairs", lambda: ids(index.match_batch(batch))),
+    ):
+        found = getattr(reader, name)
+
+        def then_change(what: Any, found: Any = found) -> Any:
+            answer = found(what)
+            index.update("moving", "price >= -1")
+            index.remove("going")
+            index.add("going", "price >= 2")
+            return answer
+
+        setattr(reader, name, then_change)
+        assert ask().count("moving") == 1
+        assert None not in ask()
+        setattr(reader, name, found)
+
+
+def ids(table: Any) -> list[Any]:
+    return list(table["id"].to_pylist())
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
 def test_a_snapshot_matches_as_its_index_did(kernels: str, tmp_path: Path) -> None:
     items: list[tuple[str, str]] = [
         *((str(i), text) for i, text in stock(500)),

@@ -9,6 +9,7 @@ have no column and no number: they cost nothing.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -47,6 +48,8 @@ class Columns:
         self.columns: list[Column] = []
         self.numbers: list[int] = []
         """the columns whose keys come as raw floats"""
+        self._listed: dict[int, list[str]] = {}
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -74,6 +77,16 @@ class Columns:
             return column.attribute.strings
         return next((known for length, _, known in column.attribute.slices if length == column.length), {})
 
+    def text(self, column: int, number: int) -> str:
+        """The text of a number, for the way back. Lists of them are made when first asked for, and grow with need."""
+        listed = self._listed.setdefault(column, [])
+        while number >= len(listed):
+            with self._lock:  # writers do not take it: more texts may come while the last ones are read
+                numbers = self.texts(self.columns[column])
+                fresh = list(itertools.islice(reversed(numbers.items()), len(numbers) - len(listed)))
+                listed += [text for text, place in reversed(fresh) if fresh[-1][1] == len(listed)]
+        return listed[number]
+
     def attribute(self, path: str) -> Attribute:
         """The attribute of a path, made if it is new."""
         found = self.attributes.get(path)
@@ -87,9 +100,9 @@ class Columns:
         column: int = getattr(attribute, name)
         if column < 0:
             column = len(self.columns)
-            self.columns.append(Column(attribute, role))
             if role == NUMBER:
-                self.numbers.append(column)
+                self.numbers.append(column)  # first: who counts the columns then finds it there
+            self.columns.append(Column(attribute, role))
             setattr(attribute, name, column)
         return column
 

@@ -6,7 +6,6 @@ the rest. Every predicate is a set of values of one attribute, and a filter is t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -20,7 +19,7 @@ from fieldfare.filters.patterns import MANY
 from fieldfare.filters.valueset import ValueSet
 from fieldfare.matching import arena as layout
 from fieldfare.matching.arena import Words
-from fieldfare.matching.columns import Column, Columns
+from fieldfare.matching.columns import Columns
 from fieldfare.matching.keys import (
     BYTES_TAG,
     FALSE_TAG,
@@ -59,30 +58,29 @@ _TAGGED: Final[dict[int, ValueSet]] = {
 
 def filter_of(columns: Columns, arena: Words, entries: Iterable[int]) -> Filter:
     """The union of some entries that need no verification."""
-    return Filter(_branch(columns, arena, entry) for entry in entries)
-
-
-def _branch(columns: Columns, arena: Words, entry: int) -> Branch:
     at = layout.section(arena, layout.PREDICATES_AT)
-    table = layout.section(arena, layout.PREDICATE)
-    sets = layout.section(arena, layout.SETS)
-    sides: dict[Dimension, Constraint] = {}
-    for p in range(int(at[entry]), int(at[entry + 1])):
-        word, low, high = (int(value) for value in table[3 * p : 3 * p + 3])
-        keys = () if (word >> 16) & 3 in (RANGE, NOT_RANGE) else tuple(sets[low:high].tolist())
-        wanted = Constraint(predicate_values(columns, word, low, high, keys))
-        path = columns.columns[word & 0xFFFF].attribute.path
-        sides[path] = sides[path] & wanted if path in sides else wanted
-    return Branch(sides)
+    table, sets = int(arena[layout.PREDICATE]), int(arena[layout.SETS])
+    branches: list[Branch] = []
+    for entry in entries:
+        first, last = at[entry : entry + 2].tolist()
+        words = arena[table + 3 * first : table + 3 * last].tolist()
+        sides: dict[Dimension, Constraint] = {}
+        for word, low, high in zip(words[::3], words[1::3], words[2::3], strict=True):
+            keys = () if (word >> 16) & 3 in (RANGE, NOT_RANGE) else arena[sets + low : sets + high].tolist()
+            wanted = Constraint(predicate_values(columns, word, low, high, keys))
+            path = columns.columns[word & 0xFFFF].attribute.path
+            sides[path] = sides[path] & wanted if path in sides else wanted
+        branches.append(Branch(sides))
+    return Filter(branches)
 
 
 def predicate_values(columns: Columns, word: int, low: int, high: int, keys: Sequence[int]) -> ValueSet:
     """The values that satisfy a predicate of an arena; `keys` are those of its set, if it has one."""
-    column, kind, how = columns.columns[word & 0xFFFF], (word >> 16) & 3, word >> 18
+    column, kind, how = word & 0xFFFF, (word >> 16) & 3, word >> 18
     if kind in (RANGE, NOT_RANGE):
-        values = _values(column, low, high, how)
+        values = _values(columns, column, low, high, how)
     else:
-        values = _union(_values(column, key, key) for key in keys)
+        values = _union(_values(columns, column, key, key) for key in keys)
     return values if kind in (RANGE, SET) else ~values
 
 
@@ -94,8 +92,9 @@ def _union(parts: Iterable[ValueSet]) -> ValueSet:
     return found[0]
 
 
-def _values(column: Column, low: int, high: int, how: int = 0) -> ValueSet:
-    """The values whose keys lie between two."""
+def _values(columns: Columns, number: int, low: int, high: int, how: int = 0) -> ValueSet:
+    """The values whose keys in a column lie between two."""
+    column = columns.columns[number]
     match column.role:
         case role if role == TAG:
             return _union(_TAGGED[tag] for tag in range(max(low, NULL_TAG), min(high, BYTES_TAG) + 1))
@@ -104,16 +103,15 @@ def _values(column: Column, low: int, high: int, how: int = 0) -> ValueSet:
         case role if role == TIME:
             return ValueSet(times=_ordered(low, high, 0, time_of_key))
         case role if role == STRING:
-            return valueset.one_of([_text(column.attribute.strings, low)])
+            return valueset.one_of([columns.text(number, low)])
         case role if role in (PREFIX, SUFFIX):
-            text = _text(Columns.texts(column), low)
-            tokens = (*text, MANY) if role == PREFIX else (MANY, *text)
-            return valueset.like(patterns.pattern(*tokens))
+            return affix(role, columns.text(number, low))
     raise AssertionError(column)
 
 
-def _text(numbers: dict[str, int], number: int) -> str:
-    return next(itertools.islice(numbers, number, None))  # numbers are given in order
+def affix(role: int, text: str) -> ValueSet:
+    """The strings that begin or end with a text."""
+    return valueset.like(patterns.pattern(*text, MANY) if role == PREFIX else patterns.pattern(MANY, *text))
 
 
 def _ordered(low: int, high: int, how: int, value: Callable[[int], object]) -> Intervals:

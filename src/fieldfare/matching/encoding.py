@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fieldfare.events.values import Interval
 from fieldfare.matching.columns import Attribute, Columns
 from fieldfare.matching.keys import (
     BYTES_TAG,
     FALSE_TAG,
+    MISSING_KEY,
     NAN_TAG,
     NULL_TAG,
     NUMBER_TAG,
@@ -22,13 +27,48 @@ from fieldfare.matching.keys import (
     time_key,
 )
 
+_TAME: Final = frozenset({type(None), bool, datetime, bytes})
+"""kinds of values that never get a wild key, beside numbers and strings"""
+
+
+class Slate:
+    """Room for the keys of one event and for what it finds, used again and again: making it takes longer than that."""
+
+    __slots__ = ("_blank", "_bytes", "_real", "_whole", "found", "keys", "wild")
+
+    def __init__(self, columns: int) -> None:
+        self.keys = np.full((max(1, columns), 1), MISSING_KEY, np.int64)
+        self.found = np.empty(256, np.int64)
+        self.wild = False
+        """may there be wild keys among them?"""
+        self._blank = self.keys.tobytes()
+        self._bytes = self.keys.data.cast("B")
+        self._whole = self._bytes.cast("q")
+        self._real = self._bytes.cast("d")
+
+    def write(self, columns: Columns, fields: Mapping[str, object]) -> NDArray[np.int64]:
+        """The keys of an event, to be used before the next are written."""
+        self._bytes[:] = self._blank
+        self.wild = _encode(columns, fields, self._whole, self._real, 0x7FFFFFFFFFFFFFFF)
+        return self.keys
+
 
 def encode(columns: Columns, fields: Mapping[str, object], blank: bytes) -> bytearray:
     """The keys of one event, numbers as raw floats that kernels turn into keys. `blank` has all keys missing."""
     keys = bytearray(blank)
-    whole = memoryview(keys).cast("q")
-    real = memoryview(keys).cast("d")
+    _encode(columns, fields, memoryview(keys).cast("q"), memoryview(keys).cast("d"), 0)
+    return keys
+
+
+def _encode(
+    columns: Columns, fields: Mapping[str, object], whole: memoryview[int], real: memoryview[float], sign: int
+) -> bool:
+    """Write the keys of an event into one buffer, seen as integers and as floats; may some be wild?
+
+    The bits of `sign` are turned in the keys of negative numbers, which then order as the numbers do.
+    """
     attributes = columns.attributes
+    wild = False
     for path, value in fields.items():
         attribute = attributes.get(path)
         if attribute is None:
@@ -39,6 +79,8 @@ def encode(columns: Columns, fields: Mapping[str, object], blank: bytes) -> byte
                 tag = NUMBER_TAG
                 if attribute.number >= 0:
                     real[attribute.number] = value + 0.0  # type: ignore[operator]
+                    if value < 0:  # type: ignore[operator]
+                        whole[attribute.number] ^= sign
             else:
                 tag = NAN_TAG
         elif kind is str:
@@ -52,11 +94,14 @@ def encode(columns: Columns, fields: Mapping[str, object], blank: bytes) -> byte
             tag = NUMBER_TAG
             if attribute.number >= 0:
                 real[attribute.number] = value  # type: ignore[call-overload]
+                if value < 0:  # type: ignore[operator]
+                    whole[attribute.number] ^= sign
         else:
             tag = _encode_rest(attribute, value, whole)
+            wild = wild or kind not in _TAME
         if attribute.tag >= 0:
             whole[attribute.tag] = tag
-    return keys
+    return wild
 
 
 def _encode_rest(attribute: Attribute, value: object, whole: memoryview[int]) -> int:

@@ -14,12 +14,13 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.intervals import Intervals, after_prefix, point
+from fieldfare.filters.intervals import EMPTY, Intervals, after_prefix, point
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import Language, StringSet
 from fieldfare.filters.valueset import Atom, ValueSet
 from fieldfare.matching.columns import Attribute, Columns
 from fieldfare.matching.keys import (
+    ALONE,
     ATOM_TAGS,
     BYTES_TAG,
     LIST_TAG,
@@ -28,10 +29,12 @@ from fieldfare.matching.keys import (
     NULL_TAG,
     NUMBER,
     NUMBER_TAG,
+    PREFIX,
     RANGE,
     SET,
     STRING,
     STRING_TAG,
+    SUFFIX,
     TAG,
     TIME,
     TIME_TAG,
@@ -52,7 +55,8 @@ class Predicate(NamedTuple):
     high: int
     keys: tuple[int, ...] = ()
     open: int = 0
-    """OPEN_LOW, OPEN_HIGH: the range of values was open there, which keys need not know, but the way back does"""
+    """OPEN_LOW, OPEN_HIGH: the range of values was open there, which keys need not know, but the way back does; and,
+    where a filter has several entries, ALONE"""
 
 
 class Entry(NamedTuple):
@@ -61,15 +65,27 @@ class Entry(NamedTuple):
     predicates: tuple[Predicate, ...]
     verify: bool
     needle: Needle | None = None
-    """a text that a field must contain, where that is the best clue there is"""
+    """a text that a field must contain, where that is the best clue there is; it then stands for all that is said"""
 
 
 def entries_of(columns: Columns, wanted: Filter) -> list[Entry]:
-    """The entries of a filter: its branches, and the alternatives that a constraint of several kinds has."""
-    return [entry for branch in wanted.branches for entry in _branch(columns, branch)]
+    """The entries of a filter: its branches, and the alternatives that a constraint of several kinds has.
+
+    Those that can be found by a needle all are, or none.
+    """
+    entries = possible_entries(columns, wanted)
+    if all(entry.needle is None or _is_rarer(columns, entry.needle, entry.predicates) for entry in entries):
+        return entries
+    return [entry if entry.needle is None else Entry(entry.predicates, True) for entry in entries]
 
 
-def _branch(columns: Columns, branch: Branch) -> Iterator[Entry]:
+def possible_entries(columns: Columns, wanted: Filter) -> list[Entry]:
+    """The same with a needle wherever one is possible."""
+    several = len(wanted.branches) > 1
+    return [entry for branch in wanted.branches for entry in _branch(columns, branch, several=several)]
+
+
+def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entry]:
     sides: list[list[Entry]] = []
     verify = False
     count = 1
@@ -80,21 +96,37 @@ def _branch(columns: Columns, branch: Branch) -> Iterator[Entry]:
         ways = _constraint(columns, dimension, wanted)
         if count * len(ways) > MAX_ENTRIES:
             verify = True
-            continue
+            if wanted.values.atoms & Atom.MISSING:
+                continue
+            ways = [Entry((_present(columns, columns.attribute(dimension)),), True)]
         count *= len(ways)
         sides.append(ways)
-    needle = max(_needles(branch), key=lambda found: len(found[1]), default=None) if verify or sides else None
+    if several or count > 1:
+        sides = [[_alone(ways[0])] if len(ways) == 1 else ways for ways in sides]
+    needle = max(_needles(branch), key=lambda found: len(found[1]), default=None)
+    exact = needle is not None and len(branch) == 1 and _is_containing(branch[needle[0]], needle[1])
     for choice in itertools.product(*sides):
         predicates = tuple(predicate for way in choice for predicate in way.predicates)
         unsure = verify or any(way.verify for way in choice)
-        telling = any(
-            (p.kind == RANGE and p.low == p.high) or p.kind == SET for p in predicates if not _is_tag(columns, p)
-        )
-        yield Entry(predicates, unsure, None if telling or not unsure else needle)
+        yield Entry(predicates, unsure and not exact, needle if unsure else None)
 
 
-def _is_tag(columns: Columns, predicate: Predicate) -> bool:
-    return columns.columns[predicate.column].role == TAG
+def _alone(way: Entry) -> Entry:
+    return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
+
+
+def _is_rarer(columns: Columns, needle: Needle, predicates: tuple[Predicate, ...]) -> bool:
+    """Is a text likely to occur in fewer events than satisfy the predicates? A guess: nothing is known of texts."""
+    return 2.0 ** -min(8, 2 + len(needle[1])) < min((_share(columns, p) for p in predicates), default=1.0)
+
+
+def _share(columns: Columns, predicate: Predicate) -> float:
+    """A guess at the share of events that satisfy a predicate, from the constants known so far."""
+    column = columns.columns[predicate.column]
+    keys = len(predicate.keys) if predicate.kind == SET else int(predicate.low == predicate.high)
+    if column.role == TAG or not keys or predicate.kind not in (RANGE, SET):
+        return 1.0
+    return keys / max(1, len(columns.texts(column))) if column.role in (STRING, PREFIX, SUFFIX) else 0.0
 
 
 def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
@@ -111,6 +143,11 @@ def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
     if values.atoms & Atom.MISSING or _parts(outside) < _parts(values):
         return [_excluding(columns, attribute, outside)]
     return list(_including(columns, attribute, values))
+
+
+def _present(columns: Columns, attribute: Attribute) -> Predicate:
+    """There is a value. An entry says at least that of every attribute for which its branch wants one."""
+    return Predicate(columns.column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG)
 
 
 def _tags(columns: Columns, attribute: Attribute, kind: int, tags: Iterable[int]) -> Predicate:
@@ -151,7 +188,7 @@ def _ordered(columns: Columns, attribute: Attribute, role: int, part: Intervals)
     for low, high in part.pieces():
         first, last, exact, how = key_range(role, low, high)
         if exact and point(low, high) is not None:
-            keys.append(first)
+            keys.append(last if low is None else first)  # the very first value: minus infinity, or the first time
         else:
             yield Entry((Predicate(column, RANGE, first, last, (), how),), not exact)
     if keys:
@@ -222,7 +259,7 @@ def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Ent
                 verify |= entry.verify
                 predicates += [] if entry.verify else [_denied(entry.predicates[0])]
     if outside.atoms & Atom.MISSING:
-        predicates.append(Predicate(columns.column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG))
+        predicates.append(_present(columns, attribute))
     if tags:
         predicates.append(_tags(columns, attribute, NOT_SET, tags))
     return Entry(tuple(predicates), verify)
@@ -241,6 +278,13 @@ def _needles(branch: Branch) -> Iterator[Needle]:
                             "\0"
                         )
                         yield from ((path, run) for run in runs if len(run) > 1)
+
+
+def _is_containing(wanted: Constraint, text: str) -> bool:
+    """Does a constraint with a needle ask for no more than that?"""
+    part = wanted.values.strings
+    (fits, fails, leaf), *_ = part.paths() if isinstance(part, Language) else [((), (), EMPTY)]
+    return len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *text, MANY)
 
 
 def _parts(values: ValueSet) -> int:

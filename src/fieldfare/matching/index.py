@@ -14,23 +14,21 @@ from typing import Any, Final, Generic
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fieldfare.events import arrow
 from fieldfare.events.event import fields_of
-from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
-from fieldfare.filters.examples import example_fields
 from fieldfare.filters.filter import Filter
 from fieldfare.matching import arena as layout
 from fieldfare.matching import relations, snapshot
 from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.base import Id, Matcher, as_filter
-from fieldfare.matching.batches import without_views
 from fieldfare.matching.reading import CHUNK, Pairs, Reader
 from fieldfare.matching.stats import Stats, stats_of
 from fieldfare.matching.store import Store
+from fieldfare.matching.views import fields_by_row
 
 Ints = NDArray[np.int64]
 _GONE: Final = object()
@@ -86,30 +84,37 @@ class Index(Matcher[Id], Generic[Id]):
             self._changes += 1  # odd while both are there: readers then look for doubles
             self._numbers[id] = self._insert(id, wanted)
             if old is not None:
-                self._kill(old)
+                self._kill(old)  # its number keeps the id: who has just found it by the old filter was right to
             self._changes += 1
 
     def remove(self, id: Id) -> None:
         """Forget the filter of an id."""
         with self._store.lock:
-            self._kill(self._numbers.pop(id))
+            number = self._numbers.pop(id)
+            self._kill(number)
+            self._changes += 2  # first, that readers who find it gone know why
+            self._ids[number] = _GONE
 
     def add_many(self, items: Iterable[tuple[Id, Filter | str]]) -> None:
         """Store many filters at once: all of them, or none if one is wrong."""
-        wanted = [(id, as_filter(filter)) for id, filter in items]
+        ids: list[Id] = []  # two lists, not one of pairs: a hundred thousand pairs would wake the garbage collector
+        wanted: list[Filter] = []
+        for id, filter in items:
+            ids.append(id)
+            wanted.append(filter if isinstance(filter, Filter) else as_filter(filter))
         with self._store.lock:
-            fresh = {id for id, _ in wanted}
-            taken = fresh & self._numbers.keys()
-            if taken or len(fresh) < len(wanted):
+            first = len(self._ids)
+            fresh = dict(zip(ids, range(first, first + len(ids)), strict=True))
+            if len(fresh) < len(ids) or not self._numbers.keys().isdisjoint(fresh):
+                taken = fresh.keys() & self._numbers.keys()
                 raise KeyError(f"ids in use or given twice: {sorted(map(repr, taken))[:5]}")
             if len(wanted) < _BULK:
-                for id, filter in wanted:
+                for id, filter in zip(ids, wanted, strict=True):
                     self._numbers[id] = self._insert(id, filter)
                 return
-            first = len(self._ids)
-            self._ids.extend(id for id, _ in wanted)
-            self._numbers.update((id, first + i) for i, (id, _) in enumerate(wanted))
-            self._store.insert_many((first + i, filter) for i, (_, filter) in enumerate(wanted))
+            self._ids.extend(ids)
+            self._numbers.update(fresh)
+            self._store.insert_many(first, wanted)
 
     def _insert(self, id: Id, wanted: Filter) -> int:
         self._ids.append(id)
@@ -119,7 +124,6 @@ class Index(Matcher[Id], Generic[Id]):
 
     def _kill(self, number: int) -> None:
         self._store.kill(number)
-        self._ids[number] = _GONE
         self._checks.pop(number, None)
 
     def settle(self) -> None:
@@ -154,7 +158,8 @@ class Index(Matcher[Id], Generic[Id]):
             return pa.chunked_array(self._id_chunks) if self._id_chunks else pa.chunked_array([], pa.string())
 
     def _named(self, numbers: Iterable[int]) -> list[Id]:
-        return [id for number in numbers if (id := self._ids[number]) is not _GONE]
+        ids = self._ids
+        return [id for number in numbers if (id := ids[number]) is not _GONE]
 
     def __len__(self) -> int:
         return len(self._stored) if self._number_of is None else len(self._number_of)
@@ -178,15 +183,16 @@ class Index(Matcher[Id], Generic[Id]):
         fields = fields_of(event)
         while True:
             changes = self._changes
-            owners = self._reader.owners(fields)
-            if not owners or (max(owners) < SHARED_FLAG and min(owners) >= 0):
+            owners, plain = self._reader.look(fields)
+            if plain or not owners:
                 break
             with contextlib.suppress(_Replaced):
                 owners = self._decided(owners, fields, mode)
                 break
-        found = self._named(owners)
-        if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update
-            return list(dict.fromkeys(found))
+        ids = self._ids
+        found = [ids[number] for number in owners]
+        if changes & 1 or changes != self._changes:  # one may have been removed, or seen before and after its update
+            return [id for id in dict.fromkeys(found) if id is not _GONE]
         return found
 
     def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
@@ -194,23 +200,25 @@ class Index(Matcher[Id], Generic[Id]):
         found: list[int] = []
         seen: set[int] = set()
         for owner in owners:
-            sure, whose = (True, owner) if owner >= 0 else (False, -owner - 1)
-            number = whose & NUMBER_MASK
-            if number in seen:
+            if 0 <= owner < SHARED_FLAG:
+                found.append(owner)
                 continue
-            check = not sure or whose & VERIFY_FLAG != 0
-            if not check or self._verified(number, fields, mode):
-                found.append(number)
-            if check or whose & SHARED_FLAG:
+            whose = owner if owner >= 0 else -owner - 1
+            number = whose & NUMBER_MASK
+            if whose & SHARED_FLAG:
+                if number in seen:
+                    continue
                 seen.add(number)  # a filter is verified as a whole
+            if (owner >= 0 and not whose & VERIFY_FLAG) or self._verified(number, fields, mode):
+                found.append(number)
         return found
 
     def _verified(self, number: int, fields: Mapping[str, object], mode: Mode) -> bool:
         self._checks[number] += 1
-        wanted = self._store.filter(number)
-        if wanted is None:
+        check = self._store.checks.get(number) or self._store.check(number)
+        if check is None:
             raise _Replaced
-        return wanted.matches_fields(fields, mode)
+        return check(fields, mode)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
         """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
@@ -219,6 +227,7 @@ class Index(Matcher[Id], Generic[Id]):
         """
         events: list[Ints] = [np.zeros(0, np.int64)]
         numbers: list[Ints] = [np.zeros(0, np.int64)]
+        changes = self._changes
         step = max(CHUNK, min(8 * CHUNK, (1 << 22) // max(1, len(self._store.columns))))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
@@ -226,30 +235,31 @@ class Index(Matcher[Id], Generic[Id]):
             events.append(event + start)
             numbers.append(number)
         ids = self._arrow_ids().take(pa.array(np.concatenate(numbers)))
-        return pa.table({"event": np.concatenate(events), "id": ids})
+        found = pa.table({"event": np.concatenate(events), "id": ids})
+        if changes & 1 or changes != self._changes:  # what was updated may be there twice, what was removed has no id
+            found = found.filter(pc.is_valid(found["id"])).group_by(["event", "id"]).aggregate([]).sort_by("event")
+        return found
 
     def _match_part(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
         """(row, number) pairs of a few thousand rows, sorted by row."""
         while True:
-            changes = self._changes
             event, owner = self._reader.pairs(part)
-            doubles = bool(changes & 1) or changes != self._changes
-            if ((owner >= 0) & (owner < SHARED_FLAG)).all():
+            plain = bool(((owner >= 0) & (owner < SHARED_FLAG)).all())
+            if plain:
                 break
             with contextlib.suppress(_Replaced):
                 event, owner = self._decided_batch(part, (event, owner), mode)
-                doubles = True
                 break
-        if doubles:
-            both = np.unique((event.astype(np.int64) << 40) | owner)
-            return both >> 40, both & ((1 << 40) - 1)
         kernels = self._store.kernels
         if kernels is None:
-            order = np.argsort(event, kind="stable")
-            return event[order].astype(np.int64), owner[order]
+            both = np.unique((event.astype(np.int64) << 40) | owner)
+            return both >> 40, both & ((1 << 40) - 1)
         rows, numbers = np.empty(len(event), np.int64), np.empty(len(event), np.int64)
         kernels.by_event(part.num_rows, len(event), event, owner, rows, numbers)
-        return rows, numbers
+        if plain:
+            return rows, numbers
+        count = kernels.drop_repeats(rows, numbers, len(self._ids))
+        return rows[:count], numbers[:count]
 
     def _decided_batch(self, part: Any, pairs: Pairs, mode: Mode) -> Pairs:
         """The pairs that hold, owners made numbers; a filter may still come twice."""
@@ -258,51 +268,38 @@ class Index(Matcher[Id], Generic[Id]):
         check = (owner < 0) | (whose & VERIFY_FLAG != 0)
         number = whose & NUMBER_MASK
         good = ~check
-        wanted = np.unique(event[check])
-        rows = arrow.rows(without_views(part).take(wanted)) if len(wanted) else []
-        fields = {int(row): fields_of(values) for row, values in zip(wanted, rows, strict=True)}
-        for i in np.flatnonzero(check).tolist():
-            good[i] = self._verified(int(number[i]), fields[int(event[i])], mode)
+        places = np.flatnonzero(check)
+        rows = event[places].tolist()
+        fields = fields_by_row(part, rows)
+        good[places] = [
+            self._verified(one, fields(row), mode) for one, row in zip(number[places].tolist(), rows, strict=True)
+        ]
         return event[good], number[good]
 
     # Relations
 
     def covering(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that cover a given one."""
+        """The ids of the filters that cover a given one, in the order they came."""
         wanted = as_filter(filter)
-        found = relations.candidates(wanted, self._matching_example)
-        return self._named(n for n in found if (g := self._store.filter(n)) is not None and g.covers(wanted))
-
-    def _matching_example(self, branch: Branch) -> set[int]:
-        owners = self._reader.owners(example_fields(branch))
-        return {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in owners}
+        return self._related(lambda: relations.covering(self._store, wanted, self._reader.owners))
 
     def covered(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that a given one covers."""
+        """The ids of the filters that a given one covers, in the order they came."""
         wanted = as_filter(filter)
-        return self._related(wanted, relations.covered_by, wanted.covers, every=True)
+        return self._related(lambda: relations.covered(self._store, wanted))
 
     def overlapping(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that overlap a given one."""
+        """The ids of the filters that overlap a given one, in the order they came."""
         wanted = as_filter(filter)
-        return self._related(wanted, relations.overlapping, wanted.overlaps, every=False)
+        return self._related(lambda: relations.overlapping(self._store, wanted))
 
-    def _related(self, wanted: Filter, judge: Any, compare: Any, *, every: bool) -> list[Id]:
-        if wanted.is_empty:
-            return []
-        store = self._store
-        table = store.table()
-        verdict = np.maximum.reduce([judge(table, store.columns, branch) for branch in wanted.branches])
-        kept = np.fromiter(store.kept, np.int64)  # their entries say too little, or nothing about lists
-        verdict[np.isin(table.owner & NUMBER_MASK, kept)] = relations.MAYBE
-
-        def agrees(number: int) -> bool:
-            stored = store.filter(number)
-            return stored is not None and bool(compare(stored))
-
-        found = relations.numbers_where(table, verdict, agrees, every=every)
-        known = set(found)
-        return self._named([*found, *(n for n in store.needles.numbers if n not in known and agrees(n))])
+    def _related(self, relation: Callable[[], list[int]]) -> list[Id]:
+        changes = self._changes
+        found = self._named(relation())
+        if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update, or never
+            with self._store.lock:
+                found = self._named(relation())
+        return found
 
     # Looking inside
 

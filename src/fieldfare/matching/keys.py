@@ -21,7 +21,8 @@ TAG, NUMBER, STRING, TIME, PREFIX, SUFFIX = range(6)
 """roles of columns"""
 RANGE, SET, NOT_RANGE, NOT_SET = range(4)
 """kinds of predicates; the last two are true of a missing key"""
-OPEN_LOW, OPEN_HIGH = 1, 2
+OPEN_LOW, OPEN_HIGH, ALONE = 1, 2, 4
+"""what else is known of a predicate: the range was open there; its branch has no other way for its attribute"""
 
 NULL_TAG, FALSE_TAG, TRUE_TAG, NAN_TAG, LIST_TAG, OBJECT_TAG, NUMBER_TAG, STRING_TAG, TIME_TAG, BYTES_TAG = range(1, 11)
 ATOM_TAGS: Final = {

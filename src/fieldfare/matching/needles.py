@@ -8,8 +8,10 @@ enough needles have come; newer ones, and all of them where the library is missi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+from fieldfare.matching.arena import VERIFY_FLAG
 
 try:
     import ahocorasick
@@ -28,7 +30,7 @@ class Needles:
     def __init__(self) -> None:
         self._owners: dict[str, dict[str, tuple[int, ...]]] = {}
         self._of: dict[int, list[tuple[Needle, int]]] = {}
-        self._automata: dict[str, tuple[Any, int]] = {}
+        self._automata: dict[str, Any] = {}
         self._loose: dict[str, tuple[str, ...]] = {}
         self.version = 0
         """changes with every change"""
@@ -36,10 +38,18 @@ class Needles:
     def __len__(self) -> int:
         return sum(len(places) for places in self._of.values())
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._of
+
     @property
     def numbers(self) -> list[int]:
         """The filters that are kept here."""
         return list(self._of)
+
+    @property
+    def paths(self) -> list[str]:
+        """The fields in which needles are looked for."""
+        return list(self._owners)  # a copy: a writer may add one meanwhile
 
     def add(self, number: int, needle: Needle, owner: int) -> None:
         """Keep a filter under a needle."""
@@ -53,12 +63,18 @@ class Needles:
         if ahocorasick is not None and len(self._loose[path]) > max(_LOOSE, len(known) // 8):
             self._build(path)
 
+    def settle(self) -> None:
+        """Put all needles into automata."""
+        for path, loose in self._loose.items() if ahocorasick is not None else ():
+            if loose:
+                self._build(path)
+
     def _build(self, path: str) -> None:
         automaton = ahocorasick.Automaton()
         for text in self._owners[path]:
             automaton.add_word(text, text)
         automaton.make_automaton()
-        self._automata[path] = (automaton, len(self._owners[path]))
+        self._automata[path] = automaton
         self._loose[path] = ()
 
     def kill(self, number: int) -> None:
@@ -71,16 +87,28 @@ class Needles:
     def owners(self, fields: Mapping[str, object]) -> list[int]:
         """The owners whose needles are in the fields. A list may hold any of them: all are to be verified."""
         found: list[int] = []
-        for path in list(self._owners):  # a copy: a writer may add a field meanwhile
+        for path in self.paths:
             value = fields.get(path)
             if isinstance(value, str):
-                found.extend(owner for text in set(self._in(path, value)) for owner in self._owners[path][text])
+                found += self.owners_in(path, value)
             elif value is not None and not isinstance(value, (int, float)):  # a list, or an interval of strings
-                found.extend(owner for owners in list(self._owners[path].values()) for owner in owners)
+                found += self.undecided(path)
         return found
 
-    def _in(self, path: str, value: str) -> Iterator[str]:
-        automaton = self._automata.get(path)
+    def owners_in(self, path: str, value: str | None) -> list[int]:
+        """The owners whose needles are in the text of a field."""
+        found: list[int] = []
+        if value is None:
+            return found
+        known, automaton = self._owners[path], self._automata.get(path)
         if automaton is not None:
-            yield from (text for _, text in automaton[0].iter(value))
-        yield from (text for text in self._loose.get(path, ()) if text in value)
+            for text in {text for _, text in automaton.iter(value)}:
+                found += known[text]
+        for text in self._loose.get(path, ()):
+            if text in value:
+                found += known[text]
+        return found
+
+    def undecided(self, path: str) -> list[int]:
+        """All owners with needles in a field, to be verified."""
+        return [owner | VERIFY_FLAG for owners in list(self._owners[path].values()) for owner in owners]

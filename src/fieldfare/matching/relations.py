@@ -1,212 +1,291 @@
 """Which stored filters cover a given one, are covered by it, or overlap it: from the arrays that match events.
 
-*Covering f*: whatever covers f matches every event that f matches, hence also one example of it. So the index is asked
-for that example, and the few answers are compared with f. *Covered by f* and *overlapping f*: every predicate of an
-entry is judged against what f wants of the same attribute, all at once for numbers and times, once for each distinct
-one otherwise; entries that no single predicate decides are compared as filters.
+Every branch of the given filter is put as a `Question`. Kernels find the entries that may be the answer, by the bits
+that events are matched with, and compare them with the branch as exactly as keys can; what keys do not decide is
+compared as filters. Whatever covers a branch is satisfied by every event that satisfies the branch, hence also by its
+*extremes*: two events, which lead to the few entries that may cover it.
+
+A filter need not be what its entries say. If an entry must be verified, the filter lies in it, but may be less: it is
+covered if the entry is, it does not overlap if the entry does not, and it is compared otherwise. If a filter looks into
+lists, its entries tell of single values only. Both sorts are among the filters that a store has `kept`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.filters.branch import Branch
-from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.intervals import Intervals
-from fieldfare.matching.arena import NUMBER_MASK, Words
+from fieldfare.matching import arena as layout
+from fieldfare.matching import comparing
+from fieldfare.matching.arena import BLOCK, NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.aside import aside
+from fieldfare.matching.asking import answer, ask
 from fieldfare.matching.columns import Columns
-from fieldfare.matching.decoding import predicate_values
-from fieldfare.matching.keys import NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, TIME, key_range
-from fieldfare.matching.segment import extract
+from fieldfare.matching.delta import Delta
+from fieldfare.matching.encoding import Slate
+from fieldfare.matching.extremes import extremes
+from fieldfare.matching.question import ALL, COVERED, COVERING, DOUBT_FLAG, OVERLAPPING, SURE, UNSURE, Question
+from fieldfare.matching.state import Segment, State
+from fieldfare.matching.store import Store
 
-Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-NO, MAYBE, YES = 0, 1, 2
+Fields = Mapping[str, object]
+_NONE: Final = np.zeros(0, np.int64)
+_MANY: Final = 500
+"""answers that are not sorted one by one"""
 
 
-@dataclass(frozen=True)
-class Table:
-    """The live entries of some arenas, their predicates in columns."""
-
-    owner: Ints
-    entry_of: Ints
-    """the entry of each predicate"""
-    word: Ints
-    low: Ints
-    high: Ints
-    sets: list[Ints]
-    part: Ints
-    """the arena of each predicate, for its sets"""
+def covering(store: Store, wanted: Filter, match: Callable[[Fields], Iterable[int]]) -> list[int]:
+    """The numbers of the filters that cover a given one. `match` gives the owners that an event may satisfy."""
+    sure: set[int] = set()
+    likely: set[int] = set()
+    for i, branch in enumerate(wanted.branches):
+        yes, maybe = _covering_branch(store, branch, match)
+        likely = likely & (yes | maybe) if i else yes | maybe
+        sure = sure & yes if i else yes
+        if not likely:
+            return []
+    return _with(store, sorted(sure), likely, wanted, COVERING)
 
 
-def table_of(arenas: Iterable[Words]) -> Table:
-    """All live entries."""
-    owners: list[Ints] = []
-    entries: list[Ints] = []
-    words: list[Ints] = []
-    lows: list[Ints] = []
-    highs: list[Ints] = []
-    sets: list[Ints] = []
-    parts: list[Ints] = []
-    base = 0
-    for arena in arenas:
-        rows = extract(arena)
-        owners.append(rows.owner)
-        entries.append(base + np.repeat(np.arange(len(rows)), np.diff(rows.at)))
-        words.append(rows.column | rows.kind << 16 | rows.open << 18)
-        lows.append(rows.low)
-        highs.append(rows.high)
-        parts.append(np.full(len(rows.low), len(sets)))
-        sets.append(rows.sets)
-        base += len(rows)
-
-    def whole(some: list[Ints]) -> Ints:
-        return np.concatenate([np.zeros(0, np.int64), *some])
-
-    return Table(whole(owners), whole(entries), whole(words), whole(lows), whole(highs), sets, whole(parts))
+def _covering_branch(
+    store: Store, branch: Branch, match: Callable[[Fields], Iterable[int]]
+) -> tuple[set[int], set[int]]:
+    """The filters that cover a branch, and those that may."""
+    kernels, fields = _kernels(store), extremes(branch)
+    if kernels is None:
+        return set(), {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in match(fields[0])}
+    yes, maybe = _ask(store, kernels, branch, COVERING, fields)
+    needles = store.needles.owners(fields[0]) if store.needles.version else ()
+    return set(_numbers(yes)), {*_numbers(maybe), *(owner & NUMBER_MASK for owner in needles)}
 
 
-def covered_by(table: Table, columns: Columns, wanted: Branch) -> Ints:
-    """For each entry: is it covered by the branch? YES, NO or MAYBE."""
-    verdict = np.full(len(table.owner), YES)
-    for dimension, side in wanted.items():
-        if not isinstance(dimension, str):
-            return np.full(len(table.owner), MAYBE)
-        mine, sure = _judged(table, columns, dimension, side, numeric=_implies_numbers, relation=lambda a, b: b >= a)
-        count = np.bincount(table.entry_of[mine], minlength=len(table.owner))
-        implied = np.bincount(table.entry_of[mine][sure], minlength=len(table.owner)) > 0
-        verdict = np.minimum(verdict, np.where(implied, YES, np.where(count > 1, MAYBE, NO)))
-    return verdict
-
-
-def overlapping(table: Table, columns: Columns, wanted: Branch) -> Ints:
-    """For each entry: does it overlap the branch? YES, NO or MAYBE."""
-    verdict = np.full(len(table.owner), YES)
-    for dimension, side in wanted.items():
-        if not isinstance(dimension, str):
-            continue
-        mine, apart = _judged(table, columns, dimension, side, numeric=_misses_numbers, relation=_apart)
-        count = np.bincount(table.entry_of[mine], minlength=len(table.owner))
-        excluded = np.bincount(table.entry_of[mine][apart], minlength=len(table.owner)) > 0
-        verdict = np.minimum(verdict, np.where(excluded, NO, np.where(count > 1, MAYBE, YES)))
-    return verdict
-
-
-def _judged(
-    table: Table,
-    columns: Columns,
-    path: str,
-    side: Constraint,
-    *,
-    numeric: Callable[[int, Intervals, Ints, Ints, Ints], Bools | None],
-    relation: Callable[[Constraint, Constraint], bool],
-) -> tuple[Ints, Bools]:
-    """The predicates on an attribute, and whether each is in the relation to what is wanted of it."""
-    column = table.word & 0xFFFF
-    wanted = [c for c, known in enumerate(columns.columns) if known.attribute.path == path]
-    mine = np.flatnonzero(np.isin(column, wanted))
-    verdict = np.zeros(len(mine), np.bool_)
-    for c in wanted:
-        here = np.flatnonzero(column[mine] == c)
-        if not len(here):
-            continue
-        rows = mine[here]
-        role = columns.columns[c].role
-        part = side.values.numbers if role == NUMBER else side.values.times if role == TIME else None
-        plain = (table.word[rows] >> 16) & 3 == RANGE
-        if part is not None and side.is_plain and plain.any():
-            some = rows[plain]
-            answer = numeric(role, part, table.low[some], table.high[some], table.word[some] >> 18)
-            if answer is not None:
-                verdict[here[plain]] = answer
-                here, rows = here[~plain], rows[~plain]
-        if len(rows):
-            verdict[here] = _one_by_one(table, columns, rows, side, relation)
-    return mine, verdict
-
-
-def _apart(a: Constraint, b: Constraint) -> bool:
-    return not a.overlaps(b)
-
-
-def _one_by_one(
-    table: Table, columns: Columns, rows: Ints, side: Constraint, relation: Callable[[Constraint, Constraint], bool]
-) -> Bools:
-    """Each distinct predicate judged once."""
-    out = np.zeros(len(rows), np.bool_)
-    word, low, high = table.word[rows], table.low[rows], table.high[rows]
-    for kind in np.unique(word).tolist():
-        here = np.flatnonzero(word == kind)
-        if kind >> 16 & 1:  # sets are told apart by their keys
-            found = [
-                tuple(table.sets[int(table.part[row])][int(table.low[row]) : int(table.high[row])].tolist())
-                for row in rows[here].tolist()
-            ]
-            known = {
-                keys: relation(Constraint(predicate_values(columns, kind, 0, 0, keys)), side) for keys in set(found)
-            }
-            out[here] = [known[keys] for keys in found]
-        else:
-            bounds, which = np.unique(np.stack([low[here], high[here]]), axis=1, return_inverse=True)
-            answers = [
-                relation(Constraint(predicate_values(columns, kind, a, b, ())), side) for a, b in bounds.T.tolist()
-            ]
-            out[here] = np.array(answers, np.bool_)[which.ravel()]
-    return out
-
-
-def _implies_numbers(role: int, part: Intervals, low: Ints, high: Ints, how: Ints) -> Bools | None:
-    """Does each range of keys lie in one of the pieces? At equal keys an open end reaches further than a closed one."""
-    answer = np.zeros(len(low), np.bool_)
-    for piece in part.pieces():
-        first, last, exact, opens = key_range(role, *piece)
-        if not exact:
-            return None
-        above = (low > first) | ((low == first) & (how & OPEN_LOW <= opens & OPEN_LOW))
-        below = (high < last) | ((high == last) & (how & OPEN_HIGH <= opens & OPEN_HIGH))
-        answer |= above & below
-    return answer
-
-
-def _misses_numbers(role: int, part: Intervals, low: Ints, high: Ints, how: Ints) -> Bools | None:
-    """Does each range of keys meet none of the pieces?"""
-    meets = np.zeros(len(low), np.bool_)
-    for piece in part.pieces():
-        first, last, exact, opens = key_range(role, *piece)
-        if not exact:
-            return None
-        start, end = np.maximum(low, first), np.minimum(high, last)
-        touching = (
-            (start == end + 1) & (how != 0) & (opens != 0)
-        )  # open intervals between neighbours count as inhabited
-        meets |= (start <= end) | touching
-    return ~meets
-
-
-def numbers_where(table: Table, verdict: Ints, compare: Callable[[int], bool], *, every: bool) -> list[int]:
-    """The filters all of whose entries (or, not `every`, some entry) are judged YES, the doubtful ones compared."""
-    number = table.owner & NUMBER_MASK
-    found: list[int] = []
-    worst = np.minimum if every else np.maximum
-    order = np.argsort(number, kind="stable")
-    names, starts = np.unique(number[order], return_index=True)
-    if not len(names):
-        return []
-    joint = worst.reduceat(verdict[order], starts)
-    doubtful = np.minimum.reduceat(np.where(verdict[order] == MAYBE, 0, 1), starts) == 0
-    found += names[(joint == YES) & ~(doubtful & every)].tolist()
-    unsure = names[(joint == MAYBE) | (doubtful & every & (joint != NO))].tolist()
-    return found + [n for n in unsure if n not in set(found) and compare(n)]
-
-
-def candidates(wanted: Filter, ask: Callable[[Branch], set[int]]) -> set[int]:
-    """The filters that match an example of every branch."""
-    found: set[int] | None = None
+def covered(store: Store, wanted: Filter) -> list[int]:
+    """The numbers of the filters that a given one covers."""
+    kernels = _kernels(store)
+    if kernels is None:
+        return _compared(store, wanted, COVERED)
+    found: list[Ints] = []
+    unsure: set[int] = set()
+    shared: Counter[int] = Counter()
     for branch in wanted.branches:
-        found = ask(branch) if found is None else found & ask(branch)
-    return found or set()
+        yes, maybe = _ask(store, kernels, branch, COVERED)
+        if len(maybe) or (len(yes) and int(yes.max()) >= SHARED_FLAG):
+            alone, among = (owners & SHARED_FLAG == 0 for owners in (yes, maybe))
+            unsure.update(_numbers(maybe[among]))
+            # A filter of several entries is covered if a branch covers them all, and may be if several branches do.
+            together = Counter(_numbers(yes[~alone]))
+            shared.update(together)
+            shared.update(_numbers(maybe[~among]))
+            whole = [number for number, count in together.items() if count == _entries(store.state, number)]
+            found.append(np.array(whole, np.int64))
+            yes = yes[alone]
+        found.append(yes)
+    unsure.update(number for number, count in shared.items() if count >= _entries(store.state, number))
+    sure = _distinct(found)
+    if store.kept:
+        needles = set(store.needles.numbers)
+        less = {number for number in sure if number in needles or not _is_plain(store.kept.get(number))}
+        sure = [number for number in sure if number not in less]
+        unsure |= less | needles
+    return _with(store, sure, unsure, wanted, COVERED)
+
+
+def overlapping(store: Store, wanted: Filter) -> list[int]:
+    """The numbers of the filters that overlap a given one: those that have an entry that does."""
+    kernels = _kernels(store)
+    if kernels is None:
+        return _compared(store, wanted, OVERLAPPING)
+    found: list[Ints] = []
+    unsure: set[int] = set(store.needles.numbers)
+    for branch in wanted.branches:
+        yes, maybe = _ask(store, kernels, branch, OVERLAPPING)
+        found.append(yes)
+        unsure.update(_numbers(maybe))
+    return _with(store, _distinct(found), unsure, wanted, OVERLAPPING)
+
+
+def _kernels(store: Store) -> ModuleType | None:
+    if store.kernels is None:
+        store.upgrade()
+    return store.kernels
+
+
+# Asking
+
+
+def _ask(
+    store: Store, kernels: ModuleType, branch: Branch, relation: int, fields: tuple[Fields, Fields] | None = None
+) -> tuple[Ints, Ints]:
+    """The owners of entries that are in a relation to a branch, and of those that may be."""
+    state = store.state
+    deltas = [(delta, delta.count) for delta in state.deltas]  # first these: every text they know is then known
+    question = ask(store.columns, branch, relation, doubts=bool(store.kept))
+    if question is None:
+        return _NONE, _NONE
+    keys = None if fields is None else _keys(store.columns, fields, question)
+    asking = _Asking(kernels, question, relation, keys, bool(store.kept))
+    found = asking.everywhere(state.segments, deltas)
+    if question.open and answer(question, store.columns):
+        found = asking.everywhere(state.segments, deltas)
+    if not len(found) or found.min() >= 0:
+        return found, _NONE
+    maybe = -found[found < 0] - 1
+    if (maybe & DOUBT_FLAG).any():
+        kept = store.kept
+        real = [owner & DOUBT_FLAG == 0 or owner & (DOUBT_FLAG - 1) in kept for owner in maybe.tolist()]
+        maybe = maybe[real] & ~DOUBT_FLAG
+    return found[found >= 0], maybe
+
+
+class _Asking(NamedTuple):
+    """A question on its way through a store."""
+
+    kernels: ModuleType
+    question: Question
+    relation: int
+    keys: Ints | None
+    """of two events, for what may cover a branch"""
+    kept: bool
+    """are there filters that their entries do not say exactly?"""
+
+    def everywhere(self, segments: Iterable[Segment], deltas: Iterable[tuple[Delta, int]]) -> Ints:
+        """The owners of all entries that are in the relation, and -owner - 1 of those that may be."""
+        parts = [found for part in segments for found in self._in_segment(part)]
+        parts += [self._in_delta(delta, count) for delta, count in deltas if count]
+        return np.concatenate([_NONE, *parts])
+
+    def _in_segment(self, part: Segment) -> Iterator[Ints]:
+        work = part.borrow()
+        blocks = int(part.arena[layout.BLOCKS])
+        entries = work[1 + 2 * blocks : 1 + 2 * blocks + blocks * BLOCK]  # where `match_one` has its entries
+        if self.relation != COVERED:
+            yield self._judged(part.arena, entries, self._candidates(part, work, entries), ALL, entries)
+        else:
+            if not self.question.hopeless:
+                yield self._judged(part.arena, entries, self._candidates(part, work, entries), SURE, entries)
+            if self.kept:
+                unsure = aside(part, self.kernels).unsure
+                yield self._judged(part.arena, unsure, len(unsure), UNSURE, entries)
+        part.give_back(work)
+
+    def _in_delta(self, delta: Delta, count: int) -> Ints:
+        hopeless = self.relation == COVERED and self.question.hopeless
+        if hopeless and not self.kept:
+            return _NONE
+        entries = np.arange(count)
+        return self._judged(delta.arena, entries, count, UNSURE if hopeless else ALL, entries)
+
+    def _candidates(self, part: Segment, work: Ints, entries: Ints) -> int:
+        """Write down the entries of a segment that may be in the relation; how many?"""
+        kernels, arena, plan = self.kernels, part.arena, self.question.plan
+        if not part.indexed:
+            entries[: part.entries] = np.arange(part.entries)
+            return part.entries
+        if self.keys is not None:
+            return int(kernels.exemplary(arena, self.keys, work, entries))
+        if self.relation == OVERLAPPING or not plan[0]:
+            return int(kernels.survivors(arena, plan, entries))
+        at, posts = aside(part, kernels).posts
+        few = int(kernels.posted(arena, plan, at, posts, int(arena[layout.BLOCKS]), entries))
+        if few >= 0:
+            return few
+        count = int(kernels.survivors(arena, plan, entries))
+        few = int(kernels.posted(arena, plan, at, posts, count, entries))
+        return few if few >= 0 else count
+
+    def _judged(self, arena: Words, entries: Ints, count: int, which: int, out: Ints) -> Ints:
+        words, columns, tables, *_ = self.question
+        found = self.kernels.judge(arena, entries, count, words, columns, tables, self.relation, which, out)
+        return out[:found].copy()
+
+
+def _keys(columns: Columns, fields: tuple[Fields, Fields], question: Question) -> Ints:
+    """The keys of two events; of one, twice, where a filter may be satisfied by different entries of it."""
+    while True:
+        size = len(columns)
+        slate = Slate(size)
+        keys = np.empty((len(slate.keys), 2), np.int64)
+        try:
+            keys[:] = slate.write(columns, fields[0])
+            if question.joined:
+                keys[:, 1:] = slate.write(columns, fields[1])
+        except IndexError:  # another column has come
+            if len(columns) == size:
+                raise
+        else:
+            return keys
+
+
+# Numbers
+
+
+def _numbers(owners: Ints) -> list[int]:
+    found: list[int] = (owners & NUMBER_MASK).tolist()
+    return found
+
+
+def _distinct(found: list[Ints]) -> list[int]:
+    """The numbers of some owners, in order, each once."""
+    numbers = np.concatenate([_NONE, *found]) & NUMBER_MASK
+    if len(numbers) < _MANY:
+        return sorted(set(numbers.tolist()))
+    marked = np.zeros(int(numbers.max()) + 1, np.bool_)  # faster than sorting, with few gaps
+    marked[numbers] = True
+    return np.flatnonzero(marked).tolist()
+
+
+def _entries(state: State, number: int) -> int:
+    """How many entries a filter has in segments and deltas."""
+    for part in state.segments:
+        if count := len(part.entries_of(number)):
+            return count
+    return max((len(delta.slots(number)) for delta in state.deltas), default=0)
+
+
+def _is_plain(kept: Filter | None) -> bool:
+    """Do the entries of a filter tell of all that it may match, lists too?"""
+    return kept is None or all(side.is_plain for branch in kept.branches for side in branch.values())
+
+
+# Comparing filters
+
+
+def _with(store: Store, sure: list[int], unsure: set[int], wanted: Filter, relation: int) -> list[int]:
+    """The sure ones, and those of the others that prove to be in the relation."""
+    more = unsure.difference(sure) if unsure else ()
+    return sorted([*sure, *_agreeing(store, more, wanted, relation)]) if more else sure
+
+
+def _agreeing(store: Store, numbers: Iterable[int], wanted: Filter, relation: int) -> list[int]:
+    """Those of some filters that are in a relation to another one."""
+    compare = {COVERED: _covers(wanted), COVERING: lambda stored: stored.covers(wanted), OVERLAPPING: wanted.overlaps}
+    stored = ((number, store.filter(number)) for number in numbers)
+    return [number for number, found in stored if found is not None and compare[relation](found)]  # None: removed
+
+
+def _covers(wanted: Filter) -> Callable[[Filter], bool]:
+    """Does a filter cover another? Often told by the fields that they look at."""
+    looks = [{path for path in branch if isinstance(path, str)} for branch in wanted.branches]
+
+    def covers(stored: Filter) -> bool:
+        if not all(any(branch.keys() >= paths for paths in looks) for branch in stored.branches):
+            return False
+        return wanted.covers(stored)
+
+    return covers
+
+
+def _compared(store: Store, wanted: Filter, relation: int) -> list[int]:
+    """The same without kernels."""
+    if wanted.is_empty:
+        return []
+    sure, unsure = comparing.related(store.table(), store.columns, wanted, store.kept, covered=relation == COVERED)
+    return _with(store, sure, unsure.union(store.needles.numbers), wanted, relation)

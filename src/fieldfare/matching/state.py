@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.matching import arena as layout
-from fieldfare.matching.arena import NUMBER_MASK, Words
+from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, Words
 from fieldfare.matching.delta import Delta
 
 Ints = NDArray[np.int64]
@@ -27,13 +27,12 @@ class Segment:
     def __init__(self, arena: Words) -> None:
         self.arena = arena
         self.entries = int(arena[layout.ENTRIES])
+        self.indexed = bool(arena[layout.INDEXED])
+        """has it rows and lists for kernels, or predicates only?"""
+        self.plain = bool((layout.section(arena, layout.OWNER)[: self.entries] < SHARED_FLAG).all())  # type: ignore[operator]
+        """are all owners just numbers?"""
         self._alive = layout.section(arena, layout.ALIVE)
         self._pool: list[Ints] = []
-
-    @property
-    def indexed(self) -> bool:
-        """Has it rows and lists for kernels, or predicates only?"""
-        return bool(self.arena[layout.INDEXED])
 
     @cached_property
     def _by_number(self) -> tuple[Ints, Ints]:
@@ -87,7 +86,10 @@ class State(NamedTuple):
     @property
     def indexed(self) -> bool:
         """Can kernels look through all segments?"""
-        return all(part.indexed for part in self.segments)
+        for part in self.segments:  # noqa: SIM110 - asked for every event, and `all` takes three times as long
+            if not part.indexed:
+                return False
+        return True
 
 
 def recent(state: State, now: Callable[[], State]) -> Iterator[tuple[Words, int, int]]:

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldfare.matching import segment
+from fieldfare.matching.keys import NOT_SET, RANGE, SET
 from fieldfare.matching.store import Store
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,27 @@ def stats_of(store: Store, filters: int, checks: list[tuple[Any, int]]) -> Stats
 
 
 def _selectivity(store: Store) -> dict[str, float]:
+    """Of the remembered events; without any it is not known."""
     totals: dict[str, list[float]] = {}
     sample = store.sample()
-    for part in store.state.segments:
+    for part in store.state.segments if sample.shape[1] else ():
         rows = segment.extract(part.arena)
-        share = segment.selectivity(rows, len(sample), sample)
         for column in np.unique(rows.column).tolist():
             path = store.columns.columns[column].attribute.path
-            totals.setdefault(path, []).append(float(share[rows.column == column].mean()))
+            totals.setdefault(path, []).append(_mean_share(rows, column, np.sort(sample[column])))
     return {path: sum(shares) / len(shares) for path, shares in sorted(totals.items())}
+
+
+def _mean_share(rows: segment.Rows, column: int, keys: Ints) -> float:
+    """The mean share of some sorted keys that satisfy a predicate on a column."""
+    mine = rows.column == column
+    kind, low, high = rows.kind[mine], rows.low[mine], rows.high[mine]
+    listed = (kind == SET) | (kind == NOT_SET)
+    counts = high[listed] - low[listed]
+    wanted = rows.sets[segment.ranges(low[listed], counts)]
+    hits = np.zeros(len(kind))
+    hits[~listed] = np.searchsorted(keys, high[~listed], "right") - np.searchsorted(keys, low[~listed])
+    each = np.searchsorted(keys, wanted, "right") - np.searchsorted(keys, wanted)
+    hits[listed] = np.bincount(np.repeat(np.arange(len(counts)), counts), each, len(counts))
+    share = hits / len(keys)
+    return float(np.where((kind == RANGE) | (kind == SET), share, 1 - share).mean())

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching import backend, relations, segment
+from fieldfare.matching import backend, comparing, segment
 from fieldfare.matching.arena import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.bulk import Collector
+from fieldfare.matching.checking import Check, check_of
 from fieldfare.matching.columns import Columns
 from fieldfare.matching.decoding import filter_of
 from fieldfare.matching.delta import Delta
-from fieldfare.matching.entries import Entry, entries_of
+from fieldfare.matching.entries import Entry, entries_of, possible_entries
 from fieldfare.matching.keys import MISSING_KEY
 from fieldfare.matching.needles import Needles
 from fieldfare.matching.state import Segment, State
@@ -44,6 +45,8 @@ class Store:
         self.kept: dict[int, Filter] = {}
         """filters that their entries do not say exactly"""
         self.needles = Needles()
+        self.checks: dict[int, Check] = {}
+        """how to verify those that have been"""
         self.lock = threading.RLock()
         self._merging: set[int] | None = None
         """while a merge is under way: the filters removed since it began"""
@@ -51,13 +54,13 @@ class Store:
         self._sample: list[Ints] = []
         self._remembered = 0
         self._kills = 0
-        self._table: tuple[object, relations.Table] | None = None
+        self._table: tuple[object, comparing.Table] | None = None
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, seen by every reader that begins after."""
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
-        if not plain or any(entry.verify for entry in entries):
+        if not plain or any(entry.verify or entry.needle is not None for entry in entries):
             self.kept[number] = wanted
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         entries = self._without_needles(number, owner, entries)
@@ -77,18 +80,23 @@ class Store:
         """Put away the entries that are found by a needle; the rest is for arenas."""
         for entry in entries:
             if entry.needle is not None:
-                self.needles.add(number, entry.needle, owner | VERIFY_FLAG)
+                self.needles.add(number, entry.needle, owner | (VERIFY_FLAG if entry.verify else 0))
         return [entry for entry in entries if entry.needle is None]
 
     def find_needles(self, number: int, wanted: Filter) -> None:
-        """Put away the entries of a filter that are found by a needle; the others are in an arena already."""
-        entries = entries_of(self.columns, wanted)
-        self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+        """Put away the entries of a filter from a snapshot that are found by a needle: those that no segment has."""
+        entries = possible_entries(self.columns, wanted)
+        there = sum(len(part.entries_of(number)) for part in self.state.segments)
+        if len(entries) - there == sum(entry.needle is not None for entry in entries):
+            self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+        elif there < len(entries):  # written by a version that chose in another way
+            self.kill(number)
+            self.insert(number, wanted)
 
-    def insert_many(self, items: Iterable[tuple[int, Filter]]) -> None:
-        """Store many filters as a segment of their own."""
+    def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
+        """Store many filters, under numbers from `first`, as a segment of their own."""
         collector = Collector(self.columns, self._without_needles)
-        self.kept.update((number, wanted) for number, wanted in items if not collector.add(number, wanted))
+        self.kept.update(collector.load(first, filters))
         self._append(collector.rows())
         self._schedule()
 
@@ -104,6 +112,17 @@ class Store:
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
         self.needles.kill(number)
         self.kept.pop(number, None)
+        self.checks.pop(number, None)
+
+    def check(self, number: int) -> Check | None:
+        """How to verify a filter; None if it was removed."""
+        wanted = self.filter(number)
+        if wanted is None or number not in self.kept:  # what is read back from entries is seldom asked for
+            return None if wanted is None else wanted.matches_fields
+        check = self.checks[number] = check_of(wanted, found_by_text=number in self.needles)
+        if number not in self.kept:  # removed meanwhile: do not keep this for ever
+            self.checks.pop(number, None)
+        return check
 
     def filter(self, number: int) -> Filter | None:
         """The filter of a number: kept, or read back from its entries; None if it was removed."""
@@ -119,12 +138,12 @@ class Store:
                 return filter_of(self.columns, delta.arena, slots)
         return None
 
-    def table(self) -> relations.Table:
-        """All live entries in columns, for comparing filters; kept until something changes."""
+    def table(self) -> comparing.Table:
+        """All live entries in columns, for comparing without kernels; kept until something changes."""
         with self.lock:
             version = (id(self.state), self.state.deltas[-1].count, self._kills)
             if self._table is None or self._table[0] != version:
-                self._table = version, relations.table_of(self.state.arenas())
+                self._table = version, comparing.table_of(self.state.arenas())
             return self._table[1]
 
     # Layout
@@ -194,6 +213,7 @@ class Store:
                 if self._merging is not None:
                     continue  # another one has begun
                 self.kernels = self.kernels or backend.choose(self._choice)
+                self.needles.settle()
                 rows = segment.joined([segment.rows_of([]), *map(segment.extract, self.state.arenas())])
                 arena = self._build(rows)
                 self.state = State((Segment(arena),) if len(rows) else (), (Delta(),))

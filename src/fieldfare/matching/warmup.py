@@ -9,11 +9,14 @@ import pyarrow as pa
 
 from fieldfare.filters import parse
 from fieldfare.matching import segment
+from fieldfare.matching.arena import BLOCK, BUCKETS_AT, Words
+from fieldfare.matching.asking import ask
 from fieldfare.matching.batches import Encoder
 from fieldfare.matching.columns import Columns
 from fieldfare.matching.delta import Delta
 from fieldfare.matching.entries import Entry, Predicate, entries_of
 from fieldfare.matching.keys import NUMBER, RANGE, STRING, TAG
+from fieldfare.matching.question import ALL, COVERED
 from fieldfare.matching.state import scratch
 
 
@@ -31,10 +34,26 @@ def run(kernels: ModuleType) -> None:
     delta.append(0, 0, entries)
     kernels.scan(delta.arena, 0, delta.count, keys, events, owners)
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
-    Encoder(_columns()).encode(pa.record_batch({"a": ["x"]}), kernels)
+    kernels.drop_repeats(owners[:0], owners[:0], 1)
+    _relate(kernels, arena)
+    columns = _columns()
+    list(Encoder(columns).chunks(pa.record_batch({"a": ["x"], "b": [1.5]}), len(columns), 1, kernels))
 
 
 def _columns() -> Columns:
     columns = Columns()
     entries_of(columns, parse("a = 'x'"))
     return columns
+
+
+def _relate(kernels: ModuleType, arena: Words) -> None:
+    question = ask(_columns(), parse("a = 'x'").branches[0], COVERED, doubts=False)
+    assert question is not None
+    work = scratch(arena)
+    entries = work[3 : 3 + BLOCK]
+    kernels.survivors(arena, question.plan, entries)
+    count = np.zeros(int(arena[int(arena[BUCKETS_AT]) + 3]) + 1, np.int64)
+    kernels.post(arena, count, np.zeros(4, np.int32), False)
+    kernels.posted(arena, question.plan, count, np.zeros(4, np.int32), 0, entries)
+    kernels.exemplary(arena, np.zeros((3, 2), np.int64), work, entries)
+    kernels.judge(arena, entries, 0, question.words, question.columns, question.tables, COVERED, ALL, entries)

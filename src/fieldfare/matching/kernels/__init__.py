@@ -3,18 +3,35 @@
 They are compiled on first use and cached on disk; until they are there, `scan` serves (see `backend`).
 """
 
+from fieldfare.matching.kernels.buffers import put_numbers
 from fieldfare.matching.kernels.build import fill_rows, list_visits
+from fieldfare.matching.kernels.candidates import exemplary, post, posted, survivors
 from fieldfare.matching.kernels.match import by_event, match_batch, match_one, number_keys_of, scan
-from fieldfare.matching.kernels.texts import text_insert, text_keys
+from fieldfare.matching.kernels.pairs import drop_repeats
+from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
+from fieldfare.matching.kernels.relate import judge
+from fieldfare.matching.kernels.texts import put_texts, text_insert
 
 __all__ = [
+    "best_first",
     "by_event",
+    "constants_of",
+    "drop_repeats",
+    "exemplary",
     "fill_rows",
+    "judge",
+    "lay_out",
     "list_visits",
     "match_batch",
     "match_one",
     "number_keys_of",
+    "places_of",
+    "post",
+    "posted",
+    "put_numbers",
+    "put_texts",
     "scan",
+    "shares_of",
+    "survivors",
     "text_insert",
-    "text_keys",
 ]

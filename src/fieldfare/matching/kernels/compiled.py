@@ -11,7 +11,8 @@ from typing import Any
 
 import numba as nb
 from llvmlite import ir
-from numba.extending import intrinsic
+from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 
 u64, i64 = nb.uint64, nb.int64
 
@@ -37,24 +38,101 @@ def trailing_zeros(_context: Any, _word: Any) -> Any:
 _V8 = ir.VectorType(ir.IntType(64), 8)
 
 
+class _Row(nb.types.Type):
+    """512 bits in a register."""
+
+
+_row = _Row("row")
+
+
+@register_model(_Row)
+class _RowModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _V8)
+
+
+def _at(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
+    source = context.make_array(kind)(context, builder, array)
+    return builder.load(builder.bitcast(builder.gep(source.data, [offset]), _V8.as_pointer()), align=8)
+
+
 @intrinsic
-def and_row(_context: Any, acc: Any, bits: Any, _offset: Any) -> Any:
-    """acc[0:8] &= bits[offset:offset+8]; gives the OR of what is left."""
+def load_row(_context: Any, bits: Any, _offset: Any) -> Any:
+    """bits[offset:offset+8] as a row."""
+    return _row(bits, i64), lambda context, builder, signature, args: _at(context, builder, signature.args[0], *args)
+
+
+@intrinsic
+def and_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
+    """What is left of a row after the AND with bits[offset:offset+8]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        left = context.make_array(signature.args[0])(context, builder, args[0])
-        right = context.make_array(signature.args[1])(context, builder, args[1])
-        to = builder.bitcast(left.data, _V8.as_pointer())
-        of = builder.bitcast(builder.gep(right.data, [args[2]]), _V8.as_pointer())
-        row = builder.and_(builder.load(to, align=8), builder.load(of, align=8))
-        builder.store(row, to, align=8)
-        name = "llvm.vector.reduce.or.v8i64"
-        reduce = builder.module.globals.get(name) or ir.Function(
-            builder.module, ir.FunctionType(ir.IntType(64), [_V8]), name
-        )
-        return builder.call(reduce, [row])
+        return builder.and_(args[0], _at(context, builder, signature.args[1], *args[1:]))
 
-    return u64(acc, bits, i64), generate
+    return _row(_row, bits, i64), generate
+
+
+@intrinsic
+def or_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
+    """A row and all that is in bits[offset:offset+8]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.or_(args[0], _at(context, builder, signature.args[1], *args[1:]))
+
+    return _row(_row, bits, i64), generate
+
+
+@intrinsic
+def clear_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
+    """A row without what is in bits[offset:offset+8]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.and_(args[0], builder.not_(_at(context, builder, signature.args[1], *args[1:])))
+
+    return _row(_row, bits, i64), generate
+
+
+@intrinsic
+def both_rows(_context: Any, _one: Any, _other: Any) -> Any:
+    """What is in two rows."""
+    return _row(_row, _row), lambda context, builder, signature, args: builder.and_(*args)
+
+
+@intrinsic
+def is_empty(_context: Any, _acc: Any) -> Any:
+    """No bit is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        flags = builder.icmp_unsigned("!=", args[0], ir.Constant(_V8, None))
+        return builder.icmp_unsigned("==", builder.bitcast(flags, ir.IntType(8)), ir.Constant(ir.IntType(8), 0))
+
+    return nb.boolean(_row), generate
+
+
+@intrinsic
+def lane_of(_context: Any, _acc: Any, _lane: Any) -> Any:
+    """A word of a row."""
+    return u64(_row, i64), lambda context, builder, signature, args: builder.extract_element(args[0], args[1])
+
+
+@intrinsic
+def seen_from(_context: Any, words: Any, _offset: Any, kind: Any) -> Any:
+    """A bare view of words[offset:] as another type: without checks, counts of references, and negative indices.
+
+    It says it is of length 0, so that -1 would mean -1 + 0: LLVM then drops what Python does for negative indices.
+    """
+    view = nb.types.Array(kind.instance_type, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = context.make_array(signature.args[0])(context, builder, args[0])
+        made = context.make_array(view)(context, builder)
+        size = context.get_constant(nb.intp, kind.instance_type.bitwidth // 8)
+        zero = context.get_constant(nb.intp, 0)
+        start = builder.bitcast(builder.gep(source.data, [args[1]]), made.data.type)
+        populate_array(made, data=start, shape=[zero], strides=[size], itemsize=size, meminfo=None, parent=None)
+        return made._getvalue()
+
+    return view(words, i64, kind), generate
 
 
 @intrinsic

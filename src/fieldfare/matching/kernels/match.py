@@ -31,7 +31,18 @@ from fieldfare.matching.arena import (
     VISITS_AT,
 )  # fmt: skip
 from fieldfare.matching.kernels.build import GOLDEN, bucket_of
-from fieldfare.matching.kernels.compiled import and_row, i64, jit, prefetch, trailing_zeros, u64
+from fieldfare.matching.kernels.compiled import (
+    and_row,
+    i64,
+    is_empty,
+    jit,
+    lane_of,
+    load_row,
+    prefetch,
+    seen_from,
+    trailing_zeros,
+    u64,
+)
 from fieldfare.matching.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
@@ -55,19 +66,23 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
     Three passes, so that waits for memory overlap: the blocks to visit, the entries their rows leave, the exact look.
     `keys` has one column; scratch is [epoch, stamp of each block…, blocks…, entries…, bucket row of each column…].
     """
+    arena, scratch, keys_of = (
+        seen_from(arena, 0, np.int64),
+        seen_from(scratch, 0, np.int64),
+        seen_from(keys, 0, np.int64),
+    )
     columns, blocks = arena[COLUMNS], arena[BLOCKS]
-    visits_at = arena[arena[VISITS_AT] : arena[VISITS]].view(np.int32)
-    visits = arena[arena[VISITS] : arena[ALWAYS]].view(np.int32)
-    span = arena[arena[SPAN] : arena[ALIVE]].view(np.int32)
-    alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
-    block_columns_at = arena[arena[BLOCK_COLUMNS_AT] : arena[BLOCK_COLUMNS]].view(np.int32)
-    block_columns = arena[arena[BLOCK_COLUMNS] : arena[BITS]].view(np.uint16)
-    bits = arena[arena[BITS] : arena[OWNER]].view(np.uint64)
-    row_of = arena[arena[ROW_OF] : arena[VISITS_AT]].view(np.uint8)
-    always = arena[arena[ALWAYS] : arena[SPAN]].view(np.int32)
-    predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
-    predicate, sets = arena[arena[PREDICATE] : arena[SETS]], arena[arena[SETS] :]
-    acc = np.empty(LANES, np.uint64)
+    visits_at = seen_from(arena, arena[VISITS_AT], np.int32)
+    visits = seen_from(arena, arena[VISITS], np.int32)
+    span = seen_from(arena, arena[SPAN], np.int32)
+    alive = seen_from(arena, arena[ALIVE], np.uint64)
+    block_columns_at = seen_from(arena, arena[BLOCK_COLUMNS_AT], np.int32)
+    block_columns = seen_from(arena, arena[BLOCK_COLUMNS], np.uint16)
+    bits = seen_from(arena, arena[BITS], np.uint64)
+    row_of = seen_from(arena, arena[ROW_OF], np.uint8)
+    always = seen_from(arena, arena[ALWAYS], np.int32)
+    predicates_at = seen_from(arena, arena[PREDICATES_AT], np.int32)
+    predicate, sets = seen_from(arena, arena[PREDICATE], np.int64), seen_from(arena, arena[SETS], np.int64)
     scratch[0] += 1
     now = scratch[0]
     block_list, entry_list, rows = 1 + blocks, 1 + 2 * blocks, 1 + 2 * blocks + blocks * BLOCK
@@ -78,7 +93,7 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
         scratch[block_list + found] = block
         found += 1
     for column in range(columns):
-        key = keys[column, 0]
+        key = keys_of[column]
         if key == MISSING_KEY:
             scratch[rows + column] = 0
             continue
@@ -108,20 +123,17 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
                 row = scratch[rows + i64(block_columns[j])]
                 if row != _WILD_ROW:
                     prefetch(bits, (i64(j) * ROWS + row) * LANES)
-        any_left = u64(0)
-        for lane in range(LANES):
-            acc[lane] = alive[block * LANES + lane]
-            any_left |= acc[lane]
-        for j in range(block_columns_at[block], block_columns_at[block + 1]):
-            if any_left == 0:
-                break
+        acc = load_row(alive, block * LANES)
+        for j in range(i64(block_columns_at[block]), i64(block_columns_at[block + 1])):
             row = scratch[rows + i64(block_columns[j])]
             if row != _WILD_ROW:
-                any_left = and_row(acc, bits, (i64(j) * ROWS + row) * LANES)
-        if any_left == 0:
+                acc = and_row(acc, bits, (j * ROWS + row) * LANES)
+                if is_empty(acc):
+                    break
+        if is_empty(acc):
             continue
         for lane in range(LANES):
-            word = acc[lane]
+            word = lane_of(acc, lane)
             while word:
                 entry = block * BLOCK + (lane << 6) + trailing_zeros(word)
                 word &= word - u64(1)
@@ -136,7 +148,7 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
         entry = scratch[entry_list + c]
         ok, sure = True, True
         for p in range(i64(predicates_at[entry]) * 3, i64(predicates_at[entry + 1]) * 3, 3):
-            key, kind = keys[predicate[p] & 0xFFFF, 0], (predicate[p] >> 16) & 3
+            key, kind = keys_of[predicate[p] & 0xFFFF], (predicate[p] >> 16) & 3
             low, high = predicate[p + 1], predicate[p + 2]
             if key == WILD_KEY:
                 sure = False
@@ -172,18 +184,19 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
 
     Owners are as in `match_one`. Returns the number of pairs, of which as many as fit were written.
     """
+    arena = seen_from(arena, 0, np.int64)
     events, columns, blocks = keys.shape[1], arena[COLUMNS], arena[BLOCKS]
-    visits_at = arena[arena[VISITS_AT] : arena[VISITS]].view(np.int32)
-    visits = arena[arena[VISITS] : arena[ALWAYS]].view(np.int32)
-    span = arena[arena[SPAN] : arena[ALIVE]].view(np.int32)
-    alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
-    block_columns_at = arena[arena[BLOCK_COLUMNS_AT] : arena[BLOCK_COLUMNS]].view(np.int32)
-    block_columns = arena[arena[BLOCK_COLUMNS] : arena[BITS]].view(np.uint16)
-    bits = arena[arena[BITS] : arena[OWNER]].view(np.uint64)
-    row_of = arena[arena[ROW_OF] : arena[VISITS_AT]].view(np.uint8)
-    always = arena[arena[ALWAYS] : arena[SPAN]].view(np.int32)
-    predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
-    predicate, sets = arena[arena[PREDICATE] : arena[SETS]], arena[arena[SETS] :]
+    visits_at = seen_from(arena, arena[VISITS_AT], np.int32)
+    visits = seen_from(arena, arena[VISITS], np.int32)
+    span = seen_from(arena, arena[SPAN], np.int32)
+    alive = seen_from(arena, arena[ALIVE], np.uint64)
+    block_columns_at = seen_from(arena, arena[BLOCK_COLUMNS_AT], np.int32)
+    block_columns = seen_from(arena, arena[BLOCK_COLUMNS], np.uint16)
+    bits = seen_from(arena, arena[BITS], np.uint64)
+    row_of = seen_from(arena, arena[ROW_OF], np.uint8)
+    always = seen_from(arena, arena[ALWAYS], np.int32)
+    predicates_at = seen_from(arena, arena[PREDICATES_AT], np.int32)
+    predicate, sets = seen_from(arena, arena[PREDICATE], np.int64), seen_from(arena, arena[SETS], np.int64)
     # 1. The bucket of every key. Events have few of many columns: list, for each event, the places its keys lead to.
     places = np.empty((columns, events), np.int32)
     rows = np.empty((columns, events), np.uint8)
@@ -260,25 +273,22 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
             fill = np.empty(start[blocks], np.int32)
             cursor = start.copy()
     # 2. Block by block: AND of rows, then the exact look.
-    acc = np.empty(LANES, np.uint64)
     matched = 0
     for block in range(blocks):
         first_column, last_column = i64(block_columns_at[block]), i64(block_columns_at[block + 1])
         for e in range(start[block], start[block + 1]):
             event = i64(fill[e])
-            any_left = u64(1)
-            for lane in range(LANES):
-                acc[lane] = alive[block * LANES + lane]
+            acc = load_row(alive, block * LANES)
             for j in range(first_column, last_column):
                 row = i64(rows[i64(block_columns[j]), event])
                 if row != _WILD_ROW:
-                    any_left = and_row(acc, bits, (j * ROWS + row) * LANES)
-                    if any_left == 0:
+                    acc = and_row(acc, bits, (j * ROWS + row) * LANES)
+                    if is_empty(acc):
                         break
-            if any_left == 0:
+            if is_empty(acc):
                 continue
             for lane in range(LANES):
-                word = acc[lane]
+                word = lane_of(acc, lane)
                 while word:
                     entry = block * BLOCK + (lane << 6) + trailing_zeros(word)
                     word &= word - u64(1)

@@ -1,65 +1,112 @@
-"""Texts to numbers: a hash table over the bytes of the texts that filters mention."""
+"""Texts to numbers: a hash table over the bytes of the texts that filters mention.
+
+`slots` is an open hash table of numbers; text n is the bytes from offsets[n] to offsets[n + 1], and heads[n] its first
+eight of them. Most texts are no longer, and then their heads say all. Where bytes are is said by addresses.
+"""
 
 from __future__ import annotations
 
+from fieldfare.matching.kernels.buffers import byte_at, half_at, word_at
 from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.keys import MISSING_KEY, UNKNOWN_KEY
+
+_MIX = 0x9FB21C651E98DF25
 
 
 @jit
-def _text_hash(data, first, last):  # type: ignore[no-untyped-def]
-    value = u64(0xCBF29CE484222325)
-    for i in range(first, last):
-        value = (value ^ u64(data[i])) * u64(0x100000001B3)
-    return value ^ (value >> u64(29))
+def _word(at, end, limit):  # type: ignore[no-untyped-def]
+    """The bytes from an address to `end`, at most eight, as a word; reading beyond is allowed up to `limit`."""
+    if at + 8 <= end:
+        return u64(word_at(at))
+    if at + 8 <= limit:
+        return u64(word_at(at)) & ((u64(1) << u64(8 * (end - at))) - u64(1))
+    word, shift = u64(0), u64(0)
+    while at < end:
+        word |= u64(byte_at(at)) << shift
+        shift += u64(8)
+        at += 1
+    return word
 
 
 @jit
-def text_insert(slots, offsets, data, first, last):  # type: ignore[no-untyped-def]
-    """Enter texts `first` to `last` into an open hash table of their numbers."""
+def _hash(head, at, end, limit):  # type: ignore[no-untyped-def]
+    """A hash of the bytes from an address to `end`, which begin with `head`."""
+    value = (u64(end - at) ^ head) * u64(_MIX)
+    at += 8
+    while at < end:
+        value = (value ^ (value >> u64(29)) ^ _word(at, end, limit)) * u64(_MIX)
+        at += 8
+    return value ^ (value >> u64(32))
+
+
+@jit
+def text_insert(slots, offsets, heads, data, limit, first, last):  # type: ignore[no-untyped-def]
+    """Enter texts `first` to `last` into a hash table."""
     mask = u64(len(slots) - 1)
     for number in range(first, last):
-        place = _text_hash(data, offsets[number], offsets[number + 1]) & mask
+        at, end = data + offsets[number], data + offsets[number + 1]
+        head = _word(at, end, limit)
+        heads[number] = head
+        place = _hash(head, at, end, limit) & mask
         while slots[place] >= 0:
             place = (place + u64(1)) & mask
         slots[place] = number
 
 
 @jit
-def text_keys(slots, offsets, data, length, event_offsets, event_data, out):  # type: ignore[no-untyped-def]
-    """The numbers of events' texts in a table, or of their first (length > 0) or last (length < 0) characters."""
-    mask = u64(len(slots) - 1)
-    for event in range(len(out)):
-        first, last = i64(event_offsets[event]), i64(event_offsets[event + 1])
-        if length > 0:  # characters are bytes that do not go on one begun before
-            left, at = length, first
-            while at < last:
-                if event_data[at] & 0xC0 != 0x80:
-                    if left == 0:
-                        break
-                    left -= 1
-                at += 1
-            last = at
-        elif length < 0:
-            left, at = -length, last
-            while at > first and left > 0:
-                at -= 1
-                if event_data[at] & 0xC0 != 0x80:
-                    left -= 1
-            first = at
-        size = last - first
-        place = _text_hash(event_data, first, last) & mask
-        found = i64(-2)
+def _cut(at, end, length):  # type: ignore[no-untyped-def]
+    """Where the first (length > 0) or last (length < 0) characters of some bytes begin and end."""
+    if length > 0:  # characters are bytes that do not go on one begun before
+        left, place = length, at
+        while place < end:
+            if byte_at(place) & 0xC0 != 0x80:
+                if left == 0:
+                    break
+                left -= 1
+            place += 1
+        return at, place
+    left, place = -length, end
+    while place > at and left > 0:
+        place -= 1
+        if byte_at(place) & 0xC0 != 0x80:
+            left -= 1
+    return place, end
+
+
+@jit
+def put_texts(slots, offsets, heads, data, source, length, start, keys, column):  # type: ignore[no-untyped-def]
+    """The numbers of texts in a table, or of their first or last characters, as the keys of a column.
+
+    Begins with row `start` of the source and ends where keys (columns × rows) do. The source is: the address of its
+    offsets, their size (4 or 8 bytes), the addresses of its bytes and of their end, that of the bits that say which
+    rows have a value (0: all), and the bit of the first row.
+    """
+    mask, limit, table_limit = u64(len(slots) - 1), source[3], data + offsets[len(offsets) - 1]
+    for row in range(keys.shape[1]):
+        bit = source[5] + start + row
+        if source[4] != 0 and (byte_at(source[4] + (bit >> 3)) >> (bit & 7)) & 1 == 0:
+            keys[column, row] = MISSING_KEY
+            continue
+        place_of = source[0] + source[1] * (start + row)
+        if source[1] == 8:
+            at, end = source[2] + word_at(place_of), source[2] + word_at(place_of + 8)
+        else:
+            at, end = source[2] + half_at(place_of), source[2] + half_at(place_of + 4)
+        if length != 0:
+            at, end = _cut(at, end, length)
+        head, size = _word(at, end, limit), end - at
+        place = _hash(head, at, end, limit) & mask
+        found = i64(UNKNOWN_KEY)
         while slots[place] >= 0:
             number = i64(slots[place])
-            start = offsets[number]
-            if offsets[number + 1] - start == size:
-                same = True
-                for i in range(size):
-                    if data[start + i] != event_data[first + i]:
+            if heads[number] == head and offsets[number + 1] - offsets[number] == size:
+                same, other = True, data + offsets[number]
+                for more in range(8, size, 8):
+                    if _word(at + more, end, limit) != _word(other + more, other + size, table_limit):
                         same = False
                         break
                 if same:
                     found = number
                     break
             place = (place + u64(1)) & mask
-        out[event] = found
+        keys[column, row] = found

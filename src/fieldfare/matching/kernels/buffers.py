@@ -1,0 +1,91 @@
+"""From the buffers of Arrow columns to keys, without a copy in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from fieldfare.matching.kernels.compiled import i64, jit, trailing_zeros, u64
+from fieldfare.matching.keys import MISSING_KEY, NAN_TAG, NUMBER_TAG, WILD_KEY
+
+_SIGN = 0x7FFFFFFFFFFFFFFF
+_INFINITY = 0x7FF0000000000000
+_EXACT = 2**53
+VALUES, VALID, FIRST_BIT, REAL, COLUMN, TAGS = range(6)
+"""what `put_numbers` is told of a column: the addresses of its values and of the bits that say which rows have one (0:
+all), the bit of the first row, whether they are floats; the columns for keys and for tags, -1 where there is none"""
+
+
+def _loaded(size: int) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        kind = ir.IntType(size)
+        word = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1)
+        return builder.zext(word, ir.IntType(64)) if size < 64 else word
+
+    return generate
+
+
+@intrinsic
+def word_at(_context: Any, _address: Any) -> Any:
+    """The eight bytes at an address."""
+    return i64(i64), _loaded(64)
+
+
+@intrinsic
+def half_at(_context: Any, _address: Any) -> Any:
+    """The four bytes at an address."""
+    return i64(i64), _loaded(32)
+
+
+@intrinsic
+def byte_at(_context: Any, _address: Any) -> Any:
+    """The byte at an address."""
+    return i64(i64), _loaded(8)
+
+
+@intrinsic
+def bits_of(_context: Any, _number: Any) -> Any:
+    """The bits of a float."""
+    return i64(nb.float64), lambda _context, builder, _signature, args: builder.bitcast(args[0], ir.IntType(64))
+
+
+@jit
+def _number_key(bits, real):  # type: ignore[no-untyped-def]
+    """The key of a number, from the bits of a float or an integer; NaN has none."""
+    if real == 0:
+        if bits > _EXACT or bits < -_EXACT:
+            return i64(WILD_KEY)
+        bits = bits_of(nb.float64(bits))
+    elif bits & _SIGN > _INFINITY:
+        return i64(MISSING_KEY)
+    elif bits & _SIGN == 0:
+        return i64(0)  # minus zero
+    return bits ^ ((bits >> 63) & _SIGN)
+
+
+@jit
+def put_numbers(table, start, keys):  # type: ignore[no-untyped-def]
+    """The keys of columns of 64-bit numbers, from row `start` on as many as `keys` (columns × rows) has room for."""
+    rows = keys.shape[1]
+    for i in range(len(table)):
+        values, valid, real = table[i, VALUES], table[i, VALID], table[i, REAL]
+        column, tags, first = table[i, COLUMN], table[i, TAGS], table[i, FIRST_BIT] + start
+        if column >= 0:
+            keys[column, :] = MISSING_KEY
+        if tags >= 0:
+            keys[tags, :] = MISSING_KEY
+        for group in range(first >> 3, (first + rows + 7) >> 3):  # eight rows at a time: many columns are mostly empty
+            some = u64(0xFF) if valid == 0 else u64(byte_at(valid + group))
+            while some:
+                row = (group << 3) + trailing_zeros(some) - first
+                some &= some - u64(1)
+                if row < 0 or row >= rows:
+                    continue
+                key = _number_key(word_at(values + 8 * (start + row)), real)
+                if column >= 0:
+                    keys[column, row] = key
+                if tags >= 0:
+                    keys[tags, row] = NAN_TAG if key == MISSING_KEY else NUMBER_TAG

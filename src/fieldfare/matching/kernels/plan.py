@@ -1,0 +1,162 @@
+"""Planning a segment: how selective predicates are, which of an entry comes first, and which entries are neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldfare.matching.arena import BLOCK, HASHED
+from fieldfare.matching.kernels.build import GOLDEN
+from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.keys import HIGHEST, LOWEST, RANGE, SET
+
+FEW, MANY, SHARE = 512, 8192, 4
+"""constants of a column that are looked at: a few hundred, or one in SHARE, but not too many"""
+PLACES = 1 << 13
+"""in the order of the entries of a column, for each class of widths: twice as many as there may be buckets, or more"""
+NEVER = 2.0
+"""the share of a predicate that cannot lead to its entry, as a missing key satisfies it"""
+
+
+@jit
+def constants_of(columns, column, kind, low, high, sets):  # type: ignore[no-untyped-def]
+    """Constants of predicates: where those of each column begin, themselves, and how many events they stand for.
+
+    A range has low and high + 1, the places where its answer changes. Of many constants an even share is chosen. They
+    stand for as many events as there would be if the column that filters mention most were in all of them.
+    """
+    uses, predicates = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
+    for p in range(len(column)):
+        predicates[column[p]] += 1
+        if kind[p] == RANGE:
+            uses[column[p]] += i64(low[p] > LOWEST) + i64(high[p] < HIGHEST)
+        elif kind[p] == SET:
+            uses[column[p]] += high[p] - low[p]
+    at, step, weight = np.zeros(columns + 1, np.int64), np.empty(columns, np.int64), np.ones(columns)
+    for c in range(columns):
+        step[c] = max(1, uses[c] // min(MANY, max(FEW, uses[c] // SHARE))) | 1  # odd, lest only lows are chosen
+        at[c + 1] = at[c] + (uses[c] + step[c] - 1) // step[c]
+        if predicates[c] > 0:
+            weight[c] = (at[c + 1] - at[c]) / predicates[c]
+    found, seen = np.empty(at[columns], np.int64), np.zeros(columns, np.int64)
+    for p in range(len(column)):
+        c = column[p]
+        if kind[p] == RANGE:
+            if low[p] > LOWEST:
+                if seen[c] % step[c] == 0:
+                    found[at[c] + seen[c] // step[c]] = low[p]
+                seen[c] += 1
+            if high[p] < HIGHEST:
+                if seen[c] % step[c] == 0:
+                    found[at[c] + seen[c] // step[c]] = high[p] + 1
+                seen[c] += 1
+        elif kind[p] == SET:
+            for i in range(low[p], high[p]):
+                if seen[c] % step[c] == 0:
+                    found[at[c] + seen[c] // step[c]] = sets[i]
+                seen[c] += 1
+    busiest = 1
+    for c in range(columns):
+        busiest = max(busiest, predicates[c])
+    return at, found, weight * busiest
+
+
+@jit
+def _below(points, first, last, key):  # type: ignore[no-untyped-def]
+    """The place of the first of some sorted points that is not below a key."""
+    while first < last:
+        middle = (first + last) >> 1
+        if points[middle] < key:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@jit
+def shares_of(first, last, points, size, edge, column, kind, low, high, sets):  # type: ignore[no-untyped-def]
+    """The share of events that satisfy each predicate, if those of a column have the points from first to last.
+
+    `size` is how many events the points of a column stand for; a range is taken to reach `edge` further up.
+    """
+    share = np.empty(len(column))
+    for p in range(len(column)):
+        c = column[p]
+        start, end = first[c], last[c]
+        if kind[p] == RANGE:
+            start = _below(points, start, end, low[p])
+            hits = 0.3 + (end if high[p] >= HIGHEST else _below(points, start, end, high[p] + edge + 1)) - start
+            share[p] = min(1.0, hits / (size[c] + 1))
+        elif kind[p] == SET:
+            hits = 0.0
+            for i in range(low[p], high[p]):
+                start = _below(points, start, end, sets[i])  # they are in order
+                hits += 0.3 + _below(points, start, end, sets[i] + edge + 1) - start
+            share[p] = min(1.0, hits / (size[c] + 1))
+        else:
+            share[p] = NEVER
+    return share
+
+
+@jit
+def best_first(columns, at, share, column):  # type: ignore[no-untyped-def]
+    """The predicates of each entry, most selective first, and the column that leads to it; `columns` if none does."""
+    order, access = np.empty(len(share), np.int64), np.full(len(at) - 1, columns)
+    for e in range(len(at) - 1):
+        for p in range(at[e], at[e + 1]):
+            place = p
+            while place > at[e] and share[order[place - 1]] > share[p]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = p
+        if at[e] < at[e + 1] and share[order[at[e]]] < NEVER:
+            access[e] = column[order[at[e]]]
+    return order, access
+
+
+@jit
+def places_of(access, at, best, mode, bounds_at, bounds, buckets_at, kind, low, high, sets):  # type: ignore[no-untyped-def]
+    """Sort keys of entries: by the column that leads to them, then by how wide the predicate on it is, and where.
+
+    Neighbours then share visitors.
+    """
+    out = np.empty(len(access), np.int64)
+    for e in range(len(access)):
+        c = access[e]
+        place, width = i64(0), i64(0)
+        if c < len(mode):
+            p = best[at[e]]
+            key = sets[low[p]] if kind[p] == SET else low[p]
+            if mode[c] == HASHED:
+                spread = (u64(key) * u64(GOLDEN)) >> u64(40)
+                place = i64((spread & u64(0xFFFF)) * u64(buckets_at[c + 1] - buckets_at[c]) >> u64(16))
+                width = i64(kind[p] == SET)
+            else:
+                left = right = _below(bounds, bounds_at[c], bounds_at[c + 1], key + 1)
+                if kind[p] == RANGE and low[p] < high[p]:
+                    right = _below(bounds, left, bounds_at[c + 1], high[p] + 1)
+                place = left + right - 2 * bounds_at[c]
+                while right - left + 1 >= 4 << 2 * width:  # one class for every fourfold width
+                    width += 1
+        out[e] = (c << 40) + width * PLACES + place
+    return out
+
+
+@jit
+def lay_out(columns, blocks, order, at, best, share, column, kind, how, low, high):  # type: ignore[no-untyped-def]
+    """Predicates in the order of their entries: where those of each entry begin, three words for each of them.
+
+    Also how much the columns of each block are expected to rule out.
+    """
+    out_at, words = np.zeros(len(order) + 1, np.int64), np.empty(3 * len(column), np.int64)
+    gain = np.zeros((blocks, columns))
+    place = 0
+    for e in range(len(order)):
+        for i in range(at[order[e]], at[order[e] + 1]):
+            p = best[i]
+            words[3 * place] = column[p] | kind[p] << 16 | how[p] << 18
+            words[3 * place + 1], words[3 * place + 2] = low[p], high[p]
+            if share[p] < 1:
+                gain[e // BLOCK, column[p]] += 1 - share[p]
+            place += 1
+        out_at[e + 1] = place
+    return out_at, words, gain

@@ -1,0 +1,79 @@
+"""The layout of a question: a branch in terms of an index, in arrays that kernels can compare stored entries with.
+
+Values fall into eleven *kinds*: missing, and the ten tags of `keys`. Along each attribute a branch allows none of a
+kind, all of it, or a *part*; a part of the numbers or times is told by ranges of keys, a part of the strings by tables
+with a byte for every text that the index knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.filters.strings import StringSet
+
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+COVERED, OVERLAPPING, COVERING = range(3)
+"""what is asked of an entry: does the branch cover it, does it overlap the branch, does it cover the branch?"""
+NO, DOUBT, MAYBE, YES = range(4)
+"""the answer; DOUBT is maybe if the filter takes lists that its entry does not tell of, else no"""
+DOUBT_FLAG: Final = 1 << 60
+"""of an owner: DOUBT"""
+ALL, SURE, UNSURE = range(3)
+"""which entries are asked: all, those that say all about their filter, those that must be verified"""
+
+# The words of a question: how many sides it has, and whether the branch wants more than they say; the sides; their
+# parts.
+SIDES, MORE, SIDES_AT = range(3)
+# A side: the kinds that lie in it as a whole (but for lists that it looks into), as a whole, and at all; whether it is
+# a single piece of a single kind; where its parts of the numbers, the strings and the times are.
+FULL, WHOLE, SOME, SINGLE, PARTS = range(5)
+SIDE: Final = PARTS + 3
+# A part: its ranges of keys; where it begins and ends, and where its complement does; how many points they are, 0 if
+# they are more than points; whether they are in one piece; whether keys can tell at all.
+(
+    RANGES_AT, RANGES, LOW, HIGH, OPENS, CO_LOW, CO_HIGH, CO_OPENS, POINTS, CO_POINTS, JOINED, CO_JOINED, DECIDED,
+) = range(13)  # fmt: skip
+PART: Final = 13
+KINDS: Final = (1 << 11) - 1
+
+# A byte of a table tells of a text, or of all texts with an affix: do they lie in the part, do some, does the part lie
+# among them, does its complement? Or that is not known yet, and wanted by a kernel.
+INSIDE, MEETS, AROUND, CO_AROUND, OPEN, ASKED = 1, 2, 4, 8, 64, 128
+
+# A plan says what the bits of a column can rule out: the column, whether entries must look at it, whether its keys are
+# the ends of a range, where they begin and end.
+PLAN: Final = 5
+
+
+class Question(NamedTuple):
+    """A branch in terms of an index."""
+
+    words: Ints
+    columns: Ints
+    """for every column -1, or its side, role and table"""
+    tables: Bytes
+    plan: Ints
+    hopeless: bool
+    """can no entry be covered that says all about its filter?"""
+    joined: bool
+    """are all its sides single pieces? Then the branch lies in an entry if it lies in several together"""
+    open: tuple[Table, ...]
+    """tables whose bytes are found out when a kernel asks"""
+
+
+class Table(NamedTuple):
+    """What is known of the texts of a column; all the tables are one array."""
+
+    column: int
+    role: int
+    start: int
+    size: int
+    usual: int
+    known: Mapping[int, int]
+    part: StringSet
