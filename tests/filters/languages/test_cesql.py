@@ -199,6 +199,8 @@ def test_spans_leave_out_the_parentheses_around_a_node() -> None:
         ("a IN ()", 7, "expected a value, found ')'"),
         ("EXISTS 'a'", 8, "expected the name of an attribute, found \"'a'\""),
         ("EXISTS in", 8, "expected the name of an attribute, found 'in'"),
+        ("a == 1", 3, "write = instead of =="),
+        ("a = 1 && b", 7, "write AND instead of &&"),
         ("a = 'b", 5, "the string that starts here has no closing quote"),
         ("a = 2147483648", 5, "the number does not fit in 32 bits"),
         ("a = - 2147483648", 7, "the number does not fit in 32 bits"),
