@@ -16,7 +16,8 @@ from fieldfare.filters import strings
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.intervals import Intervals, after_prefix
+from fieldfare.filters.patterns import MANY
 from fieldfare.filters.strings import StringSet
 from fieldfare.filters.valueset import Atom
 from fieldfare.matching.columns import Attribute, Columns
@@ -368,18 +369,22 @@ def answer(question: Question, columns: Columns) -> bool:
     found = False
     for table in question.open:
         known = question.tables[table.start : table.start + table.size]
-        for key in np.flatnonzero(known & ASKED).tolist():
-            known[key] = _judged(columns, table, key)
+        asked = np.flatnonzero(known & ASKED).tolist()
+        lone = _affix_of(table.part) if asked else None
+        for key in asked:
+            known[key] = _judged(table, columns.text(table.column, key), lone)
             found = True
     return found
 
 
-def _judged(columns: Columns, table: Table, key: int) -> int:
-    """What a text, or those with an affix, have to do with a part of the strings."""
-    text, part = columns.text(table.column, key), table.part
-    if table.role == STRING:
+def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
+    """What a text, or those with an affix, have to do with a part of the strings, which may be a lone affix itself."""
+    role, part = table.role, table.part
+    if role == STRING:
         return INSIDE | MEETS if text in part else 0
-    some = affix(table.role, text).strings
+    if lone is not None:
+        return _between_affixes(role, text, *lone)
+    some = affix(role, text).strings
     try:
         return (
             INSIDE * strings.contains(part, some)
@@ -389,3 +394,29 @@ def _judged(columns: Columns, table: Table, key: int) -> int:
         )
     except TooComplex:
         return OPEN
+
+
+def _affix_of(part: StringSet) -> tuple[int, str] | None:
+    """The prefix or suffix that is all a part asks for."""
+    if isinstance(part, Intervals):
+        if part.start or len(part.cuts) != 2:
+            return None
+        (text, _), (after, _) = part.cuts
+        return (PREFIX, text) if after == after_prefix(text) else None
+    (fits, fails, leaf), *others = part.paths()
+    if others or len(fits) != 1 or fails or not leaf.is_full or fits[0].ignore_case or fits[0].tokens[0] is not MANY:
+        return None
+    text = [token for token in fits[0].tokens if isinstance(token, str)]
+    return (SUFFIX, "".join(text)) if len(text) == len(fits[0].tokens) - 1 else None
+
+
+def _between_affixes(role: int, text: str, other_role: int, other: str) -> int:
+    """What texts with an affix have to do with those that have another one."""
+    if role != other_role:
+        return MEETS
+    inside, around = (
+        (text.startswith(other), other.startswith(text))
+        if role == PREFIX
+        else (text.endswith(other), other.endswith(text))
+    )
+    return INSIDE * inside | AROUND * around | MEETS * (inside or around)

@@ -45,7 +45,7 @@ class TextTable:
         self.offsets: Ints = np.concatenate([before.offsets, offsets[1:] + before.offsets[-1]]) if before else offsets
         self.data: NDArray[np.uint8] = np.concatenate([before.data, data]) if before else data
         self.heads = np.empty(self.size, np.uint64)
-        self.slots = np.full(1 << max(4, (2 * self.size).bit_length()), -1, np.int32)
+        self.slots = np.full(1 << max(4, (4 * self.size).bit_length()), -1, np.int32)
         self.address = self.data.ctypes.data
         limit = self.address + len(self.data)
         kernels.text_insert(self.slots, self.offsets, self.heads, self.address, limit, 0, self.size)
@@ -82,14 +82,14 @@ class Encoder:
     def _fill(self, attribute: Attribute, array: Any, sheet: _Sheet, *, simple: bool) -> None:
         kind = array.type
         tag: Any
+        if simple and kind.id in _NUMBERS:
+            _numbers(attribute, array, sheet)
+            return
         if not simple:
             tag = _wild(attribute, array, sheet)
         elif is_text(kind):
             self._texts(attribute, array, sheet)
             tag = STRING_TAG
-        elif pa.types.is_floating(kind) or pa.types.is_integer(kind):
-            _numbers(attribute, array, sheet)
-            return
         elif pa.types.is_boolean(kind):
             tag = np.where(np.asarray(array.fill_null(False)), TRUE_TAG, FALSE_TAG)
         elif pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -157,15 +157,14 @@ class _Sheet:
         if column >= 0:
             self._ready.append((column, _where(array, found)))
 
-    def put_numbers(self, column: int, tags: int, array: Any) -> None:
+    def put_numbers(self, column: int, tags: int, array: Any, *, real: bool) -> None:
         """The keys and tags of an array of 64-bit numbers."""
         if max(column, tags) >= self._size:
             raise IndexError(column)
         valid, values = array.buffers()
         self._held.append(array)
-        bits = 0 if valid is None else valid.address
-        real = int(pa.types.is_floating(array.type))
-        self._numbers.append((values.address + 8 * array.offset, bits, array.offset, real, column, tags))
+        bits, offset = 0 if valid is None else valid.address, array.offset
+        self._numbers.append((values.address + 8 * offset, bits, offset, real, column, tags))
 
     def put_texts(self, column: int, table: TextTable, length: int, array: Any) -> None:
         """The numbers of an array of strings in a table, or those of their ends."""
@@ -185,12 +184,13 @@ class _Sheet:
         keys = np.zeros((0, 0), np.int64)
         for start in range(0, self._rows, rows):
             count = min(rows, self._rows - start)
-            if count != keys.shape[1]:
+            blank = count != keys.shape[1]
+            if blank:
                 keys = np.full((self._size, count), MISSING_KEY, np.int64)  # as the columns that are not in the batch
             for column, found in self._ready:
                 keys[column] = found[start : start + count]
             if self.kernels is not None:
-                self.kernels.put_numbers(numbers, start, keys)
+                self.kernels.put_numbers(numbers, start, keys, blank)
                 for column, table, length, source in self._texts:
                     self.kernels.put_texts(
                         table.slots, table.offsets, table.heads, table.address, source, length, start, keys, column
@@ -199,6 +199,11 @@ class _Sheet:
 
 
 _NO_KEYS: Final = np.zeros(0, np.int64)
+_WIDE: Final = frozenset({pa.int64().id, pa.float64().id})
+_NUMBERS: Final = _WIDE | {
+    kind().id
+    for kind in (pa.int8, pa.int16, pa.int32, pa.uint8, pa.uint16, pa.uint32, pa.uint64, pa.float16, pa.float32)
+}
 
 
 def _looked_up(texts: Any, length: int, numbers: dict[str, int]) -> Ints:
@@ -217,8 +222,11 @@ def _where(array: Any, found: Any) -> Any:
 
 def leaves(batch: Any) -> Iterator[tuple[str, Any, bool]]:
     """Every column by its dotted path, those in structs and lists too; and whether its values are single ones."""
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        yield from _below(field, field.name, column)
+    for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        if column.type.num_fields:
+            yield from _below(batch.schema.field(place), name, column)
+        else:
+            yield name, column, True
 
 
 def _below(field: Any, path: str, array: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -279,11 +287,11 @@ def distinct_texts(array: Any) -> tuple[list[str | None], Ints]:
 def _numbers(attribute: Attribute, array: Any, sheet: _Sheet) -> None:
     """Keys of numbers, and their tags: NaN has one of its own."""
     real = pa.types.is_floating(array.type)
-    if not pa.types.is_uint64(array.type):
-        array = array.cast(pa.float64() if real else pa.int64())
-        if sheet.kernels is not None:
-            sheet.put_numbers(attribute.number, attribute.tag, array)
-            return
+    if sheet.kernels is not None and not pa.types.is_uint64(array.type):
+        if array.type.id not in _WIDE:
+            array = array.cast(pa.float64() if real else pa.int64())
+        sheet.put_numbers(attribute.number, attribute.tag, array, real=real)
+        return
     values = np.asarray(array.fill_null(0))
     bits: Ints = (values.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
     found = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)

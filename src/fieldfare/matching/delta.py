@@ -6,6 +6,7 @@ is ever moved. When it is full, the index turns it into a segment and starts ano
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -23,41 +24,47 @@ class Delta:
     """An arena of up to `CAPACITY` entries, appended in place."""
 
     def __init__(self) -> None:
+        self.count = 0
+        self._slots: dict[int, list[int]] = {}
+
+    @cached_property
+    def arena(self) -> Words:
+        """Made for the first entry: a megabyte, of which a settled index has no need."""
         blocks = CAPACITY // BLOCK
-        self.arena: Words = layout.allocate(
+        made = layout.allocate(
             {layout.BLOCKS: blocks},
             {
                 layout.ALIVE: blocks * LANES, layout.OWNER: CAPACITY, layout.PREDICATES_AT: CAPACITY + 1,
                 layout.PREDICATE: 3 * _PREDICATES, layout.SETS: _SET_KEYS,
             },
         )  # fmt: skip
-        self.count = 0
-        self._alive = layout.section(self.arena, layout.ALIVE)
-        self._owner = layout.section(self.arena, layout.OWNER)
-        self._at = layout.section(self.arena, layout.PREDICATES_AT)
-        self._predicate = layout.section(self.arena, layout.PREDICATE)
-        self._sets = layout.section(self.arena, layout.SETS)
-        self._slots: dict[int, list[int]] = {}
+        self._alive = layout.section(made, layout.ALIVE)
+        self._owner = layout.section(made, layout.OWNER)
+        self._at = layout.section(made, layout.PREDICATES_AT)
+        self._predicate = layout.section(made, layout.PREDICATE)
+        self._sets = layout.section(made, layout.SETS)
+        return made
 
     def fits(self, entries: list[Entry]) -> bool:
         """Is there room for all of them?"""
+        keys_before = int(self.arena[layout.SET_KEYS])
         return (
             self.count + len(entries) <= CAPACITY
             and int(self._at[self.count]) + sum(len(e.predicates) for e in entries) <= _PREDICATES
-            and int(self.arena[layout.SET_KEYS]) + sum(len(p.keys) for e in entries for p in e.predicates) <= _SET_KEYS
+            and keys_before + sum(len(p.keys) for e in entries for p in e.predicates) <= _SET_KEYS
         )
 
     def append(self, owner: int, number: int, entries: list[Entry]) -> None:
         """Write the entries of a filter, then let readers see them all at once."""
-        slot = self.count
+        arena, slot = self.arena, self.count
         for entry in entries:
             place = int(self._at[slot])
             for column, kind, low, high, keys, how in entry.predicates:
                 if keys:
-                    low = int(self.arena[layout.SET_KEYS])  # noqa: PLW2901 - where its keys begin
+                    low = int(arena[layout.SET_KEYS])  # noqa: PLW2901 - where its keys begin
                     high = low + len(keys)  # noqa: PLW2901
                     self._sets[low:high] = keys
-                    self.arena[layout.SET_KEYS] = high
+                    arena[layout.SET_KEYS] = high
                 self._predicate[3 * place : 3 * place + 3] = (column | kind << 16 | how << 18, low, high)
                 place += 1
             self._at[slot + 1] = place
@@ -65,8 +72,8 @@ class Delta:
             self._alive[slot >> 6] |= np.uint64(1 << (slot & 63))
             slot += 1
         self._slots[number] = list(range(self.count, slot))
-        self.arena[layout.ENTRIES] = slot
-        self.arena[layout.BLOCKS] = max(1, -(-slot // BLOCK))
+        arena[layout.ENTRIES] = slot
+        arena[layout.BLOCKS] = max(1, -(-slot // BLOCK))
         self.count = slot
 
     def kill(self, number: int) -> bool:

@@ -93,13 +93,23 @@ def extract(arena: Words) -> Rows:
     at = layout.section(arena, layout.PREDICATES_AT)[: entries + 1].astype(np.int64)
     counts = np.diff(at)[alive]
     table = layout.section(arena, layout.PREDICATE)[: 3 * at[-1]].reshape(-1, 3)[ranges(at[:-1][alive], counts)]
-    sets = layout.section(arena, layout.SETS)[: int(arena[layout.SET_KEYS])].astype(np.int64)
     owner = layout.section(arena, layout.OWNER)[:entries][alive].astype(np.int64)
-    first = table[:, 0].astype(np.int64)
+    first, low, high = (np.ascontiguousarray(table[:, part]).astype(np.int64) for part in range(3))
+    listed = np.flatnonzero(_is_set((first >> 16) & 3))
+    sizes = high[listed] - low[listed]
+    sets = layout.section(arena, layout.SETS)[ranges(low[listed], sizes)].astype(np.int64)  # not those of the dead
+    high[listed] = np.cumsum(sizes)
+    low[listed] = high[listed] - sizes
     return Rows(
-        owner, np.append(0, np.cumsum(counts)).astype(np.int64), first & 0xFFFF, (first >> 16) & 3, first >> 18,
-        table[:, 1].astype(np.int64), table[:, 2].astype(np.int64), sets,
-    )  # fmt: skip
+        owner,
+        np.append(0, np.cumsum(counts)).astype(np.int64),
+        first & 0xFFFF,
+        (first >> 16) & 3,
+        first >> 18,
+        low,
+        high,
+        sets,
+    )
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
@@ -154,7 +164,7 @@ def _indexed(rows: Rows, roles: Sequence[int], sample: Ints | None) -> Words:
         layout.PREDICATE: words, layout.SETS: rows.sets,
     }  # fmt: skip
     visits_at = np.zeros(len(buckets.row_of) + 1, np.int64)
-    kernels.list_visits(_filled(counts, content), visits_at, np.zeros(1, np.int32), False)
+    kernels.list_visits(_filled(counts, content | _leading(at, words)), visits_at, np.zeros(1, np.int32), False)
     visits_at = np.concatenate([[0], np.cumsum(visits_at[:-1])]).astype(np.int64)
     visits = np.zeros(int(visits_at[-1]), np.int32)
     bits = {layout.BITS: len(block_columns) * ROWS * LANES}
@@ -173,6 +183,13 @@ def _filled(
     for name, values in content.items():
         layout.section(arena, name)[: len(values)] = values
     return arena
+
+
+def _leading(at: Ints, words: Ints) -> dict[int, Ints]:
+    """The first predicate of each entry only, which is all that visits depend on."""
+    some = at[1:] > at[:-1]
+    first = words.reshape(-1, 3)[at[:-1][some]].ravel()
+    return {layout.PREDICATES_AT: np.append(0, np.cumsum(some)), layout.PREDICATE: first}
 
 
 def _alive(entries: int, blocks: int) -> NDArray[np.uint64]:

@@ -48,7 +48,7 @@ def stats_of(store: Store, filters: int, checks: list[tuple[Any, int]]) -> Stats
         recent=recent,
         attributes=len(store.columns.attributes),
         columns=len(store.columns),
-        bytes=sum(part.arena.nbytes for part in state.segments) + sum(delta.arena.nbytes for delta in state.deltas),
+        bytes=sum(arena.nbytes for arena in state.arenas()),
         verified=len(store.kept),
         kernels="numba" if store.kernels else "numpy",
         selectivity=_selectivity(store),

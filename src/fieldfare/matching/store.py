@@ -101,6 +101,8 @@ class Store:
         self._schedule()
 
     def _append(self, rows: segment.Rows) -> None:
+        if not len(rows):
+            return  # all are found by needles
         self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
 
     def kill(self, number: int) -> None:

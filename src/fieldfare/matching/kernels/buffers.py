@@ -67,25 +67,35 @@ def _number_key(bits, real):  # type: ignore[no-untyped-def]
 
 
 @jit
-def put_numbers(table, start, keys):  # type: ignore[no-untyped-def]
-    """The keys of columns of 64-bit numbers, from row `start` on as many as `keys` (columns × rows) has room for."""
+def put_numbers(table, start, keys, blank):  # type: ignore[no-untyped-def]
+    """The keys of columns of 64-bit numbers, from row `start` on as many as `keys` (columns × rows) has room for.
+
+    If they are not blank, they have those of as many rows before, which give way to missing ones.
+    """
     rows = keys.shape[1]
     for i in range(len(table)):
         values, valid, real = table[i, VALUES], table[i, VALID], table[i, REAL]
         column, tags, first = table[i, COLUMN], table[i, TAGS], table[i, FIRST_BIT] + start
-        if column >= 0:
-            keys[column, :] = MISSING_KEY
-        if tags >= 0:
-            keys[tags, :] = MISSING_KEY
-        for group in range(first >> 3, (first + rows + 7) >> 3):  # eight rows at a time: many columns are mostly empty
-            some = u64(0xFF) if valid == 0 else u64(byte_at(valid + group))
-            while some:
-                row = (group << 3) + trailing_zeros(some) - first
-                some &= some - u64(1)
-                if row < 0 or row >= rows:
-                    continue
-                key = _number_key(word_at(values + 8 * (start + row)), real)
-                if column >= 0:
-                    keys[column, row] = key
-                if tags >= 0:
-                    keys[tags, row] = NAN_TAG if key == MISSING_KEY else NUMBER_TAG
+        # Rows are looked at by the word of the bits that say which have a value: many columns are mostly empty.
+        for turn in range(1 if blank or valid == 0 else 0, 2):  # wipe out what was there, then write
+            begin = first if turn else first - rows
+            place, end = begin >> 3, (begin + rows + 7) >> 3
+            while place < end:
+                width = 8 if place + 8 <= end else 1
+                some = ~u64(0) >> u64(64 - 8 * width)
+                if valid != 0:
+                    some = u64(word_at(valid + place) if width == 8 else byte_at(valid + place))
+                while some:
+                    row = (place << 3) + trailing_zeros(some) - begin
+                    some &= some - u64(1)
+                    if row < 0 or row >= rows:
+                        continue
+                    key, tag = i64(MISSING_KEY), i64(MISSING_KEY)
+                    if turn:
+                        key = _number_key(word_at(values + 8 * (start + row)), real)
+                        tag = i64(NAN_TAG) if key == MISSING_KEY else i64(NUMBER_TAG)
+                    if column >= 0:
+                        keys[column, row] = key
+                    if tags >= 0:
+                        keys[tags, row] = tag
+                place += width

@@ -198,8 +198,9 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
     predicates_at = seen_from(arena, arena[PREDICATES_AT], np.int32)
     predicate, sets = seen_from(arena, arena[PREDICATE], np.int64), seen_from(arena, arena[SETS], np.int64)
     # 1. The bucket of every key. Events have few of many columns: list, for each event, the places its keys lead to.
-    places = np.empty((columns, events), np.int32)
-    rows = np.empty((columns, events), np.uint8)
+    rows = np.zeros((columns, events), np.uint8)
+    cell_event, cell_place = np.empty(columns * events, np.int32), np.empty(columns * events, np.int32)
+    cells = 0  # keys that there are; memory for the others is never touched
     listed_at = np.zeros(events + 1, np.int32)
     for column in range(columns):
         base, hashed = arena[arena[BUCKETS_AT] + column], arena[arena[MODE] + column] == HASHED
@@ -209,11 +210,10 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
         for event in range(events):
             key = keys[column, event]
             if key == MISSING_KEY:
-                places[column, event], rows[column, event] = -1, 0
                 continue
             listed_at[event + 1] += 1
             if key == WILD_KEY:
-                places[column, event], rows[column, event] = -2 - column, _WILD_ROW
+                place, rows[column, event] = -2 - column, _WILD_ROW
             else:
                 if hashed:
                     spread = (u64(key) * u64(GOLDEN)) >> u64(40)
@@ -228,16 +228,17 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
                         else:
                             length = half
                     place = base + low - first
-                places[column, event], rows[column, event] = place, row_of[place]
+                rows[column, event] = row_of[place]
+            cell_event[cells], cell_place[cells] = event, place
+            cells += 1
     for event in range(events):
         listed_at[event + 1] += listed_at[event]
-    listed = np.empty(listed_at[events], np.int32)
+    listed = np.empty(cells, np.int32)
     cursor = listed_at.copy()
-    for column in range(columns):
-        for event in range(events):
-            if places[column, event] != -1:
-                listed[cursor[event]] = places[column, event]
-                cursor[event] += 1
+    for cell in range(cells):
+        event = i64(cell_event[cell])
+        listed[cursor[event]] = cell_place[cell]
+        cursor[event] += 1
     start = np.zeros(blocks + 1, np.int32)
     stamp = np.full(blocks, -1, np.int32)
     fill = np.zeros(1, np.int32)

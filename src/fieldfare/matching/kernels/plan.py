@@ -9,7 +9,7 @@ from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
 from fieldfare.matching.keys import HIGHEST, LOWEST, RANGE, SET
 
-FEW, MANY, SHARE = 512, 8192, 4
+FEW, MANY, SHARE = 256, 4096, 8
 """constants of a column that are looked at: a few hundred, or one in SHARE, but not too many"""
 PLACES = 1 << 13
 """in the order of the entries of a column, for each class of widths: twice as many as there may be buckets, or more"""
@@ -63,12 +63,11 @@ def constants_of(columns, column, kind, low, high, sets):  # type: ignore[no-unt
 @jit
 def _below(points, first, last, key):  # type: ignore[no-untyped-def]
     """The place of the first of some sorted points that is not below a key."""
-    while first < last:
-        middle = (first + last) >> 1
-        if points[middle] < key:
-            first = middle + 1
-        else:
-            last = middle
+    count = last - first
+    while count > 0:  # without branches, which nobody could predict
+        half = (count + 1) >> 1
+        first += half * i64(points[first + half - 1] < key)
+        count -= half
     return first
 
 
@@ -81,19 +80,25 @@ def shares_of(first, last, points, size, edge, column, kind, low, high, sets):  
     share = np.empty(len(column))
     for p in range(len(column)):
         c = column[p]
-        start, end = first[c], last[c]
-        if kind[p] == RANGE:
-            start = _below(points, start, end, low[p])
-            hits = 0.3 + (end if high[p] >= HIGHEST else _below(points, start, end, high[p] + edge + 1)) - start
-            share[p] = min(1.0, hits / (size[c] + 1))
-        elif kind[p] == SET:
-            hits = 0.0
-            for i in range(low[p], high[p]):
-                start = _below(points, start, end, sets[i])  # they are in order
-                hits += 0.3 + _below(points, start, end, sets[i] + edge + 1) - start
-            share[p] = min(1.0, hits / (size[c] + 1))
-        else:
+        if kind[p] != RANGE and kind[p] != SET:
             share[p] = NEVER
+            continue
+        listed = kind[p] == SET
+        hits = 0.0
+        for i in range(low[p] if listed else 0, high[p] if listed else 1):
+            bottom, top = (sets[i], sets[i] + edge) if listed else (low[p], min(high[p], i64(HIGHEST - 1)) + edge)
+            start, count = first[c], last[c] - first[c]  # `_below`, twice: calls with arrays are dear here
+            while count > 0:
+                half = (count + 1) >> 1
+                start += half * i64(points[start + half - 1] < bottom)
+                count -= half
+            end, count = start, last[c] - start
+            while count > 0:
+                half = (count + 1) >> 1
+                end += half * i64(points[end + half - 1] <= top)
+                count -= half
+            hits += 0.3 + end - start
+        share[p] = min(1.0, hits / (size[c] + 1))
     return share
 
 

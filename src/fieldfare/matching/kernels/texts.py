@@ -81,17 +81,17 @@ def put_texts(slots, offsets, heads, data, source, length, start, keys, column):
     offsets, their size (4 or 8 bytes), the addresses of its bytes and of their end, that of the bits that say which
     rows have a value (0: all), and the bit of the first row.
     """
-    mask, limit, table_limit = u64(len(slots) - 1), source[3], data + offsets[len(offsets) - 1]
+    mask, table_limit = u64(len(slots) - 1), data + offsets[len(offsets) - 1]
+    bounds, width, begin, limit, valid, first = source[0], source[1], source[2], source[3], source[4], source[5] + start
+    bounds += width * start
     for row in range(keys.shape[1]):
-        bit = source[5] + start + row
-        if source[4] != 0 and (byte_at(source[4] + (bit >> 3)) >> (bit & 7)) & 1 == 0:
+        if valid != 0 and (byte_at(valid + ((first + row) >> 3)) >> ((first + row) & 7)) & 1 == 0:
             keys[column, row] = MISSING_KEY
             continue
-        place_of = source[0] + source[1] * (start + row)
-        if source[1] == 8:
-            at, end = source[2] + word_at(place_of), source[2] + word_at(place_of + 8)
+        if width == 8:
+            at, end = begin + word_at(bounds + 8 * row), begin + word_at(bounds + 8 * row + 8)
         else:
-            at, end = source[2] + half_at(place_of), source[2] + half_at(place_of + 4)
+            at, end = begin + half_at(bounds + 4 * row), begin + half_at(bounds + 4 * row + 4)
         if length != 0:
             at, end = _cut(at, end, length)
         head, size = _word(at, end, limit), end - at
