@@ -120,7 +120,7 @@ class Table(ABC, Generic[Interface]):
 
     @abstractmethod
     def beneath(self, filter: Filter) -> list[Filter]:
-        """All filters that a neighbour may have to be told of when a stored filter goes, perhaps more; it covers them all."""
+        """All that a neighbour may have to be told of when a stored filter goes, or more; it covers them all."""
 
     @abstractmethod
     def match(self, event: Mapping[str, object]) -> set[Interface]:
