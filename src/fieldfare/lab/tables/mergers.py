@@ -97,7 +97,7 @@ def imperfect(settings: Settings) -> Result:
         for seed in _seeds(settings):
             for schema, dimensions in (("1–3", (1, 3)), ("3D", (3, 3))):
                 workload = Workload(seed, dimensions, operator)
-                roots = minimal_cover(workload.filters(size // 3))
+                roots = minimal_cover(workload.filters(size // 20))
                 events = workload.events(5 * EVENTS)
                 small = merged(roots, perfect=budget == 0, budget=budget)
                 wanted = [any(root.matches(event) for root in roots) for event in events]
@@ -111,7 +111,7 @@ def imperfect(settings: Settings) -> Result:
     false = curves_of(rows, title="share of events that pass unasked", x="budget", line="schema", value="false")
     return Result(
         "E20", "Imperfect merging",
-        f"the minimal cover of {size // 3} filters, merged within a budget of waste; 0 is perfect",
+        f"the minimal cover of {size // 20} filters, merged within a budget of waste; 0 is perfect",
         (left, false),
         (
             Claim("nothing that was asked for is lost", not sum(row["lost"] for row in rows), "0 of all events"),

@@ -1,7 +1,8 @@
 """How far each structure goes: the cost of a change, and of asking for the roots, from a thousand filters to a million.
 
 Every filter is its own interface, so that all structures keep the same entries. A structure that cannot be filled
-within the budget is left out from there on: for the poset and the forests that is the point.
+within the budget is left out from there on: for the poset and the forests that is the point. It is given up as soon
+as it would be late even if it became no slower.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def measure(
     part = max(1000, len(filters) // 20)
     for first in range(0, len(filters), part):
         table.add_many((filter, first + i) for i, filter in enumerate(filters[first : first + part]))
-        if clock() - start > budget:
+        if (clock() - start) / min(first + part, len(filters)) * len(filters) > budget:
             return None
     load = (clock() - start) / len(filters)
     adds, removes = [], []

@@ -1,0 +1,1 @@
+"""One broker, without I/O: messages in, messages out; and the ways to route."""

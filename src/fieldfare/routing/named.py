@@ -1,0 +1,35 @@
+"""`NamedFilter`: a filter that is told from others of the same meaning by its name.
+
+Simple routing keeps every subscription apart, and identity-based routing those of different meaning. So simple routing
+is identity-based routing of filters with names: one table serves both.
+"""
+
+from __future__ import annotations
+
+from fieldfare.filters.filter import Filter
+
+
+class NamedFilter(Filter):
+    """A filter with a name, such as that of a subscription.
+
+    >>> from fieldfare.filters import parse
+    >>> a, b = NamedFilter("a", parse("x = 1")), NamedFilter("b", parse("x = 1"))
+    >>> a == b, a.covers(b), a == NamedFilter("a", parse("x = 1"))
+    (False, True, True)
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, filter: Filter) -> None:
+        """Name a filter."""
+        self.boxes = filter.boxes  # in normal form already
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedFilter) and self.name == other.name and super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, super().__hash__()))
+
+    def __repr__(self) -> str:
+        return f"NamedFilter({self.name!r}, {super().__repr__()})"
