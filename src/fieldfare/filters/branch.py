@@ -99,11 +99,21 @@ class Branch(Mapping[Dimension, Constraint]):
         )
 
     def overlaps(self, other: Branch) -> bool:
-        """Can something satisfy both? Dimensions are taken as independent, which errs towards yes."""
+        """Can something satisfy both? But for what implies something, dimensions are taken as independent.
+
+        That errs towards yes. It agrees with `covers`: what does not overlap a branch overlaps nothing that it covers.
+        """
         theirs = other._constraints
-        return all(
-            wanted.overlaps(theirs[dimension]) for dimension, wanted in self._constraints.items() if dimension in theirs
-        )
+        for dimension, wanted in self._constraints.items():
+            given = theirs.get(dimension)
+            if given is not None and not wanted.overlaps(given):
+                return False
+        return not (self._computes and other._computes and _contradictory((*self.items(), *other.items())))
+
+    @property
+    def _computes(self) -> bool:
+        """Is one of its dimensions computed? Those come last."""
+        return bool(self._constraints) and not isinstance(next(reversed(self._constraints)), str)
 
     def __and__(self, other: Branch) -> Branch | None:
         """Both, or None if nothing can satisfy both."""
@@ -114,6 +124,8 @@ class Branch(Mapping[Dimension, Constraint]):
             if both.is_empty:
                 return None
             joined[dimension] = both
+        if self._computes and other._computes and _contradictory(joined.items()):
+            return None
         return Branch(joined)
 
     def complement(self) -> Iterator[Branch]:
@@ -156,7 +168,18 @@ def with_consequences(sides: Mapping[Dimension, Constraint]) -> Branch | None:
                 if side.is_empty:
                     return None
                 closed = {**closed, field: side}
-    return Branch(closed)
+    return None if _contradictory(closed.items()) else Branch(closed)
+
+
+def _contradictory(sides: Iterable[tuple[Dimension, Constraint]]) -> bool:
+    """Does something computed have to be true that implies what must not be?"""
+    computed = [(dimension, wanted.values) for dimension, wanted in sides if not isinstance(dimension, str)]
+    if len(computed) < 2:
+        return False
+    denied = [dimension for dimension, values in computed if not values >= valueset.TRUE]
+    return any(
+        dimension.implies(other) for dimension, values in computed if values == valueset.TRUE for other in denied
+    )
 
 
 def _order(item: tuple[Dimension, Constraint]) -> tuple[bool, str]:

@@ -124,6 +124,8 @@ class Forward(Message, frozen=True):
     event: Event
     publisher: str
     sequence: int
+    by: str = ""
+    """the broker that counted, if the publisher did not"""
     source: str = ""
     """the broker where it was published"""
 
@@ -136,6 +138,12 @@ class Tell(Message, frozen=True):
     about: Literal["subscriptions", "advertisements"] = "subscriptions"
 
 
+class Batch(Message, frozen=True):
+    """Several changes, one after the other, in one message."""
+
+    tells: tuple[Tell, ...]
+
+
 class Links(Message, frozen=True):
     """What a broker's links are, passed on by all to all. Only cyclic overlays need it."""
 
@@ -146,7 +154,7 @@ class Links(Message, frozen=True):
 
 
 ClientMessage: TypeAlias = Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Leave
-BrokerMessage: TypeAlias = Connect | Disconnect | Forward | Tell | Links
+BrokerMessage: TypeAlias = Connect | Disconnect | Forward | Tell | Batch | Links
 _All: TypeAlias = ClientMessage | BrokerMessage | Deliver | Refuse
 
 
@@ -174,7 +182,8 @@ def decode(data: bytes) -> Message:
         raise ValueError(f"no message: {error}") from None
 
 
-def _to_wire(value: object) -> object:
+def to_wire(value: object) -> object:
+    """How msgspec is to write events and filters."""
     match value:
         case Event():
             return msgpack.encode(value)
@@ -185,7 +194,8 @@ def _to_wire(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a message")
 
 
-def _from_wire(type: type, value: Any) -> object:
+def from_wire(type: type, value: Any) -> object:
+    """How it is to read them."""
     if type is Event:
         return msgpack.decode(value)
     if isinstance(value, list):
@@ -199,5 +209,5 @@ def _filter(text: str) -> Filter:
     return parse(text)
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_to_wire)
-_DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(_All, dec_hook=_from_wire)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
+_DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(_All, dec_hook=from_wire)

@@ -1,0 +1,243 @@
+"""`Broker`: one router of a network, as a function of a message, its sender and the time.
+
+It does no I/O and has no clock: whoever runs it hands it what arrives and sends what it answers. So the same broker
+runs in a node, in the simulator and under the tests. What it tells neighbours and where it sends an event its `Routes`
+say; here is what all strategies share: clients, events, duplicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from fieldfare.filters.filter import Filter
+from fieldfare.routing import messages as m
+from fieldfare.routing.clients import About, Client, Clients
+from fieldfare.routing.messages import Message, Send, Tell
+from fieldfare.routing.routes import LOCAL, To
+from fieldfare.routing.seen import Seen
+from fieldfare.routing.strategies import COVERING, Strategy
+
+
+class ProtocolError(ValueError):
+    """A message that its sender may not send. Nothing has changed."""
+
+
+class Broker:
+    """A broker with clients and neighbours.
+
+    >>> from fieldfare import Event, parse
+    >>> broker = Broker("oslo")
+    >>> broker.receive(m.Subscribe("cheap", parse("price < 10")), "ana", now=0.0)
+    []
+    >>> broker.receive(m.Connect(), "rome", now=1.0)
+    [Send(to='rome', message=Tell(added=(parse('price < 10'),), removed=(), about='subscriptions'))]
+    >>> [send.to for send in broker.receive(m.Publish(Event({"price": 5})), "bob", now=2.0)]
+    ['ana']
+    """
+
+    def __init__(
+        self,
+        name: str,
+        strategy: Strategy = COVERING,
+        *,
+        remember: float = 60.0,
+        delay: float | None = None,
+        life: int = 0,
+    ) -> None:
+        """A broker without clients and neighbours.
+
+        Its `life` is a number that grows each time it is started anew: what it counts must not be taken for what it
+        counted before.
+        Events are remembered for so many seconds, so that none is told twice. With a `delay`, what neighbours are told
+        waits so many seconds for more of the kind.
+        """
+        self.name = name
+        self.strategy = strategy
+        self.delay = delay
+        self.life = life
+        self.clients = Clients(named=name if strategy.named else None)
+        self.routes = strategy.routes()
+        self._seen = Seen(remember)
+        self._waiting: dict[str, list[Tell]] = {}
+        self._wakes: float | None = None
+
+    @property
+    def neighbours(self) -> list[str]:
+        """The names of the neighbours."""
+        return list(self.routes.roles)
+
+    @property
+    def entries(self) -> int:
+        """The size of the routing tables, local clients apart."""
+        return self.routes.entries
+
+    @property
+    def wakes(self) -> float | None:
+        """When it wants `tick` to be called, if at all."""
+        return self._wakes
+
+    # Messages
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take a message; gives what is to be sent. A ProtocolError leaves everything as it was."""
+        handler = _HANDLERS.get(type(message))
+        if handler is None:
+            raise ProtocolError(f"{type(message).__name__} is nothing that a broker is told")
+        if isinstance(message, m.Forward | m.Tell | m.Batch | m.Disconnect):
+            if sender not in self.routes.roles:
+                raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
+        elif isinstance(message, m.Connect):
+            if sender in self.clients.all or sender in (self.name, LOCAL):
+                raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
+        elif sender in self.routes.roles or sender == LOCAL:
+            raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no client of {self.name}")
+        sends: list[Send] = handler(self, message, sender, now)
+        return sends
+
+    def tick(self, now: float) -> list[Send]:
+        """Let time pass: say what has waited long enough."""
+        if self._wakes is None or now < self._wakes:
+            return []
+        self._wakes = None
+        return [send for neighbour in list(self._waiting) for send in self._flush(neighbour)]
+
+    # Clients
+
+    def _subscribe(self, message: m.Subscribe, sender: str, now: float) -> list[Send]:
+        return self._set("subscriptions", message.id, message.filter, sender, now)
+
+    def _unsubscribe(self, message: m.Unsubscribe, sender: str, now: float) -> list[Send]:
+        return self._set("subscriptions", message.id, None, sender, now)
+
+    def _advertise(self, message: m.Advertise, sender: str, now: float) -> list[Send]:
+        return self._set("advertisements", message.id, message.filter, sender, now)
+
+    def _unadvertise(self, message: m.Unadvertise, sender: str, now: float) -> list[Send]:
+        return self._set("advertisements", message.id, None, sender, now)
+
+    def _set(self, about: About, id: str, filter: Filter | None, sender: str, now: float) -> list[Send]:
+        if filter is not None and filter.is_empty:
+            return [Send(sender, m.Refuse("no event can match this filter", id))]
+        tell = self.clients.set(about, sender, id, filter)
+        return self._told([tell], now)
+
+    def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
+        return self._told(self.clients.leave(sender), now)
+
+    def _told(self, tells: Iterable[Tell], now: float) -> list[Send]:
+        """What neighbours hear of what clients want."""
+        return [
+            send
+            for tell in tells
+            if tell.added or tell.removed
+            for send in self._pass_on(self.routes.tell(tell, LOCAL), now)
+        ]
+
+    # Events
+
+    def _publish(self, message: m.Publish, sender: str, now: float) -> list[Send]:
+        if self.strategy.advertisements is not None and not self.clients.may_publish(sender, message.event):
+            return [Send(sender, m.Refuse("no advertisement of yours promises such an event"))]
+        sequence, by = message.sequence, ""
+        if sequence is None:
+            client = self.clients.get(sender)
+            client.sequence = max(client.sequence, self.life << 32) + 1
+            sequence, by = client.sequence, self.name
+        return self._spread(m.Forward(message.event, sender, sequence, by, self.name), LOCAL, now)
+
+    def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
+        return self._spread(message, sender, now)
+
+    def _spread(self, forward: m.Forward, sender: str, now: float) -> list[Send]:
+        """Send an event to the neighbours and clients that want it, if it was not here before."""
+        if not self._seen.is_new((forward.publisher, forward.by, forward.sequence), now):
+            return []
+        wanted = self.routes.match(forward.event, sender)
+        sends: list[Send] = []
+        if LOCAL in wanted:
+            wanted.discard(LOCAL)
+            sends += [
+                Send(client, m.Deliver(forward.event, forward.publisher, forward.sequence, tuple(ids)))
+                for client, ids in self.clients.match(forward.event).items()
+            ]
+        for neighbour in sorted(wanted):
+            sends += self._flush(neighbour)  # what is said on a link keeps its order
+            sends.append(Send(neighbour, forward))
+        return sends
+
+    # Neighbours
+
+    def _connect(self, message: m.Connect, sender: str, now: float) -> list[Send]:
+        gone = self._disconnect(m.Disconnect(), sender, now) if sender in self.routes.roles else []
+        return gone + self._pass_on(self.routes.connect(sender, message.role), now)
+
+    def _disconnect(self, message: m.Disconnect, sender: str, now: float) -> list[Send]:
+        self._waiting.pop(sender, None)
+        return self._pass_on(self.routes.disconnect(sender), now)
+
+    def _tell(self, message: Tell, sender: str, now: float) -> list[Send]:
+        return self._pass_on(self.routes.tell(message, sender), now)
+
+    def _batch(self, message: m.Batch, sender: str, now: float) -> list[Send]:
+        return [send for tell in message.tells for send in self._tell(tell, sender, now)]
+
+    def _pass_on(self, told: list[To], now: float) -> list[Send]:
+        if self.delay is None:
+            return [Send(neighbour, tell) for neighbour, tell in told]
+        for neighbour, tell in told:
+            self._waiting.setdefault(neighbour, []).append(tell)
+        if self._waiting and self._wakes is None:
+            self._wakes = now + self.delay
+        return []
+
+    def _flush(self, neighbour: str) -> list[Send]:
+        """What waits for a neighbour, as one message.
+
+        Tells are not made one: a larger filter that comes and goes makes the neighbour forget smaller ones.
+        """
+        waiting = self._waiting.pop(neighbour, [])
+        if not waiting:
+            return []
+        return [Send(neighbour, waiting[0] if len(waiting) == 1 else m.Batch(tuple(waiting)))]
+
+    # Snapshots
+
+    def snapshot(self) -> bytes:
+        """All that must not be lost: the clients, with what they want and promise."""
+        return msgspec.msgpack.encode(_Snapshot(self.name, self.clients.all), enc_hook=m.to_wire)
+
+    def restore(self, data: bytes) -> None:
+        """Let a new broker have the clients of a snapshot. Its links are down: neighbours tell it the rest again."""
+        if self.clients.all or self.routes.roles:
+            raise ValueError("only a broker without clients and neighbours can be restored")
+        saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=m.from_wire)
+        for name, client in saved.clients.items():
+            self.clients.get(name).sequence = client.sequence
+            for id, filter in client.subscriptions.items():
+                self._set("subscriptions", id, filter, name, 0.0)
+            for id, filter in client.advertisements.items():
+                self._set("advertisements", id, filter, name, 0.0)
+
+
+class _Snapshot(msgspec.Struct):
+    name: str
+    clients: dict[str, Client]
+    version: int = m.VERSION
+
+
+_HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
+    m.Publish: Broker._publish,
+    m.Subscribe: Broker._subscribe,
+    m.Unsubscribe: Broker._unsubscribe,
+    m.Advertise: Broker._advertise,
+    m.Unadvertise: Broker._unadvertise,
+    m.Leave: Broker._leave,
+    m.Connect: Broker._connect,
+    m.Disconnect: Broker._disconnect,
+    m.Forward: Broker._forward,
+    m.Tell: Broker._tell,
+    m.Batch: Broker._batch,
+}

@@ -1,0 +1,161 @@
+"""`Filtered`: routes by tables of filters. Each strategy is a choice of tables.
+
+A table of subscriptions says which neighbours must know what (`tables.forwarding`): all filters by name (*simple*),
+those of different meaning (*identity*), those that no other covers (*covering*). A merger behind it makes them fewer.
+With advertisements there is a second table, of what will be published, and subscriptions only go where it points.
+
+A neighbour's role says what it is told and given. All peers: peer-to-peer routing. All parents and children:
+hierarchical routing. Peers among parents: hybrid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.messages import Role, Tell
+from fieldfare.routing.routes import LOCAL, Routes, To
+from fieldfare.tables.advertised import AdvertisedTable
+from fieldfare.tables.base import Table
+from fieldfare.tables.forwarding import Update, Updates, apply, exported
+from fieldfare.tables.indexed import IndexedTable
+from fieldfare.tables.localmerging import MergingTable
+from fieldfare.tables.outgoing import NeighbourMerger
+
+if TYPE_CHECKING:
+    from fieldfare.routing.strategies import Strategy
+
+_NOTHING = Update()
+
+
+class Filtered(Routes):
+    """Routes by filters."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        """No neighbours and no filters yet."""
+        super().__init__()
+        assert strategy.table is not None
+        self.subscriptions: Table[str] = strategy.table(towards=self._towards)
+        self.advertised: AdvertisedTable[str] | None = None
+        if strategy.advertisements is not None:
+            self.advertised = AdvertisedTable(strategy.advertisements(towards=lambda _: self._told), self.subscriptions)
+        self._merger: NeighbourMerger[str] | None = None
+        self._merging: MergingTable[str] | None = None
+        if strategy.merging is not None and strategy.merge_stored:
+            self._merging = MergingTable(self.subscriptions, strategy.merging, keeps=lambda one: one == LOCAL)
+        elif strategy.merging is not None:
+            self._merger = NeighbourMerger((), strategy.merging)
+        self._told: frozenset[str] = frozenset()
+        self._parents: frozenset[str] = frozenset()
+        self._locals = {
+            about: IndexedTable[str]([LOCAL], redundant=True)
+            for about, table in self._tables().items()
+            if not table.redundant
+        }
+
+    def _tables(self) -> dict[str, Table[str]]:
+        both = {"subscriptions": self.subscriptions}
+        return both if self.advertised is None else {**both, "advertisements": self.advertised.advertisements}
+
+    def _towards(self, filter: Filter) -> frozenset[str]:
+        """Where a subscription may go: to all that are told anything, but to a peer only if it advertises something."""
+        if self.advertised is None:
+            return self._told
+        table = self.advertised.advertisements
+        promising = {one for other in table.overlapping(filter) for one in table.interfaces(other)}
+        return self._told & (promising | self._parents)
+
+    # Neighbours
+
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """Tell a new neighbour all that it must know."""
+        self._set_neighbours({**self.roles, neighbour: role})
+        return self._introduce(neighbour)
+
+    def disconnect(self, neighbour: str) -> list[To]:
+        """Let what a neighbour wanted and promised be removed, as if it had said so."""
+        if self._merger is not None:
+            self._forget_told(neighbour)
+        told = []
+        for about, table in self._tables().items():
+            gone = tuple(filter for filter in table.filters() if neighbour in table.interfaces(filter))
+            if about == "subscriptions" and self._merging is not None:
+                gone = tuple(self._merging.wanted(neighbour))
+            told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []  # type: ignore[arg-type]
+        self._set_neighbours({other: role for other, role in self.roles.items() if other != neighbour})
+        return [to for to in told if to.neighbour != neighbour]
+
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
+        told = [*self._take_back(neighbour)]
+        self._set_neighbours({**self.roles, neighbour: role})
+        return told + self._introduce(neighbour)
+
+    def _set_neighbours(self, roles: dict[str, Role]) -> None:
+        self.roles = roles
+        self._told = frozenset(one for one, role in roles.items() if role is not Role.CHILD)
+        self._parents = frozenset(one for one, role in roles.items() if role is Role.PARENT)
+        for table in self._tables().values():
+            table.neighbours = frozenset(roles)
+
+    def _introduce(self, neighbour: str) -> list[To]:
+        told = []
+        if self.advertised is not None:
+            promises = exported(self.advertised.advertisements, neighbour)
+            told += _as_tells({neighbour: Update(added=promises)}, "advertisements")
+        return told + self._merged({neighbour: Update(added=exported(self.subscriptions, neighbour))})
+
+    def _take_back(self, neighbour: str) -> list[To]:
+        told = []
+        if self.advertised is not None:
+            promises = exported(self.advertised.advertisements, neighbour)
+            told += _as_tells({neighbour: Update(removed=promises)}, "advertisements")
+        return told + self._forget_told(neighbour)
+
+    def _forget_told(self, neighbour: str) -> list[To]:
+        """Whatever a neighbour was told of subscriptions, it is to know no more."""
+        return self._merged({neighbour: Update(removed=exported(self.subscriptions, neighbour))})
+
+    # Filters
+
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """An interface changes what it wants or promises."""
+        update = Update(tell.added, tell.removed)
+        if sender == LOCAL and tell.about in self._locals:
+            # Neighbours need not notice what a client says if others say more.
+            update = apply(self._locals[tell.about], update, "client").get(LOCAL, _NOTHING)
+        if tell.about == "advertisements":
+            if self.advertised is None:
+                return []  # nobody's way depends on promises
+            told = self.advertised.advertise(update, sender)
+            return _as_tells(told.advertisements, "advertisements") + self._merged(told.subscriptions)
+        if self._merging is not None:
+            return _as_tells(self._merging.apply(update, sender))
+        return self._merged(apply(self.subscriptions, update, sender))
+
+    def _merged(self, updates: Updates[str]) -> list[To]:
+        return _as_tells(updates if self._merger is None else self._merger.change(updates))
+
+    # Events
+
+    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
+        """Those that want the event, and the parents."""
+        found = self.subscriptions.match(event) | self._parents
+        if sender != LOCAL:
+            found.discard(sender)
+        return found
+
+    @property
+    def entries(self) -> int:
+        """All pairs of subscriptions, and of advertisements."""
+        tables = self._tables().values()
+        return sum(len(table.interfaces(filter)) for table in tables for filter in table.filters())
+
+
+def _as_tells(updates: Updates[str], about: str = "subscriptions") -> list[To]:
+    return [
+        To(neighbour, Tell(update.added, update.removed, about))  # type: ignore[arg-type]
+        for neighbour, update in updates.items()
+        if neighbour != LOCAL and update != _NOTHING
+    ]

@@ -1,0 +1,257 @@
+"""An overlay in the manner of Pastry: any node reaches the owner of any key in a few hops, knowing few nodes.
+
+A node knows its *leaves*, the next nodes on either side on the ring, and a *table*: for each number of digits and each
+next digit a few nodes that share so many digits with it and then have that one. A message for a key goes to nodes that
+share more and more digits with the key, and the last hop is among leaves. Leaves make it right, the table makes it short.
+
+`Peers` is what one node knows, an immutable value. `PastryNode` keeps it up to date by messages. Whoever runs the node
+sends what it asks to send. When a message cannot be sent, or a neighbour falls silent, he says `Gone` to the node; a
+`Join` that could not be sent he then says to the node again, which knows another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from fieldfare.routing.messages import Message, Send
+from fieldfare.routing.ring import Ring
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The nodes that one node knows, and by them the way to each key.
+
+    >>> ring = Ring(bits=6, digit_bits=2, identify=lambda name: int(name, 4))
+    >>> peers = Peers("123", ring, half=1).learn(["121", "130", "200", "311", "022"])
+    >>> peers.smaller, peers.larger, peers.next_hop(int("333", 4))
+    (('121',), ('130',), '311')
+    """
+
+    name: str
+    ring: Ring = Ring()
+    half: int = 8
+    """how many leaves on either side; routing survives when fewer nodes in a row fail at once"""
+    backups: int = 2
+    """how many more nodes than the first one to keep in each cell of the table"""
+    proximity: Callable[[str], float] | None = None
+    """how far away another node is, in whatever sense; the nearest one is the first in its cell"""
+    smaller: tuple[str, ...] = ()
+    """the leaves with the next smaller ids, nearest first"""
+    larger: tuple[str, ...] = ()
+    """the leaves with the next larger ids, nearest first"""
+    table: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    """by row, the number of shared digits, and column, the next digit"""
+
+    @property
+    def id(self) -> int:
+        """The node's own place on the ring."""
+        return self.ring.id(self.name)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The nodes next to this one on both sides."""
+        return tuple(dict.fromkeys(self.smaller + self.larger))
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All nodes that this one knows; itself not among them."""
+        return tuple(dict.fromkeys((*self.smaller, *self.larger, *(name for cell in self.table.values() for name in cell))))
+
+    def cell(self, id: int) -> tuple[int, int]:
+        """The row and column where another id belongs."""
+        row = self.ring.shared(self.id, id)
+        return row, self.ring.digit(id, row)
+
+    def learn(self, names: Iterable[str]) -> Peers:
+        """With those of the nodes that are of use."""
+        new = {*names} - {self.name} - {*self.leaves}
+        table = dict(self.table)
+        for name in new:
+            place = self.cell(self.ring.id(name))
+            cell = table.get(place, ())
+            if name not in cell:
+                table[place] = tuple(sorted((*cell, name), key=self._preference)[: self.backups + 1])
+        smaller, larger = self.ring.leaves({*self.leaves, *new}, self.name, self.half)
+        return replace(self, smaller=smaller, larger=larger, table=table)
+
+    def forget(self, name: str) -> Peers:
+        """Without a node; others that are known take its places."""
+        if name not in self.known:
+            return self
+        return replace(self, smaller=(), larger=(), table={}).learn({*self.known} - {name})
+
+    def _preference(self, name: str) -> tuple[float, int]:
+        """Orders the nodes of a cell. Without proximity each node prefers others, lest all lean on the same one."""
+        return self.proximity(name) if self.proximity else 0.0, self.ring.id(name) ^ self.id
+
+    def next_hop(self, key: int) -> str | None:
+        """The next node on the way to the owner of a key; None: it is this one.
+
+        Each hop is nearer to the key than the one before, whatever the nodes know or do not know. So there are no loops,
+        not even while nodes disagree: at any time the next hops for a key are a forest, and a tree when leaves are right.
+        """
+        own = self.ring.rank(self.name, key)
+        if self._among_leaves(key):
+            candidates: Iterable[str] = self.leaves
+        else:
+            for name in self.table.get(self.cell(key), ()):
+                if self.ring.rank(name, key) < own:
+                    return name
+            candidates = self.known
+        nearest = self.ring.owner((self.name, *candidates), key)
+        return None if nearest == self.name else nearest
+
+    def _among_leaves(self, key: int) -> bool:
+        if not self.smaller:
+            return True
+        ahead, ring = self.ring.ahead, self.ring
+        first, last = ring.id(self.smaller[-1]), ring.id(self.larger[-1])
+        return ahead(self.id, key) <= ahead(self.id, last) or ahead(key, self.id) <= ahead(first, self.id)
+
+    def replicas(self, key: int, n: int) -> list[str]:
+        """The n nodes nearest to a key, nearest first, as far as known; the owner knows up to `half` + 1 for sure."""
+        return self.ring.closest((self.name, *self.known), key, n)
+
+
+class Join(Message, frozen=True):
+    """A new node looks for its place. It is passed on to the node that is nearest to it."""
+
+    joiner: str
+    row: int = 0
+    """the first row of its table that nobody on the way has filled"""
+    names: tuple[str, ...] = ()
+    """what it should know, collected on the way"""
+
+
+class Welcome(Message, frozen=True):
+    """The answer to `Join`, from the nearest node."""
+
+    names: tuple[str, ...]
+
+
+class Announce(Message, frozen=True):
+    """I am here, and these are my leaves. The answer is `State`, if there is anything to say."""
+
+    leaves: tuple[str, ...]
+
+
+class State(Message, frozen=True):
+    """Nodes that you should know."""
+
+    names: tuple[str, ...]
+
+
+class Repair(Message, frozen=True):
+    """A node is no more, and these are the leaves left to me. The answer is `State`, with nodes to take its places."""
+
+    gone: str
+    leaves: tuple[str, ...]
+
+
+class Gone(Message, frozen=True):
+    """A node is no more. Said by the node itself when it leaves, or by whoever runs this one when it has failed."""
+
+    name: str
+
+
+OverlayMessage: TypeAlias = Join | Welcome | Announce | State | Repair | Gone
+
+
+class PastryNode:
+    """One node of the overlay: messages in, messages out.
+
+    A leaf that is new to a node hears so and tells what it knows better; a leaf that is lost is reported to the others.
+    With that alone all leaves come right again after any nodes have joined, and after fewer than `half` in a row failed.
+    """
+
+    def __init__(self, peers: Peers) -> None:
+        """Begin with what is known; usually nothing."""
+        self.peers = peers
+
+    def join(self, via: str) -> list[Send]:
+        """Enter the overlay, through any node that is in it."""
+        return [Send(via, Join(self.peers.name))]
+
+    def leave(self) -> list[Send]:
+        """Leave the overlay in good order."""
+        return [Send(name, Gone(self.peers.name)) for name in self.peers.known]
+
+    def receive(self, message: OverlayMessage, sender: str) -> list[Send]:
+        """Take a message; give those that follow from it."""
+        match message:
+            case Join():
+                return self._pass_on(message)
+            case Welcome(names=names):
+                sends = self._learn((*names, sender), "")
+                return sends + self._announce(name for name in self.peers.known if name not in self.peers.leaves)
+            case Announce(leaves=leaves):
+                return self._learn((*leaves, sender), sender) + self._advise(sender, leaves)
+            case State(names=names):
+                return self._learn((*names, sender), "")
+            case Repair(gone=gone) if gone == self.peers.name:
+                return self._announce([sender])  # not at all
+            case Repair(gone=gone, leaves=leaves):
+                sends = self._forget(gone, seek=False) + self._learn((*leaves, sender), sender, but=gone)
+                return sends + self._advise(sender, leaves, gone)
+            case Gone(name=name):
+                return self._forget(name, seek=True)
+
+    def _pass_on(self, join: Join) -> list[Send]:
+        if join.joiner == self.peers.name:
+            return []
+        self.peers = self.peers.forget(join.joiner)  # in an earlier life
+        peers, id = self.peers, self.peers.ring.id(join.joiner)
+        shared = peers.ring.shared(peers.id, id)
+        rows = [name for (row, _), cell in peers.table.items() if join.row <= row <= shared for name in cell]
+        names = tuple(dict.fromkeys((*join.names, *rows, peers.name)))
+        if (hop := peers.next_hop(id)) is not None:
+            return [Send(hop, Join(join.joiner, max(join.row, shared + 1), names))]
+        return [Send(join.joiner, Welcome(tuple(dict.fromkeys((*names, *peers.leaves)))))]
+
+    def _learn(self, names: Iterable[str], sender: str, but: str = "") -> list[Send]:
+        """Learn, and make oneself known to new leaves other than the sender, who knows already.
+
+        Those who are leaves no longer hear of the nearer ones in their stead, lest nodes that join at once, side by side,
+        never hear of each other.
+        """
+        before = self.peers.leaves
+        self.peers = self.peers.learn(name for name in names if name != but)
+        gained = tuple(name for name in self.peers.leaves if name not in before)
+        dropped = [name for name in before if name not in self.peers.leaves]
+        return self._announce(name for name in gained if name != sender) + [Send(name, State(gained)) for name in dropped]
+
+    def _announce(self, names: Iterable[str]) -> list[Send]:
+        message = Announce(self.peers.leaves)
+        return [Send(name, message) for name in names]
+
+    def _forget(self, name: str, *, seek: bool) -> list[Send]:
+        """Forget a node, and ask for others in its places: among leaves the other leaves, in the table its row.
+
+        For the table ask only if it is left with none, and only `seek` if this node found out, not on hearsay.
+        """
+        if name not in self.peers.known:
+            return []
+        lost_leaf = name in self.peers.leaves
+        self.peers = self.peers.forget(name)
+        peers = self.peers
+        place = peers.cell(peers.ring.id(name))
+        if lost_leaf:
+            ask: Iterable[str] = peers.leaves
+        elif seek and place not in peers.table:
+            ask = [cell[0] for (row, _), cell in peers.table.items() if row == place[0]]
+        else:
+            ask = ()
+        return [Send(other, Repair(name, peers.leaves)) for other in ask]
+
+    def _advise(self, sender: str, leaves: tuple[str, ...], gone: str | None = None) -> list[Send]:
+        """Tell a node better leaves than it has, and whom to put in the place of one that is gone."""
+        peers, ring = self.peers, self.peers.ring
+        smaller, larger = ring.leaves((*leaves, *peers.known, peers.name), sender, peers.half)
+        names = {*smaller, *larger} - {*leaves, peers.name, gone}
+        if gone is not None:
+            place = ring.id(gone)
+            row = ring.shared(ring.id(sender), place)
+            names |= {name for name in peers.known if ring.shared(ring.id(name), place) > row}
+        return [Send(sender, State(tuple(sorted(names))))] if names else []

@@ -1,0 +1,80 @@
+"""`Routes`: whom a broker tells what, and where it sends an event. Every routing strategy is one of these.
+
+The broker deals with clients and messages; routes see *interfaces* only: its neighbours by name, and all clients
+together as `LOCAL`. An interface changes its filters by a `Tell`, and routes answer with what each neighbour must be
+told in turn. This is `administer` of the book's framework; all the rest is the same for every strategy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from fieldfare.routing.messages import Role, Tell
+
+LOCAL: Final = ""
+"""the clients of the broker, all together"""
+
+
+class To(NamedTuple):
+    """What a neighbour is to be told."""
+
+    neighbour: str
+    tell: Tell
+
+
+class Routes(ABC):
+    """The routing state of one broker."""
+
+    def __init__(self) -> None:
+        """No neighbours yet."""
+        self.roles: dict[str, Role] = {}
+
+    @abstractmethod
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """There is a new neighbour, of whom nothing is known and who knows nothing."""
+
+    @abstractmethod
+    def disconnect(self, neighbour: str) -> list[To]:
+        """A neighbour is gone, with all it wanted and promised."""
+
+    @abstractmethod
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """An interface changes what it wants, or what it will publish."""
+
+    @abstractmethod
+    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
+        """The interfaces that must get an event; never the neighbour that it came from."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """The size of the routing tables: how many pairs of a filter and an interface."""
+
+
+class Flooding(Routes):
+    """Every event goes everywhere, and nobody is told anything."""
+
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """One more to flood."""
+        self.roles[neighbour] = role
+        return []
+
+    def disconnect(self, neighbour: str) -> list[To]:
+        """One less."""
+        del self.roles[neighbour]
+        return []
+
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """Clients want something: that concerns nobody else."""
+        return []
+
+    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
+        """All but the one that it came from."""
+        return {*self.roles, LOCAL} - ({sender} if sender != LOCAL else set())
+
+    @property
+    def entries(self) -> int:
+        """One for each neighbour."""
+        return len(self.roles)

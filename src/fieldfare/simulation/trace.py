@@ -1,0 +1,288 @@
+"""A trace: what happened in a run, in one order, as plain records.
+
+A record is made in the very step in which the broker does the thing, so that the order of records is the order of the
+states that the specification speaks of. An event is known by its publisher and the publisher's count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+
+# At the interface between clients and brokers
+
+
+class Published(NamedTuple):
+    """A client published an event."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    sequence: int
+    event: Event
+
+
+class Delivered(NamedTuple):
+    """A client was given an event."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    publisher: str
+    sequence: int
+    event: Event
+    subscriptions: tuple[str, ...]
+
+
+class Subscribed(NamedTuple):
+    """A client asked for events."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    id: str
+    filter: Filter
+
+
+class Unsubscribed(NamedTuple):
+    """A client asks no more."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    id: str
+
+
+class Advertised(NamedTuple):
+    """A client promised events."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    id: str
+    filter: Filter
+
+
+class Unadvertised(NamedTuple):
+    """A client took a promise back."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    id: str
+
+
+class Left(NamedTuple):
+    """A client left."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+
+
+class Refused(NamedTuple):
+    """What a client said has had no effect."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    about: str
+    reason: str
+
+
+# Between brokers
+
+
+class Forwarded(NamedTuple):
+    """A broker sent an event to a neighbour."""
+
+    time: float
+    order: int
+    broker: str
+    neighbour: str
+    publisher: str
+    sequence: int
+
+
+class Told(NamedTuple):
+    """A broker told a neighbour of filters: how many are new, and how many gone."""
+
+    time: float
+    order: int
+    broker: str
+    neighbour: str
+    about: str
+    added: int
+    removed: int
+
+
+# About the network
+
+
+class Up(NamedTuple):
+    """A link came up."""
+
+    time: float
+    order: int
+    broker: str
+    neighbour: str
+
+
+class Down(NamedTuple):
+    """A link went down; what was on it is lost."""
+
+    time: float
+    order: int
+    broker: str
+    neighbour: str
+
+
+class Crashed(NamedTuple):
+    """A broker stopped, and its clients are cut off."""
+
+    time: float
+    order: int
+    broker: str
+
+
+class Restarted(NamedTuple):
+    """A broker is back: with what it knew, or else with nothing."""
+
+    time: float
+    order: int
+    broker: str
+    kept: bool
+
+
+class Quiet(NamedTuple):
+    """No message is on a link or waits at a broker."""
+
+    time: float
+    order: int
+
+
+Record: TypeAlias = (
+    Published
+    | Delivered
+    | Subscribed
+    | Unsubscribed
+    | Advertised
+    | Unadvertised
+    | Left
+    | Refused
+    | Forwarded
+    | Told
+    | Up
+    | Down
+    | Crashed
+    | Restarted
+    | Quiet
+)
+Trace: TypeAlias = Sequence[Record]
+
+KINDS: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind
+    for kind in (
+        Published,
+        Delivered,
+        Subscribed,
+        Unsubscribed,
+        Advertised,
+        Unadvertised,
+        Left,
+        Refused,
+        Forwarded,
+        Told,
+        Up,
+        Down,
+        Crashed,
+        Restarted,
+        Quiet,
+    )
+}
+
+# In files
+
+SCHEMA: Final = pa.schema(
+    {
+        "kind": pa.dictionary(pa.int8(), pa.string()),
+        "time": pa.float64(),
+        "order": pa.int64(),
+        "broker": pa.string(),
+        "client": pa.string(),
+        "neighbour": pa.string(),
+        "publisher": pa.string(),
+        "sequence": pa.int64(),
+        "id": pa.string(),
+        "about": pa.string(),
+        "reason": pa.string(),
+        "event": pa.binary(),  # MessagePack
+        "filter": pa.string(),  # in the language of filters
+        "subscriptions": pa.list_(pa.string()),
+        "added": pa.int64(),
+        "removed": pa.int64(),
+        "kept": pa.bool_(),
+    }
+)
+"""a column for each name that a field has in some kind of record"""
+
+
+def to_arrow(trace: Iterable[Record]) -> Any:
+    """The trace as an Arrow table, a row per record.
+
+    >>> to_arrow([Quiet(1.5, 0)]).select(["kind", "time"]).to_pylist()
+    [{'kind': 'Quiet', 'time': 1.5}]
+    """
+    rows = [{"kind": type(record).__name__, **record._asdict()} for record in trace]
+    columns: dict[str, list[object]] = {name: [row.get(name) for row in rows] for name in SCHEMA.names}
+    for name, write in _WRITERS.items():
+        columns[name] = [None if value is None else write(value) for value in columns[name]]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def from_arrow(table: Any) -> list[Record]:
+    """The trace in an Arrow table."""
+    trace: list[Record] = []
+    for row in table.to_pylist():
+        kind = KINDS[row["kind"]]
+        trace.append(kind(*(_READERS.get(name, _same)(row[name]) for name in kind._fields)))
+    return trace
+
+
+def write(trace: Iterable[Record], path: str) -> None:
+    """Write a trace to a Parquet file."""
+    pq.write_table(to_arrow(trace), path)
+
+
+def read(path: str) -> list[Record]:
+    """Read a trace from a Parquet file."""
+    return from_arrow(pq.read_table(path))
+
+
+def _same(value: object) -> object:
+    return value
+
+
+_WRITERS: Final[dict[str, Callable[[Any], object]]] = {"event": msgpack.encode, "filter": str}
+_READERS: Final[dict[str, Callable[[Any], object]]] = {
+    "event": lru_cache(maxsize=10_000)(msgpack.decode),  # it is there once for its publication and for each delivery
+    "filter": lru_cache(maxsize=10_000)(parse),
+    "subscriptions": tuple,
+}
