@@ -17,6 +17,7 @@ from fieldfare.routing.broker import Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.named import NamedFilter
 from fieldfare.routing.routes import LOCAL
+from fieldfare.routing.sharedtree import SharedTree
 
 UNIVERSE: tuple[Event, ...] = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
 """few events that tell all filters of the tests apart"""
@@ -43,11 +44,12 @@ class Net:
     """Brokers, links and clients; a client is called after its broker: `b0.1`."""
 
     def __init__(
-        self, make: Callable[[str], Broker], links: Sequence[tuple[str, str, m.Role]], names: Iterable[str]
+        self, make: Callable[[str, int], Broker], links: Sequence[tuple[str, str, m.Role]], names: Iterable[str]
     ) -> None:
-        """Brokers with their links up."""
+        """Brokers with their links up; `make` makes one of a name and the number of its life."""
         self.make = make
-        self.brokers = {name: make(name) for name in names}
+        self.brokers = {name: make(name, 0) for name in names}
+        self.lives = 0
         self.channels: dict[tuple[str, str], deque[m.Message]] = {}
         self.told: dict[tuple[str, str], set[Filter]] = {}
         """what a neighbour will know when all that is on the way has arrived"""
@@ -77,6 +79,22 @@ class Net:
             del self.channels[pair], self.told[pair]
         self._send(a, self.brokers[a].receive(m.Disconnect(), b, self.now))
         self._send(b, self.brokers[b].receive(m.Disconnect(), a, self.now))
+
+    def crash(self, broker: str, *, keep: bool) -> None:
+        """Let a broker die and come back at once, with what its snapshot holds or with nothing; links are down."""
+        saved = self.brokers[broker].snapshot()
+        for a, b in [pair for pair in self.channels if pair[0] == broker]:
+            for pair in ((a, b), (b, a)):
+                del self.channels[pair], self.told[pair]
+            self._send(b, self.brokers[b].receive(m.Disconnect(), broker, self.now))
+        self.lives += 1
+        self.brokers[broker] = self.make(broker, self.lives)
+        if keep:
+            self.brokers[broker].restore(saved)
+        else:
+            for client in [c for c in {*self.wanting, *self.promising} if c.startswith(broker + ".")]:
+                self.wanting.pop(client, None)
+                self.promising.pop(client, None)
 
     def subscribe(self, client: str, id: str, filter: Filter) -> None:
         self.wanting.setdefault(client, {})[id] = filter
@@ -133,7 +151,7 @@ class Net:
         raise AssertionError("the network does not come to rest")
 
     def _client(self, client: str, message: m.Message) -> None:
-        home = client.split(".")[0]
+        home = client.split(".", 1)[0]
         self._send(home, self.brokers[home].receive(message, client, self.now))
 
     def _send(self, broker: str, sends: Iterable[m.Send]) -> None:
@@ -145,7 +163,7 @@ class Net:
             else:
                 self.messages += 1
                 self.channels[broker, to].append(message)
-                for tell in message.tells if isinstance(message, m.Batch) else (message,):
+                for tell in message.messages if isinstance(message, m.Batch) else (message,):
                     if isinstance(tell, m.Tell) and tell.about == "subscriptions":
                         self._mirror((broker, to), tell)
 
@@ -171,7 +189,8 @@ class Net:
     def covers(self) -> bool:
         """Do brokers forget what a larger filter covers?"""
         routes = next(iter(self.brokers.values())).routes
-        return isinstance(routes, Filtered) and not routes.subscriptions.redundant
+        inner = routes.inner if isinstance(routes, SharedTree) else routes
+        return isinstance(inner, Filtered) and not inner.subscriptions.redundant
 
     # What must be true
 

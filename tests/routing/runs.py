@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hypothesis import strategies as st
+from tests.routing.harness import FILTERS, UNIVERSE, Net, meaning
 
 from fieldfare.routing import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Role
-from tests.routing.harness import FILTERS, UNIVERSE, Net, meaning
 
 Link = tuple[str, str, Role]
 
@@ -40,15 +40,19 @@ def tree(parents: Sequence[int], shape: str) -> list[Link]:
 
 
 def run(
-    make: Callable[[str], Broker],
+    make: Callable[[str, int], Broker],
     links: Sequence[Link],
     steps: Sequence[Step],
     *,
     advertise: bool = False,
     change: bool = False,
+    mend: bool = True,
     check: Callable[[Net], None] = lambda _: None,
 ) -> Net:
-    """Let things happen, with a check after each; links change only if `change`."""
+    """Let things happen, with a check after each. Links come and go and brokers crash if `change`.
+
+    In the end all links are up if they are to be mended, else those without which the network would fall apart.
+    """
     names = sorted({name for a, b, _ in links for name in (a, b)})
     net = Net(make, links, names)
     clients = [f"{name}.{i}" for name in names for i in (0, 1)]
@@ -77,6 +81,12 @@ def run(
             case 9 if change and down:
                 up.append(down.pop(step.what % len(down)))
                 net.connect(*up[-1])
+            case 10 if change:
+                broker = names[step.who % len(names)]
+                lost = [link for link in up if broker in link[:2]]
+                up = [link for link in up if link not in lost]
+                down += lost
+                net.crash(broker, keep=step.what % 2 == 0)
             case _:
                 for _ in range(1 + step.who % 3):
                     busy = net.busy()
@@ -84,10 +94,20 @@ def run(
                         net.arrive(busy[step.what % len(busy)])
         check(net)
     for link in down:
-        net.connect(*link)
+        if mend or not _joined(up, link):
+            net.connect(*link)
+            up.append(link)
     net.settle()
     check(net)
     return net
+
+
+def _joined(links: Sequence[Link], link: Link) -> bool:
+    """Is there a way between the ends of a link without it?"""
+    reached = {link[0]}
+    for _ in links:
+        reached |= {end for a, b, _ in links for end in (a, b) if a in reached or b in reached}
+    return link[1] in reached
 
 
 def told_at_least(net: Net) -> None:

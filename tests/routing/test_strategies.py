@@ -6,12 +6,22 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
+from tests.routing.runs import (
+    Step,
+    delivers_exactly,
+    empty_in_the_end,
+    in_order,
+    parents,
+    run,
+    settled,
+    shapes,
+    steps,
+    told_at_least,
+    tree,
+)  # fmt: skip
 
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import STRATEGIES, Strategy
-from tests.routing.runs import (
-    Step, delivers_exactly, empty_in_the_end, in_order, parents, run, settled, shapes, steps, told_at_least, tree,
-)  # fmt: skip
 
 PLAIN = [strategy for strategy in STRATEGIES.values() if strategy.advertisements is None]
 ADVERTISED = [strategy for strategy in STRATEGIES.values() if strategy.advertisements is not None]
@@ -25,7 +35,7 @@ def test_delivers_to_exactly_those_who_asked(
 ) -> None:
     filtered = strategy.table is not None
     net = run(
-        lambda name: Broker(name, strategy), tree(parents, shape), steps,
+        lambda name, life: Broker(name, strategy, life=life), tree(parents, shape), steps,
         check=told_at_least if filtered else lambda _: None,
     )  # fmt: skip
     if filtered:
@@ -41,7 +51,7 @@ def test_delivers_to_exactly_those_who_asked(
 def test_delivers_what_was_advertised(
     strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]
 ) -> None:
-    net = run(lambda name: Broker(name, strategy), tree(parents, shape), steps, advertise=True)
+    net = run(lambda name, life: Broker(name, strategy, life=life), tree(parents, shape), steps, advertise=True)
     delivers_exactly(net)
     in_order(net)
     empty_in_the_end(net)
@@ -51,7 +61,9 @@ def test_delivers_what_was_advertised(
 @settings(max_examples=25)
 @given(parents=parents, shape=shapes, steps=steps)
 def test_links_may_come_and_go(strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]) -> None:
-    net = run(lambda name: Broker(name, strategy), tree(parents, shape), steps, change=True, advertise=False)
+    net = run(
+        lambda name, life: Broker(name, strategy, life=life), tree(parents, shape), steps, change=True, advertise=False
+    )
     if strategy.advertisements is None:
         if strategy.table is not None:
             settled(net, exact=strategy.name in EXACT)
@@ -67,6 +79,8 @@ def test_tells_may_wait_for_each_other(
     strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]
 ) -> None:
     ads = strategy.advertisements is not None
-    net = run(lambda name: Broker(name, strategy, delay=5.0), tree(parents, shape), steps, advertise=ads)
+    net = run(
+        lambda name, life: Broker(name, strategy, delay=5.0, life=life), tree(parents, shape), steps, advertise=ads
+    )
     delivers_exactly(net)
     in_order(net)

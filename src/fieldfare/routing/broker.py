@@ -16,13 +16,9 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing import messages as m
 from fieldfare.routing.clients import About, Client, Clients
 from fieldfare.routing.messages import Message, Send, Tell
-from fieldfare.routing.routes import LOCAL, To
+from fieldfare.routing.routes import LOCAL, ProtocolError, To
 from fieldfare.routing.seen import Seen
 from fieldfare.routing.strategies import COVERING, Strategy
-
-
-class ProtocolError(ValueError):
-    """A message that its sender may not send. Nothing has changed."""
 
 
 class Broker:
@@ -59,9 +55,9 @@ class Broker:
         self.delay = delay
         self.life = life
         self.clients = Clients(named=name if strategy.named else None)
-        self.routes = strategy.routes()
+        self.routes = strategy.routes(name, life)
         self._seen = Seen(remember)
-        self._waiting: dict[str, list[Tell]] = {}
+        self._waiting: dict[str, list[m.Change]] = {}
         self._wakes: float | None = None
 
     @property
@@ -86,7 +82,7 @@ class Broker:
         handler = _HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(f"{type(message).__name__} is nothing that a broker is told")
-        if isinstance(message, m.Forward | m.Tell | m.Batch | m.Disconnect):
+        if isinstance(message, _FROM_NEIGHBOURS):
             if sender not in self.routes.roles:
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
         elif isinstance(message, m.Connect):
@@ -155,7 +151,7 @@ class Broker:
         """Send an event to the neighbours and clients that want it, if it was not here before."""
         if not self._seen.is_new((forward.publisher, forward.by, forward.sequence), now):
             return []
-        wanted = self.routes.match(forward.event, sender)
+        wanted = self.routes.match(forward.event, sender, forward.source)
         sends: list[Send] = []
         if LOCAL in wanted:
             wanted.discard(LOCAL)
@@ -181,14 +177,17 @@ class Broker:
     def _tell(self, message: Tell, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.tell(message, sender), now)
 
+    def _hear(self, message: m.Links | m.Wants, sender: str, now: float) -> list[Send]:
+        return self._pass_on(self.routes.hear(message, sender), now)
+
     def _batch(self, message: m.Batch, sender: str, now: float) -> list[Send]:
-        return [send for tell in message.tells for send in self._tell(tell, sender, now)]
+        return [send for change in message.messages for send in self.receive(change, sender, now)]
 
     def _pass_on(self, told: list[To], now: float) -> list[Send]:
         if self.delay is None:
-            return [Send(neighbour, tell) for neighbour, tell in told]
-        for neighbour, tell in told:
-            self._waiting.setdefault(neighbour, []).append(tell)
+            return [Send(neighbour, change) for neighbour, change in told]
+        for neighbour, change in told:
+            self._waiting.setdefault(neighbour, []).append(change)
         if self._waiting and self._wakes is None:
             self._wakes = now + self.delay
         return []
@@ -240,4 +239,7 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Forward: Broker._forward,
     m.Tell: Broker._tell,
     m.Batch: Broker._batch,
+    m.Links: Broker._hear,
+    m.Wants: Broker._hear,
 }
+_FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Links, m.Wants, m.Disconnect)

@@ -43,7 +43,7 @@ class Filtered(Routes):
         self._merger: NeighbourMerger[str] | None = None
         self._merging: MergingTable[str] | None = None
         if strategy.merging is not None and strategy.merge_stored:
-            self._merging = MergingTable(self.subscriptions, strategy.merging, keeps=lambda one: one == LOCAL)
+            self._merging = MergingTable(self.subscriptions, strategy.merging, keeps=lambda _: False)
         elif strategy.merging is not None:
             self._merger = NeighbourMerger((), strategy.merging)
         self._told: frozenset[str] = frozenset()
@@ -139,7 +139,7 @@ class Filtered(Routes):
 
     # Events
 
-    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
+    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """Those that want the event, and the parents."""
         found = self.subscriptions.match(event) | self._parents
         if sender != LOCAL:

@@ -138,12 +138,6 @@ class Tell(Message, frozen=True):
     about: Literal["subscriptions", "advertisements"] = "subscriptions"
 
 
-class Batch(Message, frozen=True):
-    """Several changes, one after the other, in one message."""
-
-    tells: tuple[Tell, ...]
-
-
 class Links(Message, frozen=True):
     """What a broker's links are, passed on by all to all. Only cyclic overlays need it."""
 
@@ -153,8 +147,27 @@ class Links(Message, frozen=True):
     neighbours: tuple[str, ...]
 
 
+class Wants(Message, frozen=True):
+    """What the clients of a broker want, passed on by all to all. Only routing by trees of sources needs it."""
+
+    origin: str
+    number: tuple[int, int]
+    added: tuple[Filter, ...] = ()
+    removed: tuple[Filter, ...] = ()
+    all: bool = False
+    """nothing but the added filters is wanted any more"""
+
+
+class Batch(Message, frozen=True):
+    """Several changes, one after the other, in one message."""
+
+    messages: tuple[Tell | Links | Wants, ...]
+
+
+Change: TypeAlias = Tell | Links | Wants
+"""what brokers tell each other of themselves"""
 ClientMessage: TypeAlias = Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Leave
-BrokerMessage: TypeAlias = Connect | Disconnect | Forward | Tell | Batch | Links
+BrokerMessage: TypeAlias = Connect | Disconnect | Forward | Tell | Batch | Links | Wants
 _All: TypeAlias = ClientMessage | BrokerMessage | Deliver | Refuse
 
 

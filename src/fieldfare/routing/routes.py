@@ -11,17 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from fieldfare.routing.messages import Role, Tell
+from fieldfare.routing.messages import Change, Role, Tell
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""
+
+
+class ProtocolError(ValueError):
+    """A message that its sender may not send. Nothing has changed."""
 
 
 class To(NamedTuple):
     """What a neighbour is to be told."""
 
     neighbour: str
-    tell: Tell
+    change: Change
 
 
 class Routes(ABC):
@@ -43,9 +47,13 @@ class Routes(ABC):
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants, or what it will publish."""
 
+    def hear(self, change: Change, sender: str) -> list[To]:
+        """A neighbour says something that only some overlays know of."""
+        raise ProtocolError(f"{type(change).__name__} means nothing to this strategy: do all brokers have the same?")
+
     @abstractmethod
-    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
-        """The interfaces that must get an event; never the neighbour that it came from."""
+    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+        """The interfaces that must get an event of a source; never the neighbour that it came from."""
 
     @property
     @abstractmethod
@@ -70,7 +78,7 @@ class Flooding(Routes):
         """Clients want something: that concerns nobody else."""
         return []
 
-    def match(self, event: Mapping[str, object], sender: str) -> set[str]:
+    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """All but the one that it came from."""
         return {*self.roles, LOCAL} - ({sender} if sender != LOCAL else set())
 

@@ -10,6 +10,9 @@
 | `imperfect` | the same, merged also where that lets a few events pass unasked |
 | `book-merging` | as covering; but each broker merges what an interface has told it, in its own table |
 
+For overlays with cycles there are `cyclic(strategy)`, which lets any of them use a tree of links that brokers agree on,
+and `SOURCES`: every event on the tree of shortest ways from where it was published.
+
 With advertisements (`with_advertisements`) subscriptions go only where something they overlap is advertised. Whether
 routing is peer-to-peer, hierarchical or hybrid is not a matter of the strategy but of the roles of neighbours.
 """
@@ -18,10 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.routes import Flooding, Routes
+from fieldfare.routing.sharedtree import SharedTree
+from fieldfare.routing.sourcetrees import SourceTrees
 from fieldfare.tables.base import Table
 from fieldfare.tables.distinct import DistinctTable
 from fieldfare.tables.indexed import IndexedTable
@@ -45,9 +50,16 @@ class Strategy:
     """merge what interfaces have told us, not what we tell neighbours"""
     advertisements: MakeTable | None = None
 
-    def routes(self) -> Routes:
+    overlay: Literal["acyclic", "tree", "sources"] = "acyclic"
+    """links form no cycles; or they may, and one tree of them is used; or one for each source of events"""
+
+    def routes(self, name: str, life: int = 0) -> Routes:
         """The routing state of a new broker."""
-        return Flooding() if self.table is None else Filtered(self)
+        if self.table is None:
+            return Flooding()
+        if self.overlay == "sources":
+            return SourceTrees(name, life)
+        return Filtered(self) if self.overlay == "acyclic" else SharedTree(name, life, Filtered(self))
 
 
 FLOODING: Final = Strategy("flooding", None)
@@ -68,9 +80,17 @@ def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> 
     return replace(strategy, name=f"{strategy.name}+ads", advertisements=table)
 
 
+def cyclic(strategy: Strategy) -> Strategy:
+    """The same for an overlay with cycles, over a tree that brokers agree on, and another when a link breaks."""
+    return strategy if strategy.table is None else replace(strategy, name=f"{strategy.name}+tree", overlay="tree")
+
+
+SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
+"""for an overlay with cycles: every broker knows all subscriptions, and events take the shortest ways"""
+
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for plain in _PLAIN
     for strategy in ([plain] if plain.table is None or plain.merge_stored else [plain, with_advertisements(plain)])
 }
-"""by name"""
+"""by name, for overlays without cycles; flooding works in all"""
