@@ -163,7 +163,7 @@ class Net:
             else:
                 self.messages += 1
                 self.channels[broker, to].append(message)
-                for tell in message.messages if isinstance(message, m.Batch) else (message,):
+                for tell in message.tells if isinstance(message, m.Batch) else (message,):
                     if isinstance(tell, m.Tell) and tell.about == "subscriptions":
                         self._mirror((broker, to), tell)
 

@@ -25,7 +25,8 @@ def graph(parents: Sequence[int], extra: Sequence[tuple[int, int]]) -> list[Link
         pair = frozenset((f"b{a % (len(parents) + 1)}", f"b{b % (len(parents) + 1)}"))
         if len(pair) == 2 and pair not in known:
             known.add(pair)
-            links.append((*sorted(pair), Role.PEER))
+            first, second = sorted(pair)
+            links.append((first, second, Role.PEER))
     return links
 
 

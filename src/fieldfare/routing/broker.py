@@ -8,12 +8,13 @@ say; here is what all strategies share: clients, events, duplicates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.routing import messages as m
+from fieldfare.routing import pastry, wire
 from fieldfare.routing.clients import About, Client, Clients
 from fieldfare.routing.messages import Message, Send, Tell
 from fieldfare.routing.routes import LOCAL, ProtocolError, To
@@ -28,8 +29,8 @@ class Broker:
     >>> broker = Broker("oslo")
     >>> broker.receive(m.Subscribe("cheap", parse("price < 10")), "ana", now=0.0)
     []
-    >>> broker.receive(m.Connect(), "rome", now=1.0)
-    [Send(to='rome', message=Tell(added=(parse('price < 10'),), removed=(), about='subscriptions'))]
+    >>> [(send.to, send.message.added) for send in broker.receive(m.Connect(), "rome", now=1.0)]
+    [('rome', (parse('price < 10'),))]
     >>> [send.to for send in broker.receive(m.Publish(Event({"price": 5})), "bob", now=2.0)]
     ['ana']
     """
@@ -57,7 +58,7 @@ class Broker:
         self.clients = Clients(named=name if strategy.named else None)
         self.routes = strategy.routes(name, life)
         self._seen = Seen(remember)
-        self._waiting: dict[str, list[m.Change]] = {}
+        self._waiting: dict[str, list[Tell]] = {}
         self._wakes: float | None = None
 
     @property
@@ -83,7 +84,7 @@ class Broker:
         if handler is None:
             raise ProtocolError(f"{type(message).__name__} is nothing that a broker is told")
         if isinstance(message, _FROM_NEIGHBOURS):
-            if sender not in self.routes.roles:
+            if not self.routes.knows(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
         elif isinstance(message, m.Connect):
             if sender in self.clients.all or sender in (self.name, LOCAL):
@@ -177,20 +178,24 @@ class Broker:
     def _tell(self, message: Tell, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.tell(message, sender), now)
 
-    def _hear(self, message: m.Links | m.Wants, sender: str, now: float) -> list[Send]:
+    def _hear(self, message: m.Change, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.hear(message, sender), now)
 
     def _batch(self, message: m.Batch, sender: str, now: float) -> list[Send]:
-        return [send for change in message.messages for send in self.receive(change, sender, now)]
+        return [send for tell in message.tells for send in self._tell(tell, sender, now)]
 
     def _pass_on(self, told: list[To], now: float) -> list[Send]:
         if self.delay is None:
             return [Send(neighbour, change) for neighbour, change in told]
+        sends: list[Send] = []
         for neighbour, change in told:
-            self._waiting.setdefault(neighbour, []).append(change)
+            if isinstance(change, Tell):
+                self._waiting.setdefault(neighbour, []).append(change)
+            else:
+                sends += [*self._flush(neighbour), Send(neighbour, change)]
         if self._waiting and self._wakes is None:
             self._wakes = now + self.delay
-        return []
+        return sends
 
     def _flush(self, neighbour: str) -> list[Send]:
         """What waits for a neighbour, as one message.
@@ -206,13 +211,13 @@ class Broker:
 
     def snapshot(self) -> bytes:
         """All that must not be lost: the clients, with what they want and promise."""
-        return msgspec.msgpack.encode(_Snapshot(self.name, self.clients.all), enc_hook=m.to_wire)
+        return msgspec.msgpack.encode(_Snapshot(self.name, self.clients.all), enc_hook=wire.to_wire)
 
     def restore(self, data: bytes) -> None:
         """Let a new broker have the clients of a snapshot. Its links are down: neighbours tell it the rest again."""
         if self.clients.all or self.routes.roles:
             raise ValueError("only a broker without clients and neighbours can be restored")
-        saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=m.from_wire)
+        saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=wire.from_wire)
         for name, client in saved.clients.items():
             self.clients.get(name).sequence = client.sequence
             for id, filter in client.subscriptions.items():
@@ -224,9 +229,10 @@ class Broker:
 class _Snapshot(msgspec.Struct):
     name: str
     clients: dict[str, Client]
-    version: int = m.VERSION
+    version: int = wire.VERSION
 
 
+_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, *get_args(pastry.OverlayMessage))
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,
@@ -239,7 +245,6 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Forward: Broker._forward,
     m.Tell: Broker._tell,
     m.Batch: Broker._batch,
-    m.Links: Broker._hear,
-    m.Wants: Broker._hear,
+    **dict.fromkeys(_HEARD, Broker._hear),
 }
-_FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Links, m.Wants, m.Disconnect)
+_FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Disconnect, *_HEARD)

@@ -18,7 +18,7 @@ from fieldfare.routing.messages import Role, Tell
 from fieldfare.routing.routes import LOCAL, Routes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import Table
-from fieldfare.tables.forwarding import Update, Updates, apply, exported
+from fieldfare.tables.forwarding import Update, Updates, apply, exported, replacement
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.localmerging import MergingTable
 from fieldfare.tables.outgoing import NeighbourMerger
@@ -80,8 +80,7 @@ class Filtered(Routes):
         told = []
         for about, table in self._tables().items():
             gone = tuple(filter for filter in table.filters() if neighbour in table.interfaces(filter))
-            if about == "subscriptions" and self._merging is not None:
-                gone = tuple(self._merging.wanted(neighbour))
+            gone = self.told_by(neighbour) if about == "subscriptions" else gone
             told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []  # type: ignore[arg-type]
         self._set_neighbours({other: role for other, role in self.roles.items() if other != neighbour})
         return [to for to in told if to.neighbour != neighbour]
@@ -117,11 +116,26 @@ class Filtered(Routes):
         """Whatever a neighbour was told of subscriptions, it is to know no more."""
         return self._merged({neighbour: Update(removed=exported(self.subscriptions, neighbour))})
 
+    def exports(self, neighbour: str) -> tuple[Filter, ...]:
+        """All that a neighbour must know of what is wanted, merged if that is how it was told."""
+        if self._merger is not None:
+            return tuple(sorted(self._merger.exported(neighbour), key=str))
+        return exported(self.subscriptions, neighbour)
+
+    def told_by(self, interface: str) -> tuple[Filter, ...]:
+        """What an interface wants."""
+        if self._merging is not None:
+            return tuple(self._merging.wanted(interface))
+        table = self.subscriptions
+        return tuple(filter for filter in table.filters() if interface in table.interfaces(filter))
+
     # Filters
 
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants or promises."""
         update = Update(tell.added, tell.removed)
+        if tell.all:
+            update = replacement(self._tables()[tell.about], tell.added, sender)
         if sender == LOCAL and tell.about in self._locals:
             # Neighbours need not notice what a client says if others say more.
             update = apply(self._locals[tell.about], update, "client").get(LOCAL, _NOTHING)

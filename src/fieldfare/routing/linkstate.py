@@ -21,8 +21,8 @@ class LinkState:
     >>> news = [state.announce(["b", "c"])]
     >>> [state.accept(Links("b", (0, 1), ("a", "c"))), state.accept(Links("c", (0, 1), ("a", "b")))]
     [True, True]
-    >>> sorted(state.tree["a"]), state.hops("c")
-    (['b', 'c'], {'c': 'c', 'b': 'b'})
+    >>> sorted(state.tree["a"]), state.hops("a"), state.hops("c")
+    (['b', 'c'], {'b': 'b', 'c': 'c'}, {})
     """
 
     def __init__(self, name: str, life: int = 0) -> None:

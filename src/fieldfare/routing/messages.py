@@ -1,4 +1,4 @@
-"""What brokers and clients say to each other, and how it is written on a wire.
+"""What brokers and clients say to each other. How that is written on a wire stands in `wire`.
 
 A client talks to its broker in `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave`, and hears
 `Deliver` and `Refuse`. Brokers talk to each other in `Forward` and `Tell`: an event, and a change of what the sender
@@ -8,19 +8,12 @@ wants or will publish. All are plain values: a broker takes them and gives them,
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.named import NamedFilter
-
-VERSION: Final = 1
-"""of the wire form; nodes say it when they meet, and refuse another one"""
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
@@ -136,6 +129,23 @@ class Tell(Message, frozen=True):
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
     about: Literal["subscriptions", "advertisements"] = "subscriptions"
+    all: bool = False
+    """nothing but the added filters counts any more"""
+    topic: str = ""
+    """the class of events that it is about, where each has a tree of its own"""
+
+
+class Ask(Message, frozen=True):
+    """Are you still below me on the tree of a topic? Tell me all that you want of me, be it nothing."""
+
+    topic: str
+
+
+class Copy(Message, frozen=True):
+    """Keep for me what a neighbour has told me, should I fail."""
+
+    neighbour: str
+    tell: Tell
 
 
 class Links(Message, frozen=True):
@@ -158,17 +168,18 @@ class Wants(Message, frozen=True):
     """nothing but the added filters is wanted any more"""
 
 
+class Overlay(Message, frozen=True):
+    """What nodes of a DHT say to each other to find their places; see `pastry`."""
+
+
+Change: TypeAlias = Tell | Ask | Copy | Links | Wants | Overlay
+"""what brokers tell each other of themselves"""
+
+
 class Batch(Message, frozen=True):
     """Several changes, one after the other, in one message."""
 
-    messages: tuple[Tell | Links | Wants, ...]
-
-
-Change: TypeAlias = Tell | Links | Wants
-"""what brokers tell each other of themselves"""
-ClientMessage: TypeAlias = Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Leave
-BrokerMessage: TypeAlias = Connect | Disconnect | Forward | Tell | Batch | Links | Wants
-_All: TypeAlias = ClientMessage | BrokerMessage | Deliver | Refuse
+    tells: tuple[Tell, ...]
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -176,51 +187,3 @@ class Send(msgspec.Struct, frozen=True):
 
     to: str
     message: Message
-
-
-def encode(message: Message) -> bytes:
-    """A message as MessagePack.
-
-    >>> decode(encode(Subscribe("cheap", parse("price < 10"))))
-    Subscribe(id='cheap', filter=parse('price < 10'))
-    """
-    return _ENCODER.encode(message)
-
-
-def decode(data: bytes) -> Message:
-    """The message that was encoded; ValueError if there is none in the data."""
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"no message: {error}") from None
-
-
-def to_wire(value: object) -> object:
-    """How msgspec is to write events and filters."""
-    match value:
-        case Event():
-            return msgpack.encode(value)
-        case NamedFilter():
-            return [value.name, str(value)]
-        case Filter():
-            return str(value)
-    raise TypeError(f"{type(value).__name__} has no place in a message")
-
-
-def from_wire(type: type, value: Any) -> object:
-    """How it is to read them."""
-    if type is Event:
-        return msgpack.decode(value)
-    if isinstance(value, list):
-        return NamedFilter(value[0], _filter(value[1]))
-    return _filter(value)
-
-
-@lru_cache(maxsize=10_000)
-def _filter(text: str) -> Filter:
-    """Neighbours often say the same filter again."""
-    return parse(text)
-
-
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
-_DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(_All, dec_hook=from_wire)

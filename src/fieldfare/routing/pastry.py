@@ -2,7 +2,7 @@
 
 A node knows its *leaves*, the next nodes on either side on the ring, and a *table*: for each number of digits and each
 next digit a few nodes that share so many digits with it and then have that one. A message for a key goes to nodes that
-share more and more digits with the key, and the last hop is among leaves. Leaves make it right, the table makes it short.
+share more and more digits with the key, and at last to a leaf. Leaves make the way right, the table makes it short.
 
 `Peers` is what one node knows, an immutable value. `PastryNode` keeps it up to date by messages. Whoever runs the node
 sends what it asks to send. When a message cannot be sent, or a neighbour falls silent, he says `Gone` to the node; a
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from fieldfare.routing.messages import Message, Send
+from fieldfare.routing.messages import Overlay, Send
 from fieldfare.routing.ring import Ring
+
+RING: Final = Ring()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Peers:
     """
 
     name: str
-    ring: Ring = Ring()
+    ring: Ring = RING
     half: int = 8
     """how many leaves on either side; routing survives when fewer nodes in a row fail at once"""
     backups: int = 2
@@ -57,7 +59,9 @@ class Peers:
     @property
     def known(self) -> tuple[str, ...]:
         """All nodes that this one knows; itself not among them."""
-        return tuple(dict.fromkeys((*self.smaller, *self.larger, *(name for cell in self.table.values() for name in cell))))
+        return tuple(
+            dict.fromkeys((*self.smaller, *self.larger, *(name for cell in self.table.values() for name in cell)))
+        )
 
     def cell(self, id: int) -> tuple[int, int]:
         """The row and column where another id belongs."""
@@ -89,8 +93,10 @@ class Peers:
     def next_hop(self, key: int) -> str | None:
         """The next node on the way to the owner of a key; None: it is this one.
 
-        Each hop is nearer to the key than the one before, whatever the nodes know or do not know. So there are no loops,
-        not even while nodes disagree: at any time the next hops for a key are a forest, and a tree when leaves are right.
+        Among leaves it is the nearest one; else one that shares more digits with the key; else the nearest one known.
+        But always it is nearer to the key than this one: Pastry would also take one farther away that shares more
+        digits, and may then go round in circles while nodes disagree. So at any time the next hops for a key make up a
+        forest, and a tree when all leaves are right.
         """
         own = self.ring.rank(self.name, key)
         if self._among_leaves(key):
@@ -111,11 +117,11 @@ class Peers:
         return ahead(self.id, key) <= ahead(self.id, last) or ahead(key, self.id) <= ahead(first, self.id)
 
     def replicas(self, key: int, n: int) -> list[str]:
-        """The n nodes nearest to a key, nearest first, as far as known; the owner knows up to `half` + 1 for sure."""
-        return self.ring.closest((self.name, *self.known), key, n)
+        """The n nodes nearest to a key, nearest first; the owner knows them for n up to `half` + 1."""
+        return self.ring.closest((self.name, *self.leaves), key, n)
 
 
-class Join(Message, frozen=True):
+class Join(Overlay, frozen=True):
     """A new node looks for its place. It is passed on to the node that is nearest to it."""
 
     joiner: str
@@ -125,36 +131,39 @@ class Join(Message, frozen=True):
     """what it should know, collected on the way"""
 
 
-class Welcome(Message, frozen=True):
+class Welcome(Overlay, frozen=True):
     """The answer to `Join`, from the nearest node."""
 
     names: tuple[str, ...]
 
 
-class Announce(Message, frozen=True):
+class Announce(Overlay, frozen=True):
     """I am here, and these are my leaves. The answer is `State`, if there is anything to say."""
 
     leaves: tuple[str, ...]
 
 
-class State(Message, frozen=True):
+class State(Overlay, frozen=True):
     """Nodes that you should know."""
 
     names: tuple[str, ...]
 
 
-class Repair(Message, frozen=True):
+class Repair(Overlay, frozen=True):
     """A node is no more, and these are the leaves left to me. The answer is `State`, with nodes to take its places."""
 
     gone: str
     leaves: tuple[str, ...]
 
 
-class Gone(Message, frozen=True):
+class Gone(Overlay, frozen=True):
     """A node is no more. Said by the node itself when it leaves, or by whoever runs this one when it has failed."""
 
     name: str
 
+
+REMEMBERED: Final = 1000
+"""how many nodes that are gone a node remembers"""
 
 OverlayMessage: TypeAlias = Join | Welcome | Announce | State | Repair | Gone
 
@@ -163,12 +172,14 @@ class PastryNode:
     """One node of the overlay: messages in, messages out.
 
     A leaf that is new to a node hears so and tells what it knows better; a leaf that is lost is reported to the others.
-    With that alone all leaves come right again after any nodes have joined, and after fewer than `half` in a row failed.
+    With that alone all leaves come right again after nodes have joined, or fewer than `half` in a row have failed.
     """
 
     def __init__(self, peers: Peers) -> None:
         """Begin with what is known; usually nothing."""
         self.peers = peers
+        self.gone: dict[str, None] = {}
+        """the last ones that were gone and not heard since, lest nodes tell each other of the dead for ever"""
 
     def join(self, via: str) -> list[Send]:
         """Enter the overlay, through any node that is in it."""
@@ -184,19 +195,17 @@ class PastryNode:
             case Join():
                 return self._pass_on(message)
             case Welcome(names=names):
-                sends = self._learn((*names, sender), "")
-                return sends + self._announce(name for name in self.peers.known if name not in self.peers.leaves)
+                return self._learn(sender, names, welcome=True)
             case Announce(leaves=leaves):
-                return self._learn((*leaves, sender), sender) + self._advise(sender, leaves)
+                return self._learn(sender, leaves) + self._advise(sender, leaves)
             case State(names=names):
-                return self._learn((*names, sender), "")
-            case Repair(gone=gone) if gone == self.peers.name:
-                return self._announce([sender])  # not at all
+                return self._learn(sender, names)
             case Repair(gone=gone, leaves=leaves):
-                sends = self._forget(gone, seek=False) + self._learn((*leaves, sender), sender, but=gone)
-                return sends + self._advise(sender, leaves, gone)
+                # Perhaps only a link is down. If the node is gone, this is how to find out.
+                check = self._announce([gone] if gone in self.peers.leaves else [])
+                return check + self._learn(sender, leaves) + self._advise(sender, leaves, gone)
             case Gone(name=name):
-                return self._forget(name, seek=True)
+                return self._forget(name)
 
     def _pass_on(self, join: Join) -> list[Send]:
         if join.joiner == self.peers.name:
@@ -210,36 +219,41 @@ class PastryNode:
             return [Send(hop, Join(join.joiner, max(join.row, shared + 1), names))]
         return [Send(join.joiner, Welcome(tuple(dict.fromkeys((*names, *peers.leaves)))))]
 
-    def _learn(self, names: Iterable[str], sender: str, but: str = "") -> list[Send]:
-        """Learn, and make oneself known to new leaves other than the sender, who knows already.
+    def _learn(self, sender: str, names: Iterable[str], *, welcome: bool = False) -> list[Send]:
+        """Learn, and make oneself known to new leaves; at the beginning to everyone.
 
-        Those who are leaves no longer hear of the nearer ones in their stead, lest nodes that join at once, side by side,
-        never hear of each other.
+        Those who are leaves no longer hear of the nearer ones in their stead: else nodes that join at once, side by
+        side, might never meet. What is said of a node that was gone may be old: the node itself is asked.
         """
+        self.gone.pop(sender, None)
         before = self.peers.leaves
-        self.peers = self.peers.learn(name for name in names if name != but)
-        gained = tuple(name for name in self.peers.leaves if name not in before)
+        doubtful = [name for name in names if name in self.gone]
+        self.peers = self.peers.learn({sender, *names}.difference(doubtful))
+        gained = [name for name in self.peers.leaves if name not in before]
         dropped = [name for name in before if name not in self.peers.leaves]
-        return self._announce(name for name in gained if name != sender) + [Send(name, State(gained)) for name in dropped]
+        hear = {*doubtful, *(self.peers.known if welcome else gained)}
+        return self._announce(hear) + [Send(name, State(tuple(gained))) for name in dropped]
 
     def _announce(self, names: Iterable[str]) -> list[Send]:
-        message = Announce(self.peers.leaves)
-        return [Send(name, message) for name in names]
+        return [Send(name, Announce(self.peers.leaves)) for name in sorted(names)]
 
-    def _forget(self, name: str, *, seek: bool) -> list[Send]:
+    def _forget(self, name: str) -> list[Send]:
         """Forget a node, and ask for others in its places: among leaves the other leaves, in the table its row.
 
-        For the table ask only if it is left with none, and only `seek` if this node found out, not on hearsay.
+        For the table only if no backup is left.
         """
         if name not in self.peers.known:
             return []
+        self.gone[name] = None
+        if len(self.gone) > REMEMBERED:
+            del self.gone[next(iter(self.gone))]
         lost_leaf = name in self.peers.leaves
         self.peers = self.peers.forget(name)
         peers = self.peers
         place = peers.cell(peers.ring.id(name))
         if lost_leaf:
             ask: Iterable[str] = peers.leaves
-        elif seek and place not in peers.table:
+        elif place not in peers.table:
             ask = [cell[0] for (row, _), cell in peers.table.items() if row == place[0]]
         else:
             ask = ()
@@ -249,7 +263,7 @@ class PastryNode:
         """Tell a node better leaves than it has, and whom to put in the place of one that is gone."""
         peers, ring = self.peers, self.peers.ring
         smaller, larger = ring.leaves((*leaves, *peers.known, peers.name), sender, peers.half)
-        names = {*smaller, *larger} - {*leaves, peers.name, gone}
+        names = {*smaller, *larger} - {*leaves}
         if gone is not None:
             place = ring.id(gone)
             row = ring.shared(ring.id(sender), place)

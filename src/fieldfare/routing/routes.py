@@ -35,6 +35,10 @@ class Routes(ABC):
         """No neighbours yet."""
         self.roles: dict[str, Role] = {}
 
+    def knows(self, neighbour: str) -> bool:
+        """May it talk to us?"""
+        return neighbour in self.roles
+
     @abstractmethod
     def connect(self, neighbour: str, role: Role) -> list[To]:
         """There is a new neighbour, of whom nothing is known and who knows nothing."""

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.rendezvous import Rendezvous
 from fieldfare.routing.routes import Flooding, Routes
 from fieldfare.routing.sharedtree import SharedTree
 from fieldfare.routing.sourcetrees import SourceTrees
@@ -50,8 +51,10 @@ class Strategy:
     """merge what interfaces have told us, not what we tell neighbours"""
     advertisements: MakeTable | None = None
 
-    overlay: Literal["acyclic", "tree", "sources"] = "acyclic"
-    """links form no cycles; or they may, and one tree of them is used; or one for each source of events"""
+    overlay: Literal["acyclic", "tree", "sources", "rendezvous"] = "acyclic"
+    """links form no cycles; or they may, and a tree of them is used, or one for each source; or there is a DHT"""
+    field: str = "type"
+    """by which events are given to rendezvous"""
 
     def routes(self, name: str, life: int = 0) -> Routes:
         """The routing state of a new broker."""
@@ -59,6 +62,8 @@ class Strategy:
             return Flooding()
         if self.overlay == "sources":
             return SourceTrees(name, life)
+        if self.overlay == "rendezvous":
+            return Rendezvous(name, self, field=self.field)
         return Filtered(self) if self.overlay == "acyclic" else SharedTree(name, life, Filtered(self))
 
 
@@ -87,6 +92,9 @@ def cyclic(strategy: Strategy) -> Strategy:
 
 SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
 """for an overlay with cycles: every broker knows all subscriptions, and events take the shortest ways"""
+
+RENDEZVOUS: Final = replace(COVERING, name="rendezvous", overlay="rendezvous")
+"""for brokers that can all reach each other: subscriptions and events of a type meet at a broker found by hashing"""
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy

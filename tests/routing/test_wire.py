@@ -8,6 +8,7 @@ from tests.routing.harness import FILTERS, UNIVERSE
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.routing import messages as m
+from fieldfare.routing import pastry, wire
 from fieldfare.routing.named import NamedFilter
 
 names = st.text("abc/\u00e9", max_size=4)
@@ -16,8 +17,13 @@ filters = st.sampled_from(FILTERS) | st.builds(NamedFilter, names, st.sampled_fr
 some = st.lists(filters, max_size=3).map(tuple)
 events = st.sampled_from(UNIVERSE) | st.just(Event({"a": {"b": [1, None, "x"]}}))
 pairs = st.tuples(numbers, numbers)
+tells = st.builds(m.Tell, some, some, st.sampled_from(["subscriptions", "advertisements"]), st.booleans(), names)
 changes = st.one_of(
-    st.builds(m.Tell, some, some, st.sampled_from(["subscriptions", "advertisements"])),
+    tells,
+    st.builds(m.Ask, names),
+    st.builds(m.Copy, names, tells),
+    st.builds(pastry.Join, names, st.integers(0, 40), st.lists(names).map(tuple)),
+    st.builds(pastry.Repair, names, st.lists(names).map(tuple)),
     st.builds(m.Links, names, pairs, st.lists(names).map(tuple)),
     st.builds(m.Wants, names, pairs, some, some, st.booleans()),
 )
@@ -33,26 +39,26 @@ messages = st.one_of(
     st.builds(m.Connect, st.sampled_from(m.Role)),
     st.just(m.Disconnect()),
     st.builds(m.Forward, events, names, numbers, names, names),
-    st.builds(m.Batch, st.lists(changes, max_size=3).map(tuple)),
+    st.builds(m.Batch, st.lists(tells, max_size=3).map(tuple)),
     changes,
 )
 
 
 @given(messages)
 def test_every_message_comes_back_from_the_wire(message: m.Message) -> None:
-    assert m.decode(m.encode(message)) == message
+    assert wire.decode(wire.encode(message)) == message
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"nonsense", m.encode(m.Leave())[:-1]])
+@pytest.mark.parametrize("data", [b"", b"\x00", b"nonsense", wire.encode(m.Leave())[:-1]])
 def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="no message"):
-        m.decode(data)
+        wire.decode(data)
 
 
 def test_a_message_with_a_bad_filter_is_refused() -> None:
-    data = m.encode(m.Subscribe("s", parse("x = 1"))).replace(b"x = 1", b"x = =")
+    data = wire.encode(m.Subscribe("s", parse("x = 1"))).replace(b"x = 1", b"x = =")
     with pytest.raises(ValueError, match="no message"):
-        m.decode(data)
+        wire.decode(data)
 
 
 def test_roles_have_opposites() -> None:

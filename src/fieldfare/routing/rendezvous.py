@@ -1,0 +1,220 @@
+"""`Rendezvous`: for each topic there is a broker where its subscriptions and events meet, found by hashing.
+
+An event's topic is its type, brought down to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
+and the owner of a topic's key is its rendezvous. Next hops towards it make a tree of brokers, on which routing is
+hierarchical: subscriptions and events travel up, and events come down where they are wanted. Nobody else keeps anything
+for the topic. A filter that does not say which types it wants is a filter for every topic.
+
+Brokers come and go, and ways change. A broker that gets another parent takes back what it told the old one, and tells
+the new one all. The rendezvous of a topic lets the next nodes on the ring keep copies of what it was told: one of them
+will be its successor, and serves at once, while those below find their way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from fieldfare.events.event import fields_of
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.intervals import Intervals
+from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.messages import Ask, Change, Copy, Role, Send, Tell
+from fieldfare.routing.pastry import Gone, OverlayMessage, PastryNode, Peers
+from fieldfare.routing.ring import key_of
+from fieldfare.routing.routes import LOCAL, Routes, To
+
+if TYPE_CHECKING:
+    from fieldfare.routing.strategies import Strategy
+
+
+class Rendezvous(Routes):
+    """Routes by a tree for each topic."""
+
+    def __init__(
+        self, name: str, strategy: Strategy, *, field: str = "type", topics: int = 64, replicas: int = 2
+    ) -> None:
+        """A node that knows no others. All brokers must agree on the field and the number of topics."""
+        super().__init__()
+        self.name = name
+        self.field = field
+        self.topics = tuple(f"{field}#{i}" for i in range(topics))
+        self.replicas = replicas
+        self.node = PastryNode(Peers(name))
+        self._strategy = strategy
+        self._trees: dict[str, Filtered] = {}
+        self._copies: dict[str, dict[str, dict[Filter, None]]] = {}
+        """by topic and neighbour: what its rendezvous was told"""
+        self._copied: dict[str, tuple[str, ...]] = {}
+        """who keeps copies for us, by topic"""
+
+    # The overlay
+
+    def knows(self, neighbour: str) -> bool:
+        """Anybody may talk to a node of a DHT."""
+        return neighbour != LOCAL
+
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """Enter the overlay through a node that is in it."""
+        return self._sent(self.node.join(neighbour))
+
+    def disconnect(self, neighbour: str) -> list[To]:
+        """A node has failed, or cannot be reached."""
+        told = self._sent(self.node.receive(Gone(neighbour), neighbour))
+        for tree in self._trees.values():
+            if neighbour in tree.roles:
+                tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
+        for copies in self._copies.values():
+            copies.pop(neighbour, None)
+        return told + self._follow(refresh=True)
+
+    def leave(self) -> list[To]:
+        """Leave the overlay in good order."""
+        return self._sent(self.node.leave())
+
+    def hear(self, change: Change, sender: str) -> list[To]:
+        """What nodes say to each other."""
+        match change:
+            case Ask(topic=topic):
+                tree = self._trees.get(topic)
+                mine = tree is not None and tree.roles.get(sender) is Role.PARENT
+                return [To(sender, Tell(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
+            case Copy(neighbour=neighbour, tell=tell):
+                kept = self._copies.setdefault(tell.topic, {}).setdefault(neighbour, {})
+                for filter in tuple(kept) if tell.all else tell.removed:
+                    kept.pop(filter, None)
+                kept.update(dict.fromkeys(tell.added))
+                return []
+            case Gone(name=name):
+                return self.disconnect(name)
+        return self._sent(self.node.receive(change, sender)) + self._follow()  # type: ignore[arg-type]
+
+    @staticmethod
+    def _sent(sends: Iterable[Send]) -> list[To]:
+        return [To(send.to, send.message) for send in sends]  # type: ignore[arg-type]
+
+    # Trees
+
+    def _tree(self, topic: str) -> Filtered:
+        if topic not in self._trees:
+            tree = self._trees[topic] = Filtered(self._strategy)
+            parent = self._parent(topic)
+            if parent is not None:
+                tree.connect(parent, Role.PARENT)
+        return self._trees[topic]
+
+    def _parent(self, topic: str) -> str | None:
+        return self.node.peers.next_hop(key_of(topic))
+
+    def _follow(self, *, refresh: bool = False) -> list[To]:
+        """Let every tree have the parent that the overlay says, and every topic of ours its copies."""
+        told: list[To] = []
+        for topic in {**self._trees, **self._copies}:
+            parent = self._parent(topic)
+            tree = self._tree(topic)
+            for old in [one for one, role in tree.roles.items() if role is Role.PARENT and one != parent]:
+                told += _about(topic, tree.turn(old, Role.CHILD))
+            if parent is not None and tree.roles.get(parent) is not Role.PARENT:
+                told += _about(
+                    topic, tree.turn(parent, Role.PARENT) if parent in tree.roles else tree.connect(parent, Role.PARENT)
+                )
+            elif parent is not None and refresh:
+                told.append(To(parent, Tell(tree.exports(parent), all=True, topic=topic)))
+            if parent is None:
+                told += self._succeed(topic, tree) + self._copy_all(topic, tree)
+            else:
+                self._copied.pop(topic, None)
+        return told
+
+    def _succeed(self, topic: str, tree: Filtered) -> list[To]:
+        """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
+        asked = []
+        for neighbour, filters in self._copies.pop(topic, {}).items():
+            if neighbour not in (self.name, LOCAL) and neighbour not in tree.roles:
+                tree.connect(neighbour, Role.CHILD)
+                tree.tell(Tell(tuple(filters)), neighbour)
+                asked.append(To(neighbour, Ask(topic)))
+        return asked
+
+    def _copy_all(self, topic: str, tree: Filtered) -> list[To]:
+        """Let those that are new among the next nodes keep copies."""
+        keepers = tuple(self.node.peers.replicas(key_of(topic), self.replicas + 1)[1:])
+        new = [keeper for keeper in keepers if keeper not in self._copied.get(topic, ())]
+        self._copied[topic] = keepers
+        return [
+            To(keeper, Copy(child, Tell(tree.told_by(child), all=True, topic=topic)))
+            for keeper in new
+            for child in tree.roles
+            if tree.told_by(child)
+        ]
+
+    # Filters and events
+
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """Clients or a broker below change what they want."""
+        if tell.about == "advertisements":
+            return []
+        if sender == LOCAL:
+            return [to for topic, part in self._by_topic(tell).items() for to in self._tell(part, topic, sender)]
+        told = self._tell(tell, tell.topic, sender)
+        if tell.topic not in self._copied and self._parent(tell.topic) is None:
+            return told + self._copy_all(tell.topic, self._tree(tell.topic))
+        return told + [To(keeper, Copy(sender, tell)) for keeper in self._copied.get(tell.topic, ())]
+
+    def _tell(self, tell: Tell, topic: str, sender: str) -> list[To]:
+        tree = self._tree(topic)
+        if sender != LOCAL and sender not in tree.roles:
+            tree.connect(sender, Role.CHILD)
+        return _about(topic, tree.tell(tell, sender))
+
+    def _by_topic(self, tell: Tell) -> dict[str, Tell]:
+        added = {filter: self.topics_of(filter) for filter in tell.added}
+        removed = {filter: self.topics_of(filter) for filter in tell.removed}
+        return {
+            topic: Tell(
+                tuple(filter for filter, topics in added.items() if topic in topics),
+                tuple(filter for filter, topics in removed.items() if topic in topics),
+            )
+            for topic in self.topics
+            if any(topic in topics for topics in (*added.values(), *removed.values()))
+        }
+
+    def topics_of(self, filter: Filter) -> frozenset[str]:
+        """The topics of the events that a filter may match."""
+        found: set[str] = set()
+        for branch in filter.boxes:
+            wanted = branch.on(self.field).values
+            names = wanted.strings.points() if isinstance(wanted.strings, Intervals) else None
+            others = wanted.atoms or any(kind.name != "STRING" for kind, _ in wanted.kinds())
+            if names is None or others:
+                return frozenset(self.topics)
+            found.update(map(self.topic_of, names))
+        return frozenset(found)
+
+    def topic_of(self, type: object) -> str:
+        """The topic of an event with such a type; what is no text, or missing, has one too."""
+        return self.topics[key_of(type if isinstance(type, str) else "") % len(self.topics)]
+
+    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+        """Up the tree of its topic, and down where it is wanted."""
+        topic = self.topic_of(fields_of(event).get(self.field))
+        if topic in self._trees:
+            return self._trees[topic].match(event, sender, source)
+        parent = self._parent(topic)
+        return {parent} - {sender} if parent is not None else set()
+
+    @property
+    def entries(self) -> int:
+        """Of all trees."""
+        return sum(tree.entries for tree in self._trees.values())
+
+
+def _about(topic: str, told: list[To]) -> list[To]:
+    return [
+        To(neighbour, Tell(change.added, change.removed, all=change.all, topic=topic))
+        for neighbour, change in told
+        if isinstance(change, Tell)
+    ]
+
+
+__all__ = ["OverlayMessage", "Rendezvous"]

@@ -1,0 +1,174 @@
+"""Brokers on a DHT, each topic with a rendezvous of its own; nodes join, leave and fail."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.routing.runs import Step, steps
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.routing import messages as m
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.pastry import PastryNode, Peers
+from fieldfare.routing.rendezvous import Rendezvous
+from fieldfare.routing.ring import Ring, key_of
+from fieldfare.routing.strategies import COVERING, IDENTITY, MERGING, RENDEZVOUS, Strategy
+
+EVENTS = [Event({"type": type, "x": x}) for type, x in product("abc", range(3))] + [Event({"x": 1}), Event({"type": 7})]
+FILTERS = list(map(parse, [
+    "type = 'a'", "type = 'a' AND x < 2", "type = 'b' AND x > 0", "type IN ('a', 'b') AND x = 1", "x = 1", "x > 0",
+    "type = 'c' OR x = 0", "type LIKE 'b%'", "type IS MISSING", "type = 'c'", "type = 7",
+]))  # fmt: skip
+
+
+class Cloud:
+    """Brokers that can all reach each other; what is sent to one that is gone is lost, and the sender hears of that."""
+
+    def __init__(self, strategy: Strategy, half: int = 3) -> None:
+        self.strategy = strategy
+        self.half = half
+        self.brokers: dict[str, Broker] = {}
+        self.channels: dict[tuple[str, str], deque[m.Message]] = {}
+        self.wanting: dict[str, dict[str, Filter]] = {}
+        self.got: list[tuple[str, int]] = []
+        self.count = 0
+        self.messages = 0
+
+    def join(self, name: str) -> None:
+        broker = Broker(name, self.strategy)
+        assert isinstance(broker.routes, Rendezvous)
+        broker.routes.topics = broker.routes.topics[:4]
+        broker.routes.node = PastryNode(Peers(name, half=self.half))
+        via = next(iter(self.brokers), None)
+        self.brokers[name] = broker
+        if via is not None:
+            self.receive(name, m.Connect(), via)
+
+    def fail(self, name: str) -> None:
+        del self.brokers[name]
+        for client in [client for client in self.wanting if client.startswith(name)]:
+            del self.wanting[client]
+        for pair in [pair for pair in self.channels if name in pair]:
+            del self.channels[pair]
+        for other in self.brokers:
+            self.receive(other, m.Disconnect(), name)
+
+    def subscribe(self, client: str, id: str, filter: Filter) -> None:
+        self.wanting.setdefault(client, {})[id] = filter
+        self.receive(client[:2], m.Subscribe(id, filter), client)
+
+    def unsubscribe(self, client: str, id: str) -> None:
+        self.wanting.get(client, {}).pop(id, None)
+        self.receive(client[:2], m.Unsubscribe(id), client)
+
+    def publish(self, client: str, event: Event) -> int:
+        self.count += 1
+        self.receive(client[:2], m.Publish(event, self.count), client)
+        return self.count
+
+    def receive(self, broker: str, message: m.Message, sender: str) -> None:
+        for send in self.brokers[broker].receive(message, sender, 0.0):
+            if isinstance(send.message, m.Deliver):
+                assert (send.to, send.message.sequence) not in self.got, "twice"
+                self.got.append((send.to, send.message.sequence))
+                assert any(f.matches(send.message.event) for f in self.wanting[send.to].values()), "unasked"
+            elif send.to in self.brokers:
+                self.channels.setdefault((broker, send.to), deque()).append(send.message)
+                self.messages += isinstance(send.message, m.Forward)
+
+    def arrive(self, which: int) -> bool:
+        busy = [pair for pair, channel in self.channels.items() if channel]
+        if busy:
+            sender, to = busy[which % len(busy)]
+            self.receive(to, self.channels[sender, to].popleft(), sender)
+        return bool(busy)
+
+    def settle(self) -> None:
+        for i in range(100_000):
+            if not self.arrive(i):
+                return
+        raise AssertionError("no rest")
+
+    def delivers_exactly(self) -> None:
+        self.settle()
+        for broker in self.brokers:
+            for event in EVENTS:
+                number = self.publish(f"{broker}.p", event)
+                self.settle()
+                wanted = {c for c, mine in self.wanting.items() if any(f.matches(event) for f in mine.values())}
+                assert {client for client, other in self.got if other == number} == wanted, (broker, event)
+
+
+@pytest.mark.parametrize("inner", [COVERING, IDENTITY, MERGING], ids=lambda strategy: strategy.name)
+@given(first=st.integers(1, 6), steps=steps)
+def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Sequence[Step]) -> None:
+    cloud = Cloud(replace(RENDEZVOUS, table=inner.table, merging=inner.merging))
+    for i in range(first):
+        cloud.join(f"b{i}")
+        cloud.settle()
+    born = first
+    for step in steps:
+        broker = list(cloud.brokers)[step.who % len(cloud.brokers)]
+        client = f"{broker}.{step.what % 2}"
+        match step.kind:
+            case 0 | 1 | 2 | 3:
+                cloud.subscribe(client, str(step.what % 3), FILTERS[step.what % len(FILTERS)])
+            case 4 | 5:
+                cloud.unsubscribe(client, str(step.what % 3))
+            case 6:
+                cloud.publish(client, EVENTS[step.what % len(EVENTS)])
+            case 7 if born < 10:
+                cloud.settle()
+                cloud.join(f"b{born}")
+                born += 1
+            case 8 if len(cloud.brokers) > 1:
+                cloud.settle()
+                cloud.fail(broker)
+            case _:
+                cloud.arrive(step.what)
+    cloud.delivers_exactly()
+    for client, mine in list(cloud.wanting.items()):
+        for id in list(mine):
+            cloud.unsubscribe(client, id)
+    cloud.settle()
+    assert {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries} == {}
+
+
+def test_the_successor_serves_at_once() -> None:
+    cloud = Cloud(RENDEZVOUS)
+    names = [f"b{i}" for i in range(8)]
+    for name in names:
+        cloud.join(name)
+        cloud.settle()
+    some = cloud.brokers["b0"].routes
+    assert isinstance(some, Rendezvous)
+    topic = some.topic_of("a")
+    owner, heir = Ring().closest(names, key_of(topic), 2)
+    subscriber, publisher = [name for name in names if name not in (owner, heir)][:2]
+    cloud.subscribe(f"{subscriber}.0", "s", parse("type = 'a'"))
+    cloud.settle()
+    cloud.fail(owner)
+    cloud.channels.clear()  # nothing of what the others said to mend their ways has arrived
+    routes = cloud.brokers[heir].routes
+    assert isinstance(routes, Rendezvous)
+    assert subscriber in routes.match(Event({"type": "a", "x": 1}), publisher, publisher)
+
+
+def test_brokers_off_the_way_keep_nothing() -> None:
+    cloud = Cloud(RENDEZVOUS, half=1)
+    for i in range(9):
+        cloud.join(f"b{i}")
+        cloud.settle()
+    cloud.subscribe("b0.0", "s", parse("type = 'a'"))
+    cloud.settle()
+    holding = [name for name, broker in cloud.brokers.items() if broker.entries]
+    assert "b0" in holding
+    assert len(holding) < 6
