@@ -80,6 +80,13 @@ def test_never_no_in_error(two: tuple[Filter, Filter]) -> None:
     assert [event for event in EVENTS if both.matches(event)] == common
 
 
+def test_nor_of_single_conditions() -> None:
+    some = [side for atom in map(parse, ATOMS) for side in (atom, ~atom)]
+    matching = {side: {i for i, event in enumerate(EVENTS) if side.matches(event)} for side in some}
+    for a, b in itertools.combinations_with_replacement(some, 2):
+        assert a.overlaps(b) or matching[a].isdisjoint(matching[b])
+
+
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [

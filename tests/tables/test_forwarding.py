@@ -28,7 +28,7 @@ from tests.tables.networks import (
 
 from fieldfare.filters import NOTHING, Filter, parse
 from fieldfare.tables.base import Table
-from fieldfare.tables.forwarding import Update, apply, exported, replacement
+from fieldfare.tables.forwarding import Update, _remove, apply, exported, replacement
 from fieldfare.tables.naive import NaiveTable
 
 ALL = {**KINDS, **REDUNDANT}
@@ -171,6 +171,36 @@ def test_all_of_an_update_or_nothing(make: Make) -> None:
     with pytest.raises(ValueError, match="no event can match"):
         apply(table, Update((G, NOTHING), (F,)), "S")
     assert {*table.filters()} == {F}
+
+
+# Several removals at once. What lies beneath both, `inside`, is hidden from B by `other`, which A alone has.
+
+LEFT, RIGHT, OTHER, INSIDE = between(0, 20), between(10, 30), between(5, 35), between(12, 18)
+
+
+def two_at_once(table: Table[Any]) -> Table[Any]:
+    for filter, interface in ((OTHER, "A"), (LEFT, "S"), (RIGHT, "S"), (INSIDE, "c")):
+        apply(table, sub(filter), interface)
+    return table
+
+
+@pytest.mark.parametrize("removed", [(LEFT, RIGHT), (RIGHT, LEFT)])
+def test_what_lies_beneath_two_that_go_is_said_once(make: Make, removed: tuple[Filter, ...]) -> None:
+    table = two_at_once(make({"A", "B"}))
+    assert table.forwards(LEFT) == {"A", "B"}
+    assert table.forwards(RIGHT) == {"A"}
+    assert apply(table, Update(removed=removed), "S") == {"A": Update((INSIDE,), removed), "B": unsub(LEFT)}
+
+
+@pytest.mark.parametrize("removed", [(LEFT, RIGHT), (RIGHT, LEFT)])
+def test_who_knew_something_larger_is_gathered_from_all_that_go(removed: tuple[Filter, ...]) -> None:
+    """A promise of `_remove` only. Neighbours would be told the same if each removal forgot what the last had found:
+
+    who must know `inside` in the end is among those who knew the one that goes, whichever of those above it that is.
+    """
+    gone, beneath = _remove(two_at_once(NaiveTable({"A", "B"})), removed, "S")
+    assert gone == [*removed]
+    assert beneath == {INSIDE: frozenset("AB")}
 
 
 def test_neighbours_come_in_order(make: Make) -> None:

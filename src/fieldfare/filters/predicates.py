@@ -14,7 +14,7 @@ from typing import Any, Final
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Kind, Scalar, kind_of, utc
 from fieldfare.filters import constraint, functions, patterns, valueset
 from fieldfare.filters.automaton import TooComplex
-from fieldfare.filters.branch import Branch, Dimension
+from fieldfare.filters.branch import Dimension, with_consequences
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.expressions import Arithmetic, Call, Compare, Expression, Field, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
@@ -208,4 +208,5 @@ def conjunction(filters: Iterable[Filter]) -> Filter:
             sides.update(part.boxes[0].items())
         else:
             rest.append(part)
-    return reduce(Filter.intersect, rest, Filter([Branch(sides)]))
+    box = with_consequences(sides)
+    return reduce(Filter.intersect, rest, NOTHING if box is None else Filter([box]))

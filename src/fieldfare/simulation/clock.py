@@ -1,7 +1,8 @@
 """Virtual time: what happens when, in an order that never varies.
 
 A queue of actions by time; actions of the same time run in the order in which they were scheduled. Nothing waits: a day
-takes as long as what happens in it. Actions in the background (ticks) run when their time comes, but nobody waits for them.
+takes as long as what happens in it. Actions in the background (ticks) run when their time comes, but nobody waits for
+them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class VirtualClock:
         return len(self._queue) - self._background
 
     def schedule(self, time: float, action: Action, *arguments: object) -> None:
-        """Do something at a time; at once if that is over, but after all that is due by now."""
+        """Do something at a time; what is scheduled for now comes after all that is due by now."""
+        if time < self.now:
+            raise ValueError(f"it is {self.now} already, too late for {time}")
         self._number += 1
         heappush(self._queue, (time, self._number, action, arguments))
 
@@ -63,8 +66,7 @@ class VirtualClock:
         queue = self._queue
         while queue and queue[0][0] <= until:
             time, _, action, arguments = heappop(queue)
-            if time > self.now:
-                self.now = time
+            self.now = time
             action(*arguments)
         if until < inf:
             self.now = max(self.now, until)
@@ -74,8 +76,7 @@ class VirtualClock:
         queue = self._queue
         while len(queue) > self._background and queue[0][0] <= until:
             time, _, action, arguments = heappop(queue)
-            if time > self.now:
-                self.now = time
+            self.now = time
             action(*arguments)
 
     def advance(self, seconds: float) -> None:

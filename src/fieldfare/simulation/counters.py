@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import TypeVar
-
-_Counts = TypeVar("_Counts", "Traffic", "Work")
 
 
 @dataclass(slots=True)
@@ -14,12 +13,13 @@ class Traffic:
 
     events: int = 0
     admin: int = 0
-    """messages about subscriptions and advertisements"""
+    """messages that say what is wanted or promised"""
     added: int = 0
     """filters in them that are new"""
     removed: int = 0
     """and those that are gone"""
     other: int = 0
+    """messages of neither kind, such as those about links"""
     lost: int = 0
     """of all these, how many never arrived"""
     bytes: int = 0
@@ -38,10 +38,14 @@ class Work:
     ticks: int = 0
 
 
-def add_up(counts: list[_Counts], zero: _Counts) -> _Counts:
+Counts = TypeVar("Counts", Traffic, Work)
+
+
+def add_up(counts: Iterable[Counts], zero: Counts) -> Counts:
     """The sum, field by field.
 
     >>> add_up([Work(received=1), Work(received=2, ticks=1)], Work())
     Work(received=3, published=0, delivered=0, refused=0, ticks=1)
     """
-    return type(zero)(*map(sum, zip(*map(astuple, [zero, *counts]), strict=True)))
+    rows = [astuple(zero), *(astuple(one) for one in counts)]
+    return type(zero)(*map(sum, zip(*rows, strict=True)))

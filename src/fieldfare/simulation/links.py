@@ -3,8 +3,8 @@
 A link keeps its order always, as TCP does. Time on a link is time to get onto it (size by bandwidth, one message after
 another) and time to travel (latency, constant or by chance). What overtakes on the way waits for what was sent before.
 
-A link is reliable unless told otherwise: what is lost is sent again after a timeout, and what follows is held back until
-it is there. An unreliable link really loses messages, or delivers them twice; brokers do not expect that.
+A link is reliable unless told otherwise: what is lost is sent again after a timeout, and what follows is held back
+until it is there. An unreliable link really loses messages, or delivers them twice; brokers do not expect that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Latency: TypeAlias = float | Callable[[Random], float]
 """seconds, or a way to draw them"""
@@ -63,8 +63,12 @@ class Wire:
         return not (callable(self.latency) or self.loss or self.duplication or self.bandwidth < math.inf)
 
 
+PLAIN: Final = Wire()
+"""each message takes as long as the other"""
+
+
 class Link:
-    """One direction of a link, from when it comes up until it goes down. Another one takes its place when it is up again."""
+    """One direction of a link, from when it comes up until it goes down; then another one takes its place."""
 
     __slots__ = ("_free", "_last", "_random", "latency", "source", "target", "up", "wire")
 

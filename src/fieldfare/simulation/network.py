@@ -4,18 +4,17 @@ A broker is a server that takes one message after another. Each step - a message
 called, what happened is recorded, and its answers go out on links or to local clients. A client is part of its broker's
 machine: what it says is heard at once and nothing of it is lost, but when the broker is down it is cut off.
 
-Which links there should be, which brokers run, and how the network is parted are kept apart; a link is up when all three
-allow it. Everything that is left to chance comes from one seed, so the same run happens again.
+Which links there should be, which brokers run, and how the network is parted are kept apart; a link is up when all
+three allow it. Everything that is left to chance comes from one seed, so the same run happens again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from random import Random
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -37,77 +36,19 @@ from fieldfare.routing.messages import (
     Tell,
     Unadvertise,
     Unsubscribe,
-    encode,
+    Wants,
 )
+from fieldfare.routing.wire import encode
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
 from fieldfare.simulation.counters import Traffic, Work, add_up
-from fieldfare.simulation.links import Link, Wire
-from fieldfare.simulation.machine import Machine
+from fieldfare.simulation.links import PLAIN, Wire
+from fieldfare.simulation.sites import Cable, M, Processing, Site, Skew, cost_of
 from fieldfare.simulation.topologies import Topology
 from fieldfare.simulation.trace import Record
 
-Processing: TypeAlias = Callable[[Message], float] | Mapping[type[Message], float] | float | None
-"""seconds that a broker works on a message: by a function, by its kind, always the same, or none"""
 Wires: TypeAlias = Wire | Callable[[str, str], Wire]
 """what links are made of: all the same, or by their ends"""
-M = TypeVar("M", bound=Machine)
-
-
-@dataclass(frozen=True, slots=True)
-class Skew:
-    """How wrong a broker's clock is."""
-
-    offset: float = 0.0
-    """seconds that it is ahead at the start"""
-    drift: float = 0.0
-    """seconds that it gains in each second"""
-
-    def local(self, now: float) -> float:
-        """What the clock shows."""
-        return now + self.offset + self.drift * now
-
-    def true(self, local: float) -> float:
-        """When it shows that."""
-        return (local - self.offset) / (1 + self.drift)
-
-
-class _Cable(Link, Generic[M]):
-    """A link with what it leads to, and its counters."""
-
-    __slots__ = ("end", "traffic")
-
-    def __init__(self, source: str, end: _Site[M], wire: Wire, random: Random, traffic: Traffic) -> None:
-        super().__init__(source, end.name, wire, random)
-        self.end = end
-        self.traffic = traffic
-
-
-class _Site(Generic[M]):
-    """Where a broker runs, from its start until it crashes."""
-
-    __slots__ = ("alarm", "broker", "busy", "links", "name", "shown", "skew", "up", "work")
-
-    def __init__(self, name: str, broker: M, skew: Skew | None, work: Work) -> None:
-        self.name = name
-        self.broker = broker
-        self.skew = skew
-        self.work = work
-        self.up = True
-        self.links: dict[str, _Cable[M]] = {}
-        """those that the broker was told of"""
-        self.busy = -inf
-        """until when it works on what it has"""
-        self.alarm = inf
-        """when its next tick is due, in true time"""
-        self.shown = -inf
-        """the time that it was last given: a clock that is wrong still goes forward"""
-
-    def local(self, now: float) -> float:
-        if self.skew is None:
-            return now
-        self.shown = max(self.shown, self.skew.local(now))
-        return self.shown
 
 
 class Network(Generic[M]):
@@ -122,12 +63,13 @@ class Network(Generic[M]):
         topology: Topology,
         *,
         restore: Callable[[str, bytes], M] | None = None,
-        links: Wires = Wire(),
+        links: Wires = PLAIN,
         processing: Processing = None,
         skews: Mapping[str, Skew] | None = None,
         seed: int = 0,
         record: bool = True,
         lazy: bool = False,
+        hear: Callable[[str, Message], object] | None = None,
         count_bytes: bool = False,
     ) -> None:
         """Start all brokers and bring up all links.
@@ -143,6 +85,7 @@ class Network(Generic[M]):
             record: whether to keep a trace; large runs have only the counters.
             lazy: whether brokers put work off to their next tick, so that the network is not quiet before it. Otherwise
                 ticks are upkeep that goes on for ever, and nobody waits for them.
+            hear: is called with what each client is told, after the step in which it is; a client may answer then.
             count_bytes: whether to measure messages as they would be on a wire.
         """
         self.clock = VirtualClock()
@@ -152,25 +95,26 @@ class Network(Generic[M]):
         self._make = make_broker
         self._restore = restore
         self._wire = links if callable(links) else lambda _a, _b: links
-        self._cost = _cost(processing)
+        self._cost = cost_of(processing)
         self._skews = dict(skews or {})
         self._seed = seed
         self._randoms: dict[tuple[str, str], Random] = {}
         self._record = record
         self._schedule_tick = self.clock.schedule if lazy else self.clock.schedule_background
+        self._hear = hear
         self._count_bytes = count_bytes
         self._planned = 0
         self._sequences: dict[str, int] = {}
         self._clients: dict[str, str] = {}
         self._group: dict[str, int] = {}
         self._wanted = {(a, b): role for a, b, role in topology.edges}
-        self._up: dict[tuple[str, str], tuple[_Cable[M], _Cable[M]]] = {}
-        self._sites: dict[str, _Site[M]] = {name: self._site(name, make_broker(name)) for name in topology.brokers}
+        self._up: dict[tuple[str, str], tuple[Cable[M], Cable[M]]] = {}
+        self._sites: dict[str, Site[M]] = {name: self._site(name, make_broker(name)) for name in topology.brokers}
         self._adjust(self._wanted)
         self._mark()
 
-    def _site(self, name: str, broker: M, work: Work | None = None) -> _Site[M]:
-        return _Site(name, broker, self._skews.get(name), Work() if work is None else work)
+    def _site(self, name: str, broker: M, work: Work | None = None) -> Site[M]:
+        return Site(name, broker, self._skews.get(name), Work() if work is None else work)
 
     # Looking
 
@@ -191,11 +135,11 @@ class Network(Generic[M]):
 
     def total_traffic(self) -> Traffic:
         """What was sent over all links."""
-        return add_up(list(self.traffic.values()), Traffic())
+        return add_up(self.traffic.values(), Traffic())
 
     def total_work(self) -> Work:
         """What all brokers had to do."""
-        return add_up([site.work for site in self._sites.values()], Work())
+        return add_up((site.work for site in self._sites.values()), Work())
 
     def table_sizes(self) -> dict[str, int]:
         """How large the routing tables are, of brokers that tell it."""
@@ -350,11 +294,11 @@ class Network(Generic[M]):
             if self._sites[broker].up:
                 self._take(self._sites[broker], Disconnect(), neighbour)
 
-    def _cable(self, a: str, b: str, wire: Wire) -> _Cable[M]:
+    def _cable(self, a: str, b: str, wire: Wire) -> Cable[M]:
         """Each direction has its own chance, so that what happens on one link does not change another."""
         if (a, b) not in self._randoms:
             self._randoms[a, b] = Random(f"{self._seed} {a} {b}")
-        return _Cable(a, self._sites[b], wire, self._randoms[a, b], self.traffic[a, b])
+        return Cable(a, self._sites[b], wire, self._randoms[a, b], self.traffic[a, b])
 
     # Time
 
@@ -366,6 +310,7 @@ class Network(Generic[M]):
     def _do(self, action: Action, arguments: tuple[object, ...]) -> None:
         self._planned -= 1
         action(*arguments)
+        self._mark()
 
     def run(self, until: float) -> None:
         """Let time pass up to a moment."""
@@ -377,7 +322,7 @@ class Network(Generic[M]):
 
     # The step
 
-    def _arrive(self, link: _Cable[M], message: Message) -> None:
+    def _arrive(self, link: Cable[M], message: Message) -> None:
         """A message gets to the end of a link."""
         if not link.up:
             link.traffic.lost += 1
@@ -388,7 +333,7 @@ class Network(Generic[M]):
         if self._record:
             self._mark()
 
-    def _take(self, site: _Site[M], message: Message, sender: str, link: _Cable[M] | None = None) -> None:
+    def _take(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None = None) -> None:
         """A message gets to a broker that runs, and waits until it is done with those before."""
         if self._cost is None:
             self._process(site, message, sender, link)
@@ -396,12 +341,12 @@ class Network(Generic[M]):
         site.busy = max(site.busy, self.clock.now) + self._cost(message)
         self.clock.schedule(site.busy, self._serve, site, message, sender, link)
 
-    def _serve(self, site: _Site[M], message: Message, sender: str, link: _Cable[M] | None) -> None:
+    def _serve(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None) -> None:
         if site.up:
             self._process(site, message, sender, link)
         self._mark()
 
-    def _process(self, site: _Site[M], message: Message, sender: str, link: _Cable[M] | None) -> None:
+    def _process(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None) -> None:
         """A broker's step: the message, and what comes of it."""
         site.work.received += 1
         now = self.clock.now if site.skew is None else site.local(self.clock.now)
@@ -420,7 +365,7 @@ class Network(Generic[M]):
         if broker.wakes is not None:
             self._wake(site)
 
-    def _note_said(self, site: _Site[M], message: Message, client: str, effects: Sequence[Send]) -> None:
+    def _note_said(self, site: Site[M], message: Message, client: str, effects: Sequence[Send]) -> None:
         """What a client said, in the same step as its consequences but before them."""
         if type(message) is Publish:
             site.work.published += 1
@@ -441,7 +386,7 @@ class Network(Generic[M]):
             case Leave():
                 self._note(records.Left, name, client)
 
-    def _send(self, site: _Site[M], effects: Sequence[Send]) -> None:
+    def _send(self, site: Site[M], effects: Sequence[Send]) -> None:
         clock, links, fast = self.clock, site.links, not self._count_bytes
         for effect in effects:
             message = effect.message
@@ -460,18 +405,22 @@ class Network(Generic[M]):
             else:
                 self._transmit(link, message)
 
-    def _count(self, link: _Cable[M], message: Message) -> None:
-        if not isinstance(message, Tell | Batch):
+    def _count(self, link: Cable[M], message: Message) -> None:
+        """A message that is no event; a batch is one message, whatever is in it."""
+        parts = message.tells if isinstance(message, Batch) else (message,)
+        tells = [part for part in parts if isinstance(part, Tell | Wants)]
+        if tells:
+            link.traffic.admin += 1
+        else:
             link.traffic.other += 1
-            return
-        link.traffic.admin += 1
-        for tell in message.tells if isinstance(message, Batch) else (message,):
+        for tell in tells:
             added, removed = len(tell.added), len(tell.removed)
             link.traffic.added += added
             link.traffic.removed += removed
-            self._note(records.Told, link.source, link.target, tell.about, added, removed)
+            about = tell.about if isinstance(tell, Tell) else "subscriptions"
+            self._note(records.Told, link.source, link.target, about, added, removed)
 
-    def _transmit(self, link: _Cable[M], message: Message) -> None:
+    def _transmit(self, link: Cable[M], message: Message) -> None:
         size = len(encode(message)) if self._count_bytes or link.wire.bandwidth < inf else 0
         link.traffic.bytes += size
         arrivals = link.arrivals(self.clock.now, size)
@@ -480,11 +429,14 @@ class Network(Generic[M]):
         for time in arrivals:
             self.clock.schedule(time, self._arrive, link, message)
 
-    def _hand_over(self, site: _Site[M], client: str, message: Message) -> None:
+    def _hand_over(self, site: Site[M], client: str, message: Message) -> None:
         """A client gets a message; one that has gone elsewhere, or a neighbour whose link is down, does not."""
         if self._clients.get(client) != site.name:
             self.traffic[site.name, client].lost += 1
-        elif type(message) is Deliver:
+            return
+        if self._hear is not None:
+            self.clock.schedule(self.clock.now, self._answer, client, message)
+        if type(message) is Deliver:
             site.work.delivered += 1
             if self._record:
                 said = message.publisher, message.sequence, message.event, message.subscriptions
@@ -494,9 +446,14 @@ class Network(Generic[M]):
             if self._record:
                 self._note(records.Refused, site.name, client, message.about, message.reason)
 
+    def _answer(self, client: str, message: Message) -> None:
+        assert self._hear is not None
+        self._hear(client, message)
+        self._mark()
+
     # Ticks
 
-    def _wake(self, site: _Site[M]) -> None:
+    def _wake(self, site: Site[M]) -> None:
         """See to it that the broker gets its next tick when it wants it."""
         wakes = site.broker.wakes
         if wakes is None:
@@ -506,7 +463,7 @@ class Network(Generic[M]):
             site.alarm = time
             self._schedule_tick(time, self._tick, site, time)
 
-    def _tick(self, site: _Site[M], due: float) -> None:
+    def _tick(self, site: Site[M], due: float) -> None:
         wakes = site.broker.wakes
         if due != site.alarm or not site.up:
             return  # an earlier one has taken its place
@@ -530,13 +487,3 @@ class Network(Generic[M]):
     def _mark(self) -> None:
         if self._record and self.quiet and not (self.trace and type(self.trace[-1]) is records.Quiet):
             self._note(records.Quiet)
-
-
-def _cost(processing: Processing) -> Callable[[Message], float] | None:
-    if processing is None or callable(processing):
-        return processing
-    if isinstance(processing, Mapping):
-        costs: Final = dict(processing)
-        return lambda message: costs.get(type(message), 0.0)
-    seconds: Final = processing
-    return lambda _message: seconds

@@ -127,7 +127,7 @@ def random_tree(brokers: int, seed: int = 0) -> Topology:
 
 
 def barabasi_albert(brokers: int, links: int = 2, seed: int = 0) -> Topology:
-    """Each new broker chooses some neighbours, rather those that have many: few hubs, many leaves. A tree for one link."""
+    """Each new broker chooses so many neighbours, rather those that have many: few hubs, many leaves."""
     return _from_graph(_networkx().barabasi_albert_graph(brokers, links, seed=seed))
 
 

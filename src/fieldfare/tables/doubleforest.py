@@ -6,9 +6,7 @@ least the profiles that the queries below it find, and at most those that the on
 the bounds needs to be compared. (For profiles that must be covered it is the other way round: the smaller a profile,
 the more queries cover it.)
 
-Bounds rely on `covers` being transitive and `overlaps` agreeing with it: what overlaps a part overlaps the whole. That
-holds for all filters but those in which one computed condition implies another, such as `items HAS (qty > 5)` and
-`items HAS (qty > 2)`: there `Filter.overlaps` may say yes in error, and the forest no, rightly.
+Bounds rely on `covers` being transitive and `overlaps` agreeing with it: what overlaps a part overlaps the whole.
 """
 
 from __future__ import annotations

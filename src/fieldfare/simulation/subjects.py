@@ -1,0 +1,188 @@
+"""What events are about: a market, sensors, or plain numbers.
+
+A subject makes filters as people would write them, and publishers with what they promise. Its things lie on a circle of
+length 1. Whoever has a *region* of the circle cares for what lies in it: that is how clients of one broker come to want
+similar things, and publishers to say them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from random import Random
+from typing import Final, NamedTuple, Protocol
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.simulation.distributions import Draw, gaussian, zipf
+
+
+class Region(NamedTuple):
+    """A stretch of the circle."""
+
+    start: float = 0.0
+    width: float = 1.0
+
+    def at(self, share: float) -> float:
+        """The place that a share of the stretch leads to.
+
+        >>> Region(0.75, 0.5).at(0.5)
+        0.0
+        """
+        return (self.start + self.width * share) % 1.0
+
+    def __contains__(self, place: object) -> bool:
+        return isinstance(place, float) and (place - self.start) % 1.0 <= self.width
+
+
+class Publisher(NamedTuple):
+    """Somebody who publishes."""
+
+    promised: Filter
+    """every event of theirs matches it"""
+    event: Callable[[Random], Event]
+    """the next one"""
+
+
+class Subject(Protocol):
+    """What events are about."""
+
+    def filter(self, random: Random, region: Region) -> Filter:
+        """What somebody might want."""
+
+    def publisher(self, random: Random, region: Region) -> Publisher:
+        """Somebody who says such things."""
+
+
+class Market:
+    """Quotes of shares: few symbols are popular, and prices walk at random."""
+
+    def __init__(self, random: Random, symbols: int = 200, skew: float = 1.0) -> None:
+        """Symbols, the popular ones first."""
+        self.symbols = [_ticker(number) for number in range(symbols)]
+        self.prices = {symbol: random.lognormvariate(math.log(50), 0.8) for symbol in self.symbols}
+        self._skew = skew
+        self._ranked = lru_cache(maxsize=None)(self._find)
+
+    def _find(self, region: Region) -> tuple[list[str], Callable[[Random], int]]:
+        """The symbols of a region and their ranks. Neighbours in popularity lie far apart, so each region has some."""
+        golden = (math.sqrt(5) - 1) / 2
+        inside = [symbol for number, symbol in enumerate(self.symbols) if (number * golden) % 1.0 in region]
+        inside = inside or [self.symbols[int(region.start * len(self.symbols))]]
+        return inside, zipf(len(inside), self._skew)
+
+    def _symbol(self, random: Random, region: Region) -> str:
+        inside, rank = self._ranked(region)
+        return inside[rank(random)]
+
+    def filter(self, random: Random, region: Region) -> Filter:
+        """Mostly a symbol and a range of prices; sometimes any price, a limit, or all symbols that begin alike."""
+        symbol = self._symbol(random, region)
+        price = self.prices[symbol] * random.uniform(0.9, 1.1)
+        kind = random.random()
+        if kind < 0.5:
+            half = random.uniform(0.02, 0.15)
+            return parse(f"symbol = '{symbol}' AND price BETWEEN {price * (1 - half):.2f} AND {price * (1 + half):.2f}")
+        if kind < 0.65:
+            return parse(f"symbol = '{symbol}'")
+        if kind < 0.9:
+            return parse(f"symbol = '{symbol}' AND price {random.choice('<>')} {price:.2f}")
+        return parse(f"symbol STARTS WITH '{symbol[:2]}'")
+
+    def publisher(self, random: Random, region: Region) -> Publisher:
+        """An exchange that quotes the symbols of its region."""
+        inside, rank = self._ranked(region)
+        names = ", ".join(f"'{symbol}'" for symbol in inside)
+
+        def quote(random: Random) -> Event:
+            symbol = inside[rank(random)]
+            price = self.prices[symbol] = self.prices[symbol] * math.exp(random.gauss(0, 0.01))
+            return Event({"symbol": symbol, "price": round(price, 2), "volume": 100 * random.randint(1, 50)})
+
+        return Publisher(parse(f"symbol IN ({names})"), quote)
+
+
+def _ticker(number: int) -> str:
+    """Three letters, others for each number."""
+    code = (number * 7919 + 4321) % 26**3
+    return "".join(chr(65 + code // 26**digit % 26) for digit in range(3))
+
+
+_SENSORS: Final[dict[str, Draw]] = {
+    "temperature": gaussian(15, 8),
+    "humidity": gaussian(60, 15),
+    "noise": gaussian(55, 10),
+    "dust": gaussian(25, 9),
+}
+_LIMITS: Final = {"temperature": (15, 8), "humidity": (60, 15), "noise": (55, 10), "dust": (25, 9)}
+_SIDE: Final = 100.0
+"""the sensors stand in a square of so many kilometres; the circle goes round from west to east"""
+
+
+class Sensors:
+    """Measurements at places; each publisher is one sensor."""
+
+    def filter(self, random: Random, region: Region) -> Filter:
+        """An area, a threshold, a range of values, or an area and a threshold."""
+        kind = random.choice(list(_SENSORS))
+        mean, deviation = _LIMITS[kind]
+        x, y, reach = region.at(random.random()) * _SIDE, random.random() * _SIDE, random.uniform(3, 20)
+        area = f"x BETWEEN {x - reach:.1f} AND {x + reach:.1f} AND y BETWEEN {y - reach:.1f} AND {y + reach:.1f}"
+        high = mean + deviation * random.uniform(0.5, 2.5)
+        choice = random.random()
+        if choice < 0.25:
+            return parse(f"kind = '{kind}' AND {area}")
+        if choice < 0.45:
+            return parse(f"kind = '{kind}' AND value > {high:.1f}")
+        if choice < 0.65:
+            low = mean + deviation * random.uniform(-1, 1)
+            return parse(f"kind = '{kind}' AND value BETWEEN {low:.1f} AND {low + deviation * random.random():.1f}")
+        return parse(f"kind = '{kind}' AND value > {high:.1f} AND {area}")
+
+    def publisher(self, random: Random, region: Region) -> Publisher:
+        """A sensor of one kind at one place."""
+        kind = random.choice(list(_SENSORS))
+        place = {"x": round(region.at(random.random()) * _SIDE, 1), "y": round(random.random() * _SIDE, 1)}
+        return Publisher(
+            parse(f"kind = '{kind}' AND x = {place['x']} AND y = {place['y']}"),
+            lambda random: Event({"kind": kind, **place, "value": round(_SENSORS[kind](random), 1)}),
+        )
+
+
+class Numbers:
+    """Events of numbers from 0 to 1, spread as you like; a filter is a range of one or two of them."""
+
+    def __init__(self, draw: Draw, fields: int = 4, width: float = 0.1) -> None:
+        """So many fields, and ranges so wide on the average."""
+        self._draw = draw
+        self._fields = fields
+        self._width = width
+
+    def filter(self, random: Random, region: Region) -> Filter:
+        """A range of the first number, which is the one that lies in the region; perhaps one of another, too."""
+        ranges = [self._range("a0", region.at(self._draw(random)), random)]
+        if self._fields > 1 and random.random() < 0.5:
+            ranges.append(self._range(f"a{random.randrange(1, self._fields)}", self._draw(random), random))
+        return parse(" AND ".join(ranges))
+
+    def _range(self, name: str, centre: float, random: Random) -> str:
+        half = self._width * random.random()
+        return f"{name} BETWEEN {centre - half:.4f} AND {centre + half:.4f}"
+
+    def publisher(self, random: Random, region: Region) -> Publisher:
+        """Somebody whose first numbers lie in the region."""
+
+        def event(random: Random) -> Event:
+            first = {"a0": round(region.at(self._draw(random)), 4)}
+            return Event(first | {f"a{n}": round(self._draw(random), 4) for n in range(1, self._fields)})
+
+        low, high = round(region.start, 4), round(region.start + region.width, 4)
+        if region.width >= 1:
+            promised = "EXISTS a0"
+        elif high < 1:
+            promised = f"a0 BETWEEN {low} AND {high}"
+        else:
+            promised = f"a0 >= {low} OR a0 <= {round(high - 1, 4)}"
+        return Publisher(parse(promised), event)

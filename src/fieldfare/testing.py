@@ -1,0 +1,120 @@
+"""For your own tests: a network of brokers in memory and in virtual time.
+
+Nothing here waits or opens a socket, and the same test gives the same result every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fieldfare.events.event import Event
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.strategies import COVERING, Strategy
+from fieldfare.simulation.checker import Violation, check
+from fieldfare.simulation.clock import VirtualClock
+from fieldfare.simulation.links import PLAIN, Wire
+from fieldfare.simulation.network import Network
+from fieldfare.simulation.topologies import Topology, line
+from fieldfare.simulation.trace import Delivered, Refused
+
+__all__ = ["InMemoryClient", "InMemoryNetwork", "VirtualClock"]
+
+
+class InMemoryNetwork:
+    """Brokers and clients in memory. What a client does has had all its effects when the call returns.
+
+    >>> network = InMemoryNetwork(line(3))
+    >>> ana, bob = network.client("ana", at="b0"), network.client("bob", at="b2")
+    >>> cheap = ana.subscribe("price < 10")
+    >>> bob.publish({"price": 5})
+    >>> bob.publish({"price": 50})
+    >>> ana.received
+    [Event({'price': 5})]
+    >>> network.violations()
+    []
+
+    To see what happens while messages are under way, or when links break, use `network.network` and its virtual time.
+    """
+
+    def __init__(self, topology: Topology | None = None, strategy: Strategy = COVERING, *, links: Wire = PLAIN) -> None:
+        """Start the brokers: one, called `b0`, unless a topology says otherwise."""
+        self._advertised = strategy.advertisements is not None
+        self.network = Network(lambda name: Broker(name, strategy), topology or line(1), links=links)
+        self.network.settle()
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The time of this network."""
+        return self.network.clock
+
+    def client(self, name: str, at: str = "b0") -> InMemoryClient:
+        """A client of a broker."""
+        self.network.attach(name, at)
+        return InMemoryClient(name, self.network)
+
+    def violations(self) -> list[Violation]:
+        """What has gone wrong so far, by the specification; nothing should."""
+        return check(self.network.trace, advertisements=self._advertised)
+
+
+class InMemoryClient:
+    """A client that keeps what it gets."""
+
+    def __init__(self, name: str, network: Network[Broker]) -> None:
+        """Made by `InMemoryNetwork.client`."""
+        self.name = name
+        self._network = network
+        self._ids = 0
+
+    @property
+    def received(self) -> list[Event]:
+        """All events that it got, in order."""
+        return [record.event for record in self._records() if isinstance(record, Delivered)]
+
+    @property
+    def refused(self) -> list[str]:
+        """Why what it said had no effect."""
+        return [record.reason for record in self._records() if isinstance(record, Refused)]
+
+    def _records(self) -> list[Delivered | Refused]:
+        kinds = (Delivered, Refused)
+        return [record for record in self._network.trace if isinstance(record, kinds) and record.client == self.name]
+
+    def subscribe(self, filter: Filter | str, id: str | None = None) -> str:
+        """Ask for events; gives the id of the subscription."""
+        id = self._new(id)
+        self._network.subscribe(self.name, id, filter)
+        self._network.settle()
+        return id
+
+    def unsubscribe(self, id: str) -> None:
+        """Ask no more."""
+        self._network.unsubscribe(self.name, id)
+        self._network.settle()
+
+    def advertise(self, filter: Filter | str, id: str | None = None) -> str:
+        """Promise events; gives the id of the advertisement."""
+        id = self._new(id)
+        self._network.advertise(self.name, id, filter)
+        self._network.settle()
+        return id
+
+    def unadvertise(self, id: str) -> None:
+        """Take a promise back."""
+        self._network.unadvertise(self.name, id)
+        self._network.settle()
+
+    def publish(self, event: Event | Mapping[str, object]) -> None:
+        """Say what happened."""
+        self._network.publish(self.name, event)
+        self._network.settle()
+
+    def leave(self) -> None:
+        """Say goodbye; all that was asked for and promised is forgotten."""
+        self._network.leave(self.name)
+        self._network.settle()
+
+    def _new(self, id: str | None) -> str:
+        self._ids += id is None
+        return f"{self.name}-{self._ids}" if id is None else id
