@@ -1,4 +1,4 @@
-"""The front door: `fieldfare match`, `explain`, `convert` and `bench`.
+"""The front door: `fieldfare match`, `explain`, `convert`, `simulate` and `bench`.
 
 A command is one function in a module of its own; what it prints is made by pure functions beside it. Whatever is slow
 to import (Arrow, rich) is imported by the functions that use it, so that `fieldfare --help` answers at once.
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import bench, convert, explain, lab, match, warmup
+from fieldfare.cli import bench, convert, explain, lab, match, simulate, warmup
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -70,6 +70,7 @@ for _name, _command in (
     ("match", match.command),
     ("explain", explain.command),
     ("convert", convert.command),
+    ("simulate", simulate.command),
     ("warmup", warmup.command),
 ):
     app.command(_name, help=help_of(_command))(_command)

@@ -48,9 +48,9 @@ def tables(
     from rich.console import Console
 
     from fieldfare.cli.progress import steps
-    from fieldfare.lab.tables import report as reports
+    from fieldfare.lab import report as reports
     from fieldfare.lab.tables.experiments import EXPERIMENTS
-    from fieldfare.lab.tables.results import Settings
+    from fieldfare.lab.results import Settings
     from fieldfare.lab.tables.scaling import scaling as scale
 
     wanted = only.split(",") if only else list(EXPERIMENTS)

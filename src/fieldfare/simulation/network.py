@@ -338,7 +338,7 @@ class Network(Generic[M]):
         if self._cost is None:
             self._process(site, message, sender, link)
             return
-        site.busy = max(site.busy, self.clock.now) + self._cost(message)
+        site.busy = max(site.busy, self.clock.now) + self._cost(message, site.broker)
         self.clock.schedule(site.busy, self._serve, site, message, sender, link)
 
     def _serve(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from random import Random
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from fieldfare.routing.messages import Message
 from fieldfare.simulation.counters import Traffic, Work
@@ -14,7 +14,9 @@ from fieldfare.simulation.links import Link, Wire
 from fieldfare.simulation.machine import Machine
 
 M = TypeVar("M", bound=Machine)
-Processing: TypeAlias = Callable[[Message], float] | Mapping[type[Message], float] | float | None
+Seconds: TypeAlias = float | Callable[[Any], float]
+"""always the same, or a function of the broker"""
+Processing: TypeAlias = Callable[[Message], float] | Mapping[type[Message], Seconds] | float | None
 """seconds that a broker works on a message: by a function, by its kind, always the same, or none"""
 
 
@@ -75,12 +77,20 @@ class Site(Generic[M]):
         return self.shown
 
 
-def cost_of(processing: Processing) -> Callable[[Message], float] | None:
-    """The processing as a function of the message, if there is any."""
-    if processing is None or callable(processing):
-        return processing
+def cost_of(processing: Processing) -> Callable[[Message, object], float] | None:
+    """The processing as a function of the message and the broker, if there is any."""
+    if processing is None:
+        return None
+    if callable(processing):
+        function: Final = processing
+        return lambda message, _broker: function(message)
     if isinstance(processing, Mapping):
         costs: Final = dict(processing)
-        return lambda message: costs.get(type(message), 0.0)
+
+        def by_kind(message: Message, broker: object) -> float:
+            cost = costs.get(type(message), 0.0)
+            return cost(broker) if callable(cost) else cost
+
+        return by_kind
     seconds: Final = processing
-    return lambda _message: seconds
+    return lambda _message, _broker: seconds

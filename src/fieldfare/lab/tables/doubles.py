@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fieldfare.filters.filter import Filter
-from fieldfare.lab.tables.results import Claim, Curves, Result, Settings, curves_of, last
+from fieldfare.lab.results import Claim, Curves, Result, Settings, curves_of, last
 from fieldfare.lab.tables.workload import Workload
 from fieldfare.matching.index import Index
 from fieldfare.tables.doubleforest import DoubleForest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fieldfare.lab.results import Result, Settings
 from fieldfare.lab.tables import doubles, mergers, structures
-from fieldfare.lab.tables.results import Result, Settings
 
 EXPERIMENTS: dict[str, Callable[[Settings], Result]] = {
     "E1": structures.local_clients,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fieldfare.filters.filter import Filter
-from fieldfare.lab.tables.results import Claim, Curves, Result, Settings, curves_of, last
+from fieldfare.lab.results import Claim, Curves, Result, Settings, curves_of, last
 from fieldfare.lab.tables.workload import Workload, operator
 from fieldfare.tables.base import Table
 from fieldfare.tables.forests import NonRedundantForest, PosetForest

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.lab.bench.workloads import generate
-from fieldfare.lab.tables.results import Claim, Curves, Result, Settings
+from fieldfare.lab.results import Claim, Curves, Result, Settings
 from fieldfare.lab.tables.structures import STRUCTURES
 from fieldfare.lab.tables.workload import Workload
 from fieldfare.tables.base import Table

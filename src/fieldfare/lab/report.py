@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fieldfare.lab.tables.results import Curves, Result
+from fieldfare.lab.results import Curves, Result
 
 
 def shown(result: Result) -> Group:

@@ -18,7 +18,7 @@ class Curves(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the thesis, or of our plan, and whether it holds here."""
+    """A sentence of the literature, or of our plan, and whether it holds here."""
 
     text: str
     holds: bool
@@ -35,7 +35,7 @@ class Result(NamedTuple):
     curves: tuple[Curves, ...]
     claims: tuple[Claim, ...]
     notes: str = ""
-    """where our result differs from the thesis: why"""
+    """where our result differs from theirs: why"""
 
 
 class Settings(NamedTuple):
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     replications: int = 3
     seed: int = 1
     scale: float = 1.0
-    """of the numbers of filters; below 1 for a first impression, whose claims are not judged by the thesis' numbers"""
+    """of the numbers of filters; below 1 for a first impression, whose claims may fail"""
     clock: Callable[[], float] = lambda: 0.0
     """CPU seconds; given, so that tests need none"""
 

@@ -1,0 +1,100 @@
+"""What a run comes to, in a few figures."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+
+from fieldfare.simulation.checker import EventId, Violation
+from fieldfare.simulation.counters import Traffic, Work
+from fieldfare.simulation.trace import Delivered, Forwarded, Published, Trace
+
+Hop: TypeAlias = tuple[str, str]
+"""from a broker to a neighbour"""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The figures."""
+
+    events: int
+    """published"""
+    deliveries: int
+    messages: int
+    """all that brokers sent to each other"""
+    event_messages: int
+    admin_messages: int
+    """about filters"""
+    other_messages: int
+    lost_messages: int
+    refused: int
+    table_entries: int
+    """of all brokers together, at the end"""
+    largest_table: int
+    false_positives: int
+    """events sent over a link for nothing: no delivery came of it, there or beyond"""
+    latency_mean: float | None
+    """seconds from publication to delivery"""
+    latency_p99: float | None
+    violations: int | None
+    """of the specification; None: not checked"""
+
+
+def figures(
+    trace: Trace, traffic: Traffic, work: Work, tables: Iterable[int], violations: list[Violation] | None
+) -> Figures:
+    """All of them."""
+    times, sizes = sorted(latencies(trace)), list(tables)
+    return Figures(
+        events=work.published,
+        deliveries=work.delivered,
+        messages=traffic.events + traffic.admin + traffic.other,
+        event_messages=traffic.events,
+        admin_messages=traffic.admin,
+        other_messages=traffic.other,
+        lost_messages=traffic.lost,
+        refused=work.refused,
+        table_entries=sum(sizes),
+        largest_table=max(sizes, default=0),
+        false_positives=false_positives(trace),
+        latency_mean=sum(times) / len(times) if times else None,
+        latency_p99=times[(len(times) * 99 - 1) // 100] if times else None,
+        violations=None if violations is None else len(violations),
+    )
+
+
+def latencies(trace: Trace) -> list[float]:
+    """How long each delivery took."""
+    since: dict[EventId, float] = {}
+    found: list[float] = []
+    for record in trace:
+        if isinstance(record, Published):
+            since[record.client, record.sequence] = record.time
+        elif isinstance(record, Delivered) and (record.publisher, record.sequence) in since:
+            found.append(record.time - since[record.publisher, record.sequence])
+    return found
+
+
+def false_positives(trace: Trace) -> int:
+    """How often an event went over a link and no delivery came of it; the second time to the same broker always."""
+    hops: defaultdict[EventId, dict[str, str]] = defaultdict(dict)
+    """by event: where it came from, for each broker that it was sent to"""
+    reached: defaultdict[EventId, set[str]] = defaultdict(set)
+    sent = 0
+    for record in trace:
+        if isinstance(record, Forwarded):
+            sent += 1
+            hops[record.publisher, record.sequence].setdefault(record.neighbour, record.broker)
+        elif isinstance(record, Delivered):
+            reached[record.publisher, record.sequence].add(record.broker)
+    useful = 0
+    for event_id, came in hops.items():
+        on_the_way: set[str] = set()
+        for broker in reached[event_id]:
+            while broker in came and broker not in on_the_way:
+                on_the_way.add(broker)
+                broker = came[broker]  # noqa: PLW2901 - back to where it was published
+        useful += len(on_the_way)
+    return sent - useful

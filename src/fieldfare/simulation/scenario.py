@@ -1,0 +1,460 @@
+"""Scenarios: a whole simulation in a file of TOML, from the links to the faults.
+
+`load` reads one, and says of an error where it is. `run` does what it says.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.messages import Role
+from fieldfare.routing.strategies import SOURCES, STRATEGIES, Strategy, cyclic
+from fieldfare.simulation import links, processing, topologies, workloads
+from fieldfare.simulation.checker import Violation, check
+from fieldfare.simulation.counters import Traffic, Work
+from fieldfare.simulation.figures import Figures, figures
+from fieldfare.simulation.network import Network
+from fieldfare.simulation.sites import Processing as Seconds
+from fieldfare.simulation.topologies import Topology, from_edges
+from fieldfare.simulation.trace import Record
+from fieldfare.simulation.workloads import Action, Count, Positive, Share
+
+STEPS: Final = 100
+"""`run` says so many times how far it is while time passes, and once before it checks"""
+
+
+class ScenarioError(ValueError):
+    """What is wrong with a scenario, and where: `topology.brokers`."""
+
+    def __init__(self, place: str, problem: object) -> None:
+        super().__init__(f"{place}: {problem}" if place else str(problem))
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; what it does not know is a mistake."""
+
+
+# Brokers and links
+
+
+def _given(edges: list[tuple[str, str]]) -> Topology:
+    return from_edges(edges)
+
+
+_TOPOLOGIES: Final[dict[str, Callable[..., Topology]]] = {
+    "line": topologies.line,
+    "ring": topologies.ring,
+    "star": topologies.star,
+    "complete": topologies.complete,
+    "balanced_tree": topologies.balanced_tree,
+    "random_tree": topologies.random_tree,
+    "barabasi_albert": topologies.barabasi_albert,
+    "transit_stub": topologies.transit_stub,
+    "edges": _given,
+}
+
+
+class Brokers(_Part, frozen=True):
+    """Who is whose neighbour. Which parameters count depends on the kind."""
+
+    kind: Literal[
+        "line",
+        "ring",
+        "star",
+        "complete",
+        "balanced_tree",
+        "random_tree",
+        "barabasi_albert",
+        "transit_stub",
+        "edges",
+    ] = "random_tree"
+    brokers: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    degree: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    height: Count | None = None
+    links: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    domains: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    transits: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    stubs: Count | None = None
+    size: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    edges: list[tuple[str, str]] | None = None
+    seed: int | None = None
+    """of a random topology; that of the scenario if there is none"""
+    roles: Literal["peer", "hierarchical"] = "peer"
+    root: str | None = None
+    """of the hierarchy; the first broker if none is named"""
+
+    def make(self, seed: int) -> Topology:
+        """The topology."""
+        function = _TOPOLOGIES[self.kind]
+        known = signature(function).parameters
+        given = {
+            name: value
+            for name in self.__struct_fields__
+            if name not in {"kind", "roles", "root"} and (value := getattr(self, name)) is not None
+        }
+        for name in given:
+            if name not in known:
+                raise ScenarioError(f"topology.{name}", f"a topology of the kind {self.kind} has none")
+        for name, parameter in known.items():
+            if name == "seed":
+                given.setdefault("seed", seed)
+            elif parameter.default is parameter.empty and name not in given:
+                raise ScenarioError(f"topology.{name}", f"a topology of the kind {self.kind} needs it")
+        try:
+            made = function(**given)
+            if self.root is not None and self.root not in made.brokers:
+                raise ScenarioError("topology.root", f"there is no broker {self.root}")
+            return made.hierarchical(self.root) if self.roles == "hierarchical" else made
+        except ScenarioError:
+            raise
+        except (ValueError, ImportError) as error:
+            raise ScenarioError("topology", error) from None
+        except Exception as error:  # networkx has errors of its own
+            if type(error).__module__.startswith("networkx"):
+                raise ScenarioError("topology", error) from None
+            raise
+
+
+class Links(_Part, frozen=True):
+    """What links are made of."""
+
+    latency: Annotated[float, msgspec.Meta(ge=0)] = 0.01
+    """seconds"""
+    spread: Literal["constant", "uniform", "exponential", "lognormal"] = "constant"
+    """how seconds differ: by nothing, up to a half, around that mean, around that median"""
+    bandwidth: Positive | None = None
+    """bytes in a second; None: any number"""
+    loss: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    duplication: Share = 0.0
+    reliable: bool = True
+    """whether what is lost is sent again"""
+    timeout: Annotated[float, msgspec.Meta(ge=0)] = 0.2
+    """seconds until it is"""
+
+    def wire(self) -> links.Wire:
+        """A link as the network wants it."""
+        spread: dict[str, links.Latency] = {
+            "constant": self.latency,
+            "uniform": links.uniform(self.latency / 2, self.latency * 3 / 2),
+            "exponential": links.exponential(self.latency) if self.latency else 0.0,
+            "lognormal": links.lognormal(self.latency) if self.latency else 0.0,
+        }
+        bandwidth = math.inf if self.bandwidth is None else self.bandwidth
+        return links.Wire(spread[self.spread], bandwidth, self.loss, self.duplication, self.reliable, self.timeout)
+
+
+class Processing(_Part, frozen=True):
+    """How long brokers work on a message."""
+
+    kind: Literal["none", "constant", "measured"] = "none"
+    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0001
+    """on each message, if constant"""
+
+    def make(self, strategy: Strategy) -> Seconds:
+        """As the network wants it; what is to be measured is measured now."""
+        if self.kind == "measured":
+            return processing.measured(processing.calibrate(strategy))
+        return self.seconds if self.kind == "constant" else None
+
+
+# Faults
+
+
+class _Fault(_Part, frozen=True, tag_field="do"):
+    """Something that goes wrong, or is mended, at a time."""
+
+    time: Annotated[float, msgspec.Meta(ge=0)]
+
+    def links(self) -> Iterable[tuple[str, str]]:
+        """The links that it names."""
+        return ()
+
+    def brokers(self) -> Iterable[str]:
+        """The brokers that it names."""
+        return [broker for link in self.links() for broker in link]
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+
+class Down(_Fault, frozen=True, tag="down"):
+    """A link goes down."""
+
+    link: tuple[str, str]
+
+    def links(self) -> Iterable[tuple[str, str]]:
+        """The one."""
+        return [self.link]
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.disconnect(*self.link)
+
+
+class Up(Down, frozen=True, tag="up"):
+    """It comes up again."""
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.connect(*self.link, roles[self.link])
+
+
+class Crash(_Fault, frozen=True, tag="crash"):
+    """A broker stops."""
+
+    broker: str
+
+    def brokers(self) -> Iterable[str]:
+        """The one."""
+        return [self.broker]
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.crash(self.broker)
+
+
+class Restart(Crash, frozen=True, tag="restart"):
+    """It is back."""
+
+    keep: bool = True
+    """whether it knows its clients still, from a snapshot"""
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.restart(self.broker, network.brokers[self.broker].snapshot() if self.keep else None)
+
+
+class Partition(_Fault, frozen=True, tag="partition"):
+    """Only links within a group stay up."""
+
+    groups: list[list[str]]
+
+    def brokers(self) -> Iterable[str]:
+        """All in some group."""
+        return [broker for group in self.groups for broker in group]
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.partition(*self.groups)
+
+
+class Heal(_Fault, frozen=True, tag="heal"):
+    """The partition ends."""
+
+    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+        """Do it."""
+        network.heal()
+
+
+Fault: TypeAlias = Down | Up | Crash | Restart | Partition | Heal
+
+
+# The whole
+
+
+class Clients(workloads.Workload, frozen=True, kw_only=True):
+    """What clients do: a workload that is made, or one in a file."""
+
+    file: str | None = None
+    """a Parquet file, beside the scenario; then all else does not count"""
+
+
+class Scenario(_Part, frozen=True):
+    """A simulation."""
+
+    strategy: str = "covering"
+    seed: int = 0
+    until: Positive | None = None
+    """seconds of virtual time; None: until all is done"""
+    topology: Brokers = Brokers(brokers=10)
+    links: Links = Links()
+    processing: Processing = Processing()
+    workload: Clients = Clients()
+    faults: list[Fault] = []
+
+
+def load(path: Path) -> Scenario:
+    """The scenario in a file; ScenarioError if there is none."""
+    try:
+        scenario = parse(path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ScenarioError("", f"no text in UTF-8: {error}") from None
+    if scenario.workload.file is None:
+        return scenario
+    return msgspec.structs.replace(
+        scenario, workload=msgspec.structs.replace(scenario.workload, file=str(path.parent / scenario.workload.file))
+    )
+
+
+def parse(text: str) -> Scenario:
+    """The scenario in a text.
+
+    >>> parse("strategy = 'simple'").strategy
+    'simple'
+    >>> parse("topology.brokers = 'ten'")
+    Traceback (most recent call last):
+    fieldfare.simulation.scenario.ScenarioError: topology.brokers: Expected `int | null`, got `str`
+    """
+    try:
+        return msgspec.convert(tomllib.loads(text), Scenario)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError("", f"no TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        raise ScenarioError(place.strip("`").removeprefix("$").removeprefix("."), problem) from None
+
+
+def strategy_of(name: str) -> Strategy:
+    """A strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`."""
+    known = {**STRATEGIES, SOURCES.name: SOURCES}
+    plain, tree, rest = name.partition("+tree")
+    if plain not in known or rest or (tree and known[plain].table is None) or (tree and plain == SOURCES.name):
+        raise ScenarioError(
+            "strategy",
+            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the first and last with +tree",
+        )
+    return cyclic(known[plain]) if tree else known[plain]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a run."""
+
+    scenario: Scenario
+    topology: Topology
+    trace: list[Record]
+    traffic: dict[tuple[str, str], Traffic]
+    work: dict[str, Work]
+    tables: dict[str, int]
+    """how large the table of each broker is at the end"""
+    violations: list[Violation] | None
+    """of the specification; None: not checked"""
+    figures: Figures
+    seconds: float
+    """of virtual time"""
+
+
+def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked: bool = True) -> Result:
+    """Do what a scenario says; `progress` is told how far it is, STEPS + 1 times.
+
+    >>> few = Clients(subscribers=5, subscriptions=5, publishers=1, events=20)
+    >>> run(Scenario(workload=few)).violations
+    []
+    """
+    strategy = strategy_of(scenario.strategy)
+    topology = scenario.topology.make(scenario.seed)
+    _check_overlay(strategy, topology, scenario)
+    actions = actions_of(scenario)
+    network = _network(scenario, strategy, topology)
+    _plan_faults(scenario, topology, network)
+    try:
+        workloads.replay(actions, network)
+    except ValueError as error:
+        raise ScenarioError("workload", error) from None
+    last = max([0.0, *(action.time for action in actions), *(fault.time for fault in scenario.faults)])
+    end = last if scenario.until is None else scenario.until
+    for step in range(1, STEPS + 1):
+        network.run(end * step / STEPS)
+        progress(f"{network.now:.1f} of {end:.1f} s")
+    if scenario.until is None:
+        network.settle()
+    progress("checking" if checked else "counting")
+    violations = check(network.trace, advertisements=strategy.advertisements is not None) if checked else None
+    tables = network.table_sizes()
+    return Result(
+        scenario,
+        topology,
+        network.trace,
+        dict(network.traffic),
+        dict(network.work),
+        tables,
+        violations,
+        figures(network.trace, network.total_traffic(), network.total_work(), tables.values(), violations),
+        network.now,
+    )
+
+
+def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -> None:
+    if strategy.overlay != "acyclic" and scenario.topology.roles == "hierarchical":
+        raise ScenarioError("topology.roles", f"{strategy.name} knows peers only")
+    acyclic = strategy.overlay == "acyclic" and strategy.table is not None
+    if acyclic and _has_cycle(topology):
+        raise ScenarioError(
+            "strategy",
+            f"{strategy.name} bears no cycles, and this topology has some: {strategy.name}+tree or sources do",
+        )
+
+
+def _has_cycle(topology: Topology) -> bool:
+    left = {broker: set(others) for broker, others in topology.neighbours().items()}
+    leaves = [broker for broker, others in left.items() if len(others) <= 1]
+    while leaves:
+        leaf = leaves.pop()
+        for other in left.pop(leaf, set()):
+            left[other].discard(leaf)
+            if len(left[other]) == 1:
+                leaves.append(other)
+    return any(left.values())
+
+
+def actions_of(scenario: Scenario) -> list[Action]:
+    """What clients do in a scenario."""
+    if scenario.workload.file is None:
+        return workloads.generate(scenario.workload, scenario.topology.make(scenario.seed).brokers, scenario.seed)
+    try:
+        return workloads.read(scenario.workload.file)
+    except (ValueError, OSError) as error:
+        raise ScenarioError("workload.file", error) from None
+
+
+def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> Network[Broker]:
+    lives: Counter[str] = Counter()
+
+    def make(name: str) -> Broker:
+        lives[name] += 1
+        return Broker(name, strategy, life=lives[name])
+
+    def restore(name: str, snapshot: bytes) -> Broker:
+        broker = make(name)
+        broker.restore(snapshot)
+        return broker
+
+    return Network(
+        make,
+        topology,
+        restore=restore,
+        links=scenario.links.wire(),
+        processing=scenario.processing.make(strategy),
+        seed=scenario.seed,
+    )
+
+
+def _plan_faults(scenario: Scenario, topology: Topology, network: Network[Broker]) -> None:
+    roles = {(a, b): role for a, b, role in topology.edges} | {(b, a): role.opposite for a, b, role in topology.edges}
+    for number, fault in enumerate(scenario.faults):
+        place = f"faults[{number}]"
+        for broker in fault.brokers():
+            if broker not in topology.brokers:
+                raise ScenarioError(place, f"there is no broker {broker}")
+        for a, b in fault.links():
+            if (a, b) not in roles:
+                raise ScenarioError(place, f"there is no link between {a} and {b}")
+        network.at(fault.time, _act, fault, place, network, roles)
+
+
+def _act(fault: Fault, place: str, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+    try:
+        fault.act(network, roles)
+    except ValueError as error:
+        raise ScenarioError(place, error) from None
