@@ -81,4 +81,5 @@ app.add_typer(benches, name="bench")
 
 labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")
 labs.command("tables", help=help_of(lab.tables))(lab.tables)
+labs.command("routing", help=help_of(lab.routing))(lab.routing)
 app.add_typer(labs, name="lab")

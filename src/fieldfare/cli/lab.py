@@ -1,28 +1,44 @@
-"""`fieldfare lab tables`: the experiments on routing tables, run again."""
+"""`fieldfare lab`: the experiments of the literature, run again."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from fieldfare.cli.errors import InputError, reported
 
+if TYPE_CHECKING:
+    from fieldfare.lab.results import Result, Settings
+
+Only = Annotated[str, typer.Option(metavar="E1,E4,...", help="Which experiments. [default: all]", show_default=False)]
+Replications = Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="The first of them.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A first impression: a fifth of the size, one run. Claims may fail.")
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page in Markdown there.")]
+Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into that folder; needs matplotlib.")]
+
+
+class _Output(NamedTuple):
+    json: Path | None
+    report: Path | None
+    plot: Path | None
+
 
 @reported()
 def tables(
     *,
-    only: Annotated[
-        str, typer.Option(metavar="E1,E4,...", help="Which experiments. [default: all]", show_default=False)
-    ] = "",
-    replications: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="The first of them.")] = 1,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first impression: a fifth of the filters, one run. Claims may fail.")
-    ] = False,
+    only: Only = "",
+    replications: Replications = 3,
+    seed: Seed = 1,
+    quick: Quick = False,
     scaling: Annotated[
         str,
         typer.Option(
@@ -30,9 +46,9 @@ def tables(
         ),
     ] = "",
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="For filling a structure, with --scaling.")] = 60,
-    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page in Markdown there.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into that folder; needs matplotlib.")] = None,
+    to_json: Json = None,
+    report: Report = None,
+    plot: Plot = None,
 ) -> None:
     """Run the experiments of the thesis on routing tables again, with our IndexedTable beside its structures.
 
@@ -45,38 +61,98 @@ def tables(
         fieldfare lab tables --quick --only E1,E8 --json out.json
         fieldfare lab tables --quick --only E8 --scaling 100,1000 --budget 5
     """
+    from fieldfare.lab.tables.experiments import EXPERIMENTS
+    from fieldfare.lab.tables.scaling import scaling as scale
+
+    sizes = _sizes(scaling)
+    _run(
+        EXPERIMENTS, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
+        _command("tables", only, replications, quick=quick, scaling=scaling), more=10 * len(sizes),
+        scale=(lambda settings, step: scale(settings, sizes, budget, step)) if sizes else None,
+    )  # fmt: skip
+
+
+@reported()
+def routing(
+    *,
+    only: Only = "",
+    replications: Replications = 3,
+    seed: Seed = 1,
+    quick: Quick = False,
+    scaling: Annotated[
+        str,
+        typer.Option(metavar="N,N,...", help="Also: how long do networks of N brokers take?", show_default=False),
+    ] = "",
+    to_json: Json = None,
+    report: Report = None,
+    plot: Plot = None,
+) -> None:
+    """Compare the routing strategies in simulated networks: tables, admin messages, event messages, what is unasked.
+
+    R1, R2: while subscriptions come and go; R3, R4: with local and with selective interest; R5: how many events a
+    network bears; R6: hierarchical and peer-to-peer; R7: with advertisements; R8: more brokers. Everything is counted
+    in virtual time, so it depends on no machine. --scaling 10,100,1000 shows how long simulations take here.
+
+    Examples:
+        fieldfare lab routing --quick --only R6
+        fieldfare lab routing --quick --only R4 --json out.json
+        fieldfare lab routing --quick --only R4 --scaling 5,10
+    """
+    from fieldfare.lab.routing.experiments import EXPERIMENTS
+    from fieldfare.lab.routing.scaling import scaling as scale
+
+    sizes = _sizes(scaling)
+    _run(
+        EXPERIMENTS, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
+        _command("routing", only, replications, quick=quick, scaling=scaling), more=len(sizes),
+        scale=(lambda settings, step: scale(settings, sizes, step)) if sizes else None,
+    )  # fmt: skip
+
+
+def _run(
+    experiments: dict[str, Callable[[Settings], Result]],
+    only: str,
+    settings: Settings,
+    output: _Output,
+    command: str,
+    *,
+    more: int,
+    scale: Callable[[Settings, Callable[[str], None]], Result] | None,
+) -> None:
+    """Run experiments, and perhaps one of scaling with so many steps more; show and write what they give."""
     from rich.console import Console
 
     from fieldfare.cli.progress import steps
     from fieldfare.lab import report as reports
-    from fieldfare.lab.tables.experiments import EXPERIMENTS
-    from fieldfare.lab.results import Settings
-    from fieldfare.lab.tables.scaling import scaling as scale
 
-    wanted = only.split(",") if only else list(EXPERIMENTS)
+    wanted = only.split(",") if only else list(experiments)
     for name in wanted:
-        if name not in EXPERIMENTS:
-            raise InputError("--only", f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
-    if plot is not None and find_spec("matplotlib") is None:
+        if name not in experiments:
+            raise InputError("--only", f"there is no experiment {name!r}; there are {', '.join(experiments)}")
+    if output.plot is not None and find_spec("matplotlib") is None:
         raise InputError("--plot", "matplotlib is not installed: pip install 'fieldfare[lab]'")
-    sizes = _sizes(scaling)
-    settings = Settings(1 if quick else replications, seed, 0.2 if quick else 1.0, time.process_time)
     console, results = Console(), []
-    with steps(len(wanted) + 10 * len(sizes)) as step:
+    with steps(len(wanted) + more) as step:
         for name in wanted:
             step(name)
-            results.append(EXPERIMENTS[name](settings))
+            results.append(experiments[name](settings))
             console.print(reports.shown(results[-1]))
-        if sizes:
-            results.append(scale(settings, sizes, budget, step))
+        if scale is not None:
+            results.append(scale(settings, step))
             console.print(reports.shown(results[-1]))
-    if to_json is not None:
-        to_json.write_bytes(reports.as_json(results))
-    if report is not None:
-        report.write_text(reports.markdown(results, _command(only, replications, quick=quick, scaling=scaling)))
-    if plot is not None:
-        for file in reports.plot(results, plot):
+    if output.json is not None:
+        output.json.write_bytes(reports.as_json(results))
+    if output.report is not None:
+        output.report.write_text(reports.markdown(results, command))
+    if output.plot is not None:
+        for file in reports.plot(results, output.plot):
             typer.echo(f"drawn: {file}", err=True)
+
+
+def _settings(replications: int, seed: int, *, quick: bool) -> Settings:
+    from fieldfare.lab.results import Settings
+
+    return Settings(1 if quick else replications, seed, 0.2 if quick else 1.0, time.process_time)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -86,6 +162,6 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise InputError("--scaling", f"numbers with commas between them, not {text!r}") from None
 
 
-def _command(only: str, replications: int, *, quick: bool, scaling: str) -> str:
+def _command(lab: str, only: str, replications: int, *, quick: bool, scaling: str) -> str:
     options = [f"--only {only}"] * bool(only) + ["--quick"] * quick + [f"--scaling {scaling}"] * bool(scaling)
-    return " ".join(["fieldfare lab tables", *options, *([] if quick else [f"--replications {replications}"])])
+    return " ".join([f"fieldfare lab {lab}", *options, *([] if quick else [f"--replications {replications}"])])

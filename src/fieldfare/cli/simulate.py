@@ -51,7 +51,6 @@ def command(
 
     Examples:
         fieldfare simulate --example
-        fieldfare simulate --example | fieldfare simulate -
         fieldfare simulate --example | fieldfare simulate - --out run
         fieldfare simulate --example | fieldfare simulate - --strategy flooding
     """
@@ -91,7 +90,7 @@ def _at(place: str) -> Iterator[None]:
 
     try:
         yield
-    except ScenarioError as error:
+    except (ScenarioError, UnicodeDecodeError) as error:
         raise InputError(place, error) from None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from fieldfare.filters.filter import Filter
+from fieldfare.matching.index import Index
 from fieldfare.routing import messages as m
 from fieldfare.routing import pastry, wire
 from fieldfare.routing.clients import About, Client, Clients
@@ -20,6 +21,7 @@ from fieldfare.routing.messages import Message, Send, Tell
 from fieldfare.routing.routes import LOCAL, ProtocolError, To
 from fieldfare.routing.seen import Seen
 from fieldfare.routing.strategies import COVERING, Strategy
+from fieldfare.tables.base import MakeIndex
 
 
 class Broker:
@@ -43,20 +45,22 @@ class Broker:
         remember: float = 60.0,
         delay: float | None = None,
         life: int = 0,
+        index: MakeIndex = Index,
     ) -> None:
         """A broker without clients and neighbours.
 
         Its `life` is a number that grows each time it is started anew: what it counts must not be taken for what it
         counted before.
         Events are remembered for so many seconds, so that none is told twice. With a `delay`, what neighbours are told
-        waits so many seconds for more of the kind.
+        waits so many seconds for more of the kind. Many brokers in one process may share what their filters have in
+        common: then `index` makes parts of a `tables.universe.Universe`.
         """
         self.name = name
         self.strategy = strategy
         self.delay = delay
         self.life = life
-        self.clients = Clients(named=name if strategy.named else None)
-        self.routes = strategy.routes(name, life)
+        self.clients = Clients(named=name if strategy.named else None, index=index)
+        self.routes = strategy.routes(name, life, index)
         self._seen = Seen(remember)
         self._waiting: dict[str, list[Tell]] = {}
         self._wakes: float | None = None

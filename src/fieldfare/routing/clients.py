@@ -16,6 +16,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.messages import Tell
 from fieldfare.routing.named import NamedFilter
+from fieldfare.tables.base import MakeIndex
 
 About: TypeAlias = Literal["subscriptions", "advertisements"]
 
@@ -32,11 +33,13 @@ class Client(msgspec.Struct):
 class Clients:
     """The clients of one broker."""
 
-    def __init__(self, *, named: str | None = None) -> None:
+    def __init__(self, *, named: str | None = None, index: MakeIndex = Index) -> None:
         """Nobody yet. If `named`, subscriptions are told under names that begin so, and not as mere filters."""
         self.all: dict[str, Client] = {}
         self._named = named
-        self._wanted: Index[tuple[str, str]] = Index()
+        self._index = index()
+        self._asking: dict[Filter, dict[tuple[str, str], None]] = {}
+        """who asked for a filter, and under which id"""
         self._uses: dict[About, Counter[Filter]] = {"subscriptions": Counter(), "advertisements": Counter()}
 
     def get(self, client: str) -> Client:
@@ -49,8 +52,9 @@ class Clients:
         old = kept.pop(id, None)
         if filter is not None:
             kept[id] = filter
-        if about == "subscriptions":
-            self._index((client, id), old, filter)
+        if about == "subscriptions" and old != filter:
+            self._ask((client, id), filter)  # first the new one, then the old one: there is no gap
+            self._ask_no_more((client, id), old)
         added = self._count(about, filter, client, id, +1)
         removed = self._count(about, old, client, id, -1)
         if added == removed:
@@ -68,21 +72,27 @@ class Clients:
     def match(self, event: Mapping[str, object]) -> dict[str, list[str]]:
         """The clients that want an event, each with the ids of the subscriptions that it matches."""
         found: dict[str, list[str]] = {}
-        for client, id in self._wanted.match(event):
-            found.setdefault(client, []).append(id)
+        for filter in self._index.match(event):
+            for client, id in self._asking[filter]:
+                found.setdefault(client, []).append(id)
         return found
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Has the client advertised such an event?"""
         return any(filter.matches(event) for filter in self.get(client).advertisements.values())
 
-    def _index(self, id: tuple[str, str], old: Filter | None, new: Filter | None) -> None:
-        if old is not None and new is not None:
-            self._wanted.update(id, new)
-        elif new is not None:
-            self._wanted.add(id, new)
-        elif old is not None:
-            self._wanted.remove(id)
+    def _ask(self, id: tuple[str, str], filter: Filter | None) -> None:
+        if filter is not None:
+            if filter not in self._asking:
+                self._index.add(filter, filter)
+            self._asking.setdefault(filter, {})[id] = None
+
+    def _ask_no_more(self, id: tuple[str, str], filter: Filter | None) -> None:
+        if filter is not None:
+            del self._asking[filter][id]
+            if not self._asking[filter]:
+                del self._asking[filter]
+                self._index.remove(filter)
 
     def _count(self, about: About, filter: Filter | None, client: str, id: str, change: int) -> tuple[Filter, ...]:
         """The filter, if it is the first of its kind that comes, or the last that goes."""

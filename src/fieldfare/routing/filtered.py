@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.filters.filter import Filter
+from fieldfare.matching.index import Index
 from fieldfare.routing.messages import Role, Tell
 from fieldfare.routing.routes import LOCAL, Routes, To
 from fieldfare.tables.advertised import AdvertisedTable
-from fieldfare.tables.base import Table
+from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.forwarding import Update, Updates, apply, exported, replacement
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.localmerging import MergingTable
@@ -32,14 +33,15 @@ _NOTHING = Update()
 class Filtered(Routes):
     """Routes by filters."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy, index: MakeIndex = Index) -> None:
         """No neighbours and no filters yet."""
         super().__init__()
         assert strategy.table is not None
-        self.subscriptions: Table[str] = strategy.table(towards=self._towards)
+        self.subscriptions: Table[str] = strategy.table(towards=self._towards, index=index)
         self.advertised: AdvertisedTable[str] | None = None
         if strategy.advertisements is not None:
-            self.advertised = AdvertisedTable(strategy.advertisements(towards=lambda _: self._told), self.subscriptions)
+            promises = strategy.advertisements(towards=lambda _: self._told, index=index)
+            self.advertised = AdvertisedTable(promises, self.subscriptions)
         self._merger: NeighbourMerger[str] | None = None
         self._merging: MergingTable[str] | None = None
         if strategy.merging is not None and strategy.merge_stored:
@@ -49,7 +51,7 @@ class Filtered(Routes):
         self._told: frozenset[str] = frozenset()
         self._parents: frozenset[str] = frozenset()
         self._locals = {
-            about: IndexedTable[str]([LOCAL], redundant=True)
+            about: IndexedTable[str]([LOCAL], redundant=True, index=index)
             for about, table in self._tables().items()
             if not table.redundant
         }

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 from fieldfare.events.event import fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
+from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Ask, Change, Copy, Role, Send, Tell
 from fieldfare.routing.pastry import Gone, OverlayMessage, PastryNode, Peers
 from fieldfare.routing.ring import key_of
 from fieldfare.routing.routes import LOCAL, Routes, To
+from fieldfare.tables.base import MakeIndex
 
 if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
@@ -32,7 +34,14 @@ class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
     def __init__(
-        self, name: str, strategy: Strategy, *, field: str = "type", topics: int = 64, replicas: int = 2
+        self,
+        name: str,
+        strategy: Strategy,
+        *,
+        field: str = "type",
+        topics: int = 64,
+        replicas: int = 2,
+        index: MakeIndex = Index,
     ) -> None:
         """A node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
@@ -42,6 +51,7 @@ class Rendezvous(Routes):
         self.replicas = replicas
         self.node = PastryNode(Peers(name))
         self._strategy = strategy
+        self._index = index
         self._trees: dict[str, Filtered] = {}
         self._copies: dict[str, dict[str, dict[Filter, None]]] = {}
         """by topic and neighbour: what its rendezvous was told"""
@@ -97,7 +107,7 @@ class Rendezvous(Routes):
 
     def _tree(self, topic: str) -> Filtered:
         if topic not in self._trees:
-            tree = self._trees[topic] = Filtered(self._strategy)
+            tree = self._trees[topic] = Filtered(self._strategy, self._index)
             parent = self._parent(topic)
             if parent is not None:
                 tree.connect(parent, Role.PARENT)

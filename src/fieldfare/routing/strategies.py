@@ -23,18 +23,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.rendezvous import Rendezvous
 from fieldfare.routing.routes import Flooding, Routes
 from fieldfare.routing.sharedtree import SharedTree
 from fieldfare.routing.sourcetrees import SourceTrees
-from fieldfare.tables.base import Table
+from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.distinct import DistinctTable
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging import Merging
 
 MakeTable: TypeAlias = Callable[..., Table[Any]]
-"""an empty table; its `towards` comes by name"""
+"""an empty table; its `towards` and `index` come by name"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,16 @@ class Strategy:
     field: str = "type"
     """by which events are given to rendezvous"""
 
-    def routes(self, name: str, life: int = 0) -> Routes:
+    def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
         """The routing state of a new broker."""
         if self.table is None:
             return Flooding()
         if self.overlay == "sources":
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
-            return Rendezvous(name, self, field=self.field)
-        return Filtered(self) if self.overlay == "acyclic" else SharedTree(name, life, Filtered(self))
+            return Rendezvous(name, self, field=self.field, index=index)
+        filtered = Filtered(self, index)
+        return filtered if self.overlay == "acyclic" else SharedTree(name, life, filtered)
 
 
 FLOODING: Final = Strategy("flooding", None)

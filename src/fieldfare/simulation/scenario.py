@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Role
 from fieldfare.routing.strategies import SOURCES, STRATEGIES, Strategy, cyclic
 from fieldfare.simulation import links, processing, topologies, workloads
 from fieldfare.simulation.checker import Violation, check
 from fieldfare.simulation.counters import Traffic, Work
+from fieldfare.simulation.faults import Fault, Roles
 from fieldfare.simulation.figures import Figures, figures
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.sites import Processing as Seconds
@@ -167,99 +167,6 @@ class Processing(_Part, frozen=True):
         return self.seconds if self.kind == "constant" else None
 
 
-# Faults
-
-
-class _Fault(_Part, frozen=True, tag_field="do"):
-    """Something that goes wrong, or is mended, at a time."""
-
-    time: Annotated[float, msgspec.Meta(ge=0)]
-
-    def links(self) -> Iterable[tuple[str, str]]:
-        """The links that it names."""
-        return ()
-
-    def brokers(self) -> Iterable[str]:
-        """The brokers that it names."""
-        return [broker for link in self.links() for broker in link]
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        raise NotImplementedError
-
-
-class Down(_Fault, frozen=True, tag="down"):
-    """A link goes down."""
-
-    link: tuple[str, str]
-
-    def links(self) -> Iterable[tuple[str, str]]:
-        """The one."""
-        return [self.link]
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.disconnect(*self.link)
-
-
-class Up(Down, frozen=True, tag="up"):
-    """It comes up again."""
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.connect(*self.link, roles[self.link])
-
-
-class Crash(_Fault, frozen=True, tag="crash"):
-    """A broker stops."""
-
-    broker: str
-
-    def brokers(self) -> Iterable[str]:
-        """The one."""
-        return [self.broker]
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.crash(self.broker)
-
-
-class Restart(Crash, frozen=True, tag="restart"):
-    """It is back."""
-
-    keep: bool = True
-    """whether it knows its clients still, from a snapshot"""
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.restart(self.broker, network.brokers[self.broker].snapshot() if self.keep else None)
-
-
-class Partition(_Fault, frozen=True, tag="partition"):
-    """Only links within a group stay up."""
-
-    groups: list[list[str]]
-
-    def brokers(self) -> Iterable[str]:
-        """All in some group."""
-        return [broker for group in self.groups for broker in group]
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.partition(*self.groups)
-
-
-class Heal(_Fault, frozen=True, tag="heal"):
-    """The partition ends."""
-
-    def act(self, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
-        """Do it."""
-        network.heal()
-
-
-Fault: TypeAlias = Down | Up | Crash | Restart | Partition | Heal
-
-
 # The whole
 
 
@@ -356,6 +263,7 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     topology = scenario.topology.make(scenario.seed)
     _check_overlay(strategy, topology, scenario)
     actions = actions_of(scenario)
+    _check_clients(actions, topology)
     network = _network(scenario, strategy, topology)
     _plan_faults(scenario, topology, network)
     try:
@@ -394,6 +302,22 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
             "strategy",
             f"{strategy.name} bears no cycles, and this topology has some: {strategy.name}+tree or sources do",
         )
+
+
+def _check_clients(actions: list[Action], topology: Topology) -> None:
+    """Those of a file may be anybody, and those that are made may be called as a broker is."""
+    here: set[str] = set()
+    for action in sorted(actions, key=lambda action: action.time):
+        if isinstance(action, workloads.Attach):
+            if action.broker not in topology.brokers:
+                raise ScenarioError(
+                    "workload", f"{action.client} comes to {action.broker}, and there is no such broker"
+                )
+            if action.client in topology.brokers:
+                raise ScenarioError("workload", f"a client cannot be called {action.client}: a broker is")
+            here.add(action.client)
+        elif action.client not in here:
+            raise ScenarioError("workload", f"{action.client} is at no broker at {action.time} s")
 
 
 def _has_cycle(topology: Topology) -> bool:
@@ -453,7 +377,7 @@ def _plan_faults(scenario: Scenario, topology: Topology, network: Network[Broker
         network.at(fault.time, _act, fault, place, network, roles)
 
 
-def _act(fault: Fault, place: str, network: Network[Broker], roles: dict[tuple[str, str], Role]) -> None:
+def _act(fault: Fault, place: str, network: Network[Broker], roles: Roles) -> None:
     try:
         fault.act(network, roles)
     except ValueError as error:

@@ -110,15 +110,14 @@ def _ticker(number: int) -> str:
     return "".join(chr(65 + code // 26**digit % 26) for digit in range(3))
 
 
-_SENSORS: Final[dict[str, Draw]] = {
-    "temperature": gaussian(15, 8),
-    "humidity": gaussian(60, 15),
-    "noise": gaussian(55, 10),
-    "dust": gaussian(25, 9),
-}
-_LIMITS: Final = {"temperature": (15, 8), "humidity": (60, 15), "noise": (55, 10), "dust": (25, 9)}
+_USUAL: Final = {"temperature": (15, 8), "humidity": (60, 15), "noise": (55, 10), "dust": (25, 9)}
+"""mean and deviation of what they measure"""
 _SIDE: Final = 100.0
-"""the sensors stand in a square of so many kilometres; the circle goes round from west to east"""
+"""the sensors stand in a square of so many kilometres; the circle leads from west to east, and through the kinds"""
+
+
+def _kind(random: Random, region: Region) -> str:
+    return list(_USUAL)[int(region.at(random.random()) * len(_USUAL))]
 
 
 class Sensors:
@@ -126,8 +125,8 @@ class Sensors:
 
     def filter(self, random: Random, region: Region) -> Filter:
         """An area, a threshold, a range of values, or an area and a threshold."""
-        kind = random.choice(list(_SENSORS))
-        mean, deviation = _LIMITS[kind]
+        kind = _kind(random, region)
+        mean, deviation = _USUAL[kind]
         x, y, reach = region.at(random.random()) * _SIDE, random.random() * _SIDE, random.uniform(3, 20)
         area = f"x BETWEEN {x - reach:.1f} AND {x + reach:.1f} AND y BETWEEN {y - reach:.1f} AND {y + reach:.1f}"
         high = mean + deviation * random.uniform(0.5, 2.5)
@@ -143,11 +142,12 @@ class Sensors:
 
     def publisher(self, random: Random, region: Region) -> Publisher:
         """A sensor of one kind at one place."""
-        kind = random.choice(list(_SENSORS))
+        kind = _kind(random, region)
         place = {"x": round(region.at(random.random()) * _SIDE, 1), "y": round(random.random() * _SIDE, 1)}
+        value = gaussian(*_USUAL[kind])
         return Publisher(
             parse(f"kind = '{kind}' AND x = {place['x']} AND y = {place['y']}"),
-            lambda random: Event({"kind": kind, **place, "value": round(_SENSORS[kind](random), 1)}),
+            lambda random: Event({"kind": kind, **place, "value": round(value(random), 1)}),
         )
 
 

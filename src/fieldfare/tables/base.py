@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from fieldfare.filters.filter import Filter
 
@@ -45,6 +45,38 @@ class Tests:
         """Does the event match?"""
         self.match += 1
         return filter.matches(event)
+
+
+class Relations(Protocol):
+    """An index of filters under themselves: what a table on an index needs of it."""
+
+    def add(self, id: Filter, filter: Filter) -> None:
+        """Take up a filter."""
+
+    def add_many(self, items: Iterable[tuple[Filter, Filter]]) -> None:
+        """Take up filters."""
+
+    def remove(self, id: Filter) -> None:
+        """Forget a filter."""
+
+    def __contains__(self, id: object) -> bool:
+        """Is it there?"""
+
+    def covering(self, filter: Filter) -> list[Filter]:
+        """Those that cover a filter."""
+
+    def covered(self, filter: Filter) -> list[Filter]:
+        """Those that a filter covers."""
+
+    def overlapping(self, filter: Filter) -> list[Filter]:
+        """Those that overlap a filter."""
+
+    def match(self, event: Mapping[str, object]) -> list[Filter]:
+        """Those that an event matches."""
+
+
+MakeIndex: TypeAlias = Callable[[], Relations]
+"""an empty index"""
 
 
 class Table(ABC, Generic[Interface]):

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.base import Interface, MakeIndex, Table, Towards, satisfiable
 
 
 class DistinctTable(Table[Interface]):
@@ -28,12 +28,16 @@ class DistinctTable(Table[Interface]):
     redundant = True
 
     def __init__(
-        self, neighbours: Iterable[Interface] = (), *, towards: Towards[Interface] | None = None, kernels: str = "auto"
+        self,
+        neighbours: Iterable[Interface] = (),
+        *,
+        towards: Towards[Interface] | None = None,
+        index: MakeIndex = Index,
     ) -> None:
-        """An empty table; `kernels` is as for `Index`."""
+        """An empty table; `index` makes what it asks, an `Index` or a part of a `Universe`."""
         super().__init__(neighbours, towards=towards)
         self._interfaces: dict[Filter, set[Interface]] = {}
-        self._index: Index[Filter] = Index(kernels=kernels)
+        self._index = index()
 
     def add(self, filter: Filter, interface: Interface) -> bool:
         """Store a pair."""

@@ -19,10 +19,10 @@ from typing import Final, Generic
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.base import Interface, MakeIndex, Relations, Table, Towards, satisfiable
 
 _FEW: Final = 32
-"""filters of one interface that are compared one by one; beyond, they get an index"""
+"""filters of one interface that are compared one by one; beyond, they get an index; a part of a universe costs nothing"""
 
 
 @dataclass(eq=False, slots=True)
@@ -47,20 +47,21 @@ class IndexedTable(Table[Interface]):
         *,
         towards: Towards[Interface] | None = None,
         redundant: bool = False,
-        kernels: str = "auto",
+        index: MakeIndex = Index,
     ) -> None:
-        """An empty table; `kernels` is as for `Index`."""
+        """An empty table; `index` makes what it asks, an `Index` or a part of a `Universe`."""
         super().__init__(neighbours, towards=towards)
         self.redundant = redundant
-        self._kernels = kernels
+        self._index = index
+        self._few = _FEW if index is Index else 0
         self._entries: dict[Filter, _Entry[Interface]] = {}
         self._arrivals = 0
-        self._all: Index[Filter] = Index(kernels=kernels)
-        self._exposed: Index[Filter] = Index(kernels=kernels)
+        self._all = index()
+        self._exposed = index()
         self._roots: dict[Filter, None] = {}
         self._own: dict[Interface, dict[Filter, None]] = {}
         """the filters of each interface"""
-        self._own_index: dict[Interface, Index[Filter]] = {}
+        self._own_index: dict[Interface, Relations] = {}
 
     # Pairs
 
@@ -210,7 +211,7 @@ class IndexedTable(Table[Interface]):
         if entry.filter in self._exposed:
             self._testify(entry)
 
-    def _pick(self, entry: _Entry[Interface], index: Index[Filter]) -> tuple[_Entry[Interface], ...]:
+    def _pick(self, entry: _Entry[Interface], index: Relations) -> tuple[_Entry[Interface], ...]:
         """A cover that is enough alone, else two that are enough together, else one, else none."""
         by_only: dict[frozenset[Interface], _Entry[Interface]] = {}
         for filter in index.covering(entry.filter):
@@ -278,8 +279,9 @@ class IndexedTable(Table[Interface]):
         own[filter] = None
         if interface in self._own_index:
             self._own_index[interface].add(filter, filter)
-        elif not self.redundant and len(own) > _FEW:
-            self._own_index[interface] = Index(((other, other) for other in own), kernels=self._kernels)
+        elif not self.redundant and len(own) > self._few:
+            self._own_index[interface] = self._index()
+            self._own_index[interface].add_many((other, other) for other in own)
 
     def _forget_own(self, filter: Filter, interface: Interface) -> None:
         own = self._own[interface]

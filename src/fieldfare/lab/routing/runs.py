@@ -14,6 +14,7 @@ from fieldfare.routing.strategies import Strategy
 from fieldfare.simulation.counters import Traffic
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, balanced_tree
+from fieldfare.tables.universe import Universe
 
 
 def tree(height: int) -> Topology:
@@ -28,11 +29,13 @@ class Run:
         self, strategy: Strategy, topology: Topology, seed: int, processing: Any = None, **options: Any
     ) -> None:
         """Brokers without clients; the options are those of `Interests`."""
+        part = Universe().part
         self.network = Network(
-            lambda name: Broker(name, strategy, remember=5.0), topology, record=False, processing=processing, seed=seed
-        )
+            lambda name: Broker(name, strategy, remember=5.0, index=part), topology, record=False,
+            processing=processing, seed=seed,
+        )  # fmt: skip
         self.brokers = list(topology.brokers)
-        self.interests = Interests(seed, self.brokers, **options)
+        self.interests = Interests(seed, topology, **options)
         self.subscriptions: list[str] = []
         """the broker of each"""
         self.needed = 0
