@@ -10,6 +10,7 @@ from fieldfare.filters import parse
 from fieldfare.tables.base import Table, Towards
 from fieldfare.tables.indexed import _FEW, IndexedTable
 from fieldfare.tables.naive import NaiveTable
+from fieldfare.tables.universe import Universe
 
 
 class TestIndexed(TableSuite):
@@ -29,6 +30,15 @@ class TestIndexed(TableSuite):
 class TestRedundantIndexed(TestIndexed):
     def make(self, neighbours: Iterable[str] = (), towards: Towards[str] | None = None) -> IndexedTable[str]:
         return IndexedTable(neighbours, towards=towards, redundant=True)
+
+
+class TestOnUniverse(TestIndexed):
+    """All tables of this class share one universe, as those of simulated brokers do."""
+
+    universe = Universe()
+
+    def make(self, neighbours: Iterable[str] = (), towards: Towards[str] | None = None) -> IndexedTable[str]:
+        return IndexedTable(neighbours, towards=towards, index=self.universe.part)
 
 
 def check_witnesses(table: IndexedTable[str]) -> None:

@@ -10,12 +10,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from html import escape
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
+from fieldfare.cli.pages import made
 from fieldfare.cli.results import counted
-from fieldfare.cli.table_page import _for_script, _hash
-from fieldfare.cli.table_svg import STYLE
 from fieldfare.cli.values import printable
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.scenario import Result
@@ -45,29 +44,21 @@ Point: TypeAlias = tuple[float, float]
 
 def page(result: Result, title: str) -> str:
     """The whole page."""
-    style = STYLE + _read("table", "page.css") + _read("network", "page.css")
-    script = _read("network", "timeline.js") + _read("network", "page.js")
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
     places = layout(result.topology)
     known = facts(result, places)
     words = {
-        "TITLE": escape(printable(title)),
-        "POLICY": escape(policy),
         "COUNTS": escape(headline(result)),
         "FIGURES": "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in shown_figures(result)),
         "SAMPLED": _sampled(known),
         "SPEEDS": _speeds(result.seconds),
         "END": f"{result.seconds}",
-        "STYLE": style,
-        "SCRIPT": script,
         "SVG": _picture(result.topology, places),
         "CHART": _chart(known),
-        "DATA": _for_script(known),
     }
-    parts = _read("network", "page.html").split("@@")  # not replace(): what is put in is never looked through again
-    return "".join(words[part] if number % 2 else part for number, part in enumerate(parts))
+    return made(
+        "network/page.html", title, words, known,
+        styles=["table/page.css", "network/page.css"], scripts=["network/timeline.js", "network/page.js"],
+    )  # fmt: skip
 
 
 def shown_figures(result: Result) -> list[tuple[str, str]]:
@@ -285,7 +276,3 @@ def _sampled(known: dict[str, Any]) -> str:
     if known["unasked"]:
         said.append(f"{known['unasked']:,} later subscriptions are left out.")
     return "".join(f'<p class="hint">{escape(one)}</p>' for one in said)
-
-
-def _read(folder: str, name: str) -> str:
-    return (resources.files("fieldfare") / "data" / folder / name).read_text("utf-8")

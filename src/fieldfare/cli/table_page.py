@@ -7,17 +7,13 @@ policy lets only this one script run, so a filter that looks like HTML stays a t
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
-from html import escape
-from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from fieldfare.cli.pages import made
 from fieldfare.cli.portable import portable
-from fieldfare.cli.table_svg import MOST_MERGERS, STYLE, Picture, arc, colour, interface_names, svg
-from fieldfare.cli.values import printable
+from fieldfare.cli.table_svg import MOST_MERGERS, Picture, arc, colour, interface_names, svg
 from fieldfare.events import Event
 from fieldfare.tables.covergraph import CoverGraph
 
@@ -36,24 +32,15 @@ def tried(graph: CoverGraph, text: str, event: Event) -> Tried:
 
 def page(shown: Picture, title: str, structure: str, events: Sequence[Tried] = ()) -> str:
     """The whole page."""
-    style = STYLE + _read("page.css")
-    script = _read("matcher.js") + _read("page.js")
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
     graph = shown.graph
     words = {
-        "TITLE": escape(printable(title)),
-        "POLICY": escape(policy),
         "COUNTS": f"{count(len(graph.filters), 'filter')} · {count(len(graph.roots), 'root')} · {structure}",
-        "STYLE": style,
-        "SCRIPT": script,
-        "DATA": _for_script(facts(shown, structure, events)),
         "SVG": svg(shown, style=""),
     }
-    text = _read("page.html")
-    parts = text.split("@@")  # not replace(): what is put in is never looked through again
-    return "".join(words[part] if number % 2 else part for number, part in enumerate(parts))
+    return made(
+        "table/page.html", title, words, facts(shown, structure, events),
+        styles=["table/page.css"], scripts=["table/matcher.js", "table/page.js"],
+    )  # fmt: skip
 
 
 def facts(shown: Picture, structure: str, events: Sequence[Tried] = ()) -> dict[str, Any]:
@@ -93,22 +80,6 @@ def as_json(graph: CoverGraph, structure: str, events: Sequence[Tried] = ()) -> 
         "events": [{"event": json.loads(one.text), "matches": one.matched} for one in events],
     }
     return json.dumps(tree, ensure_ascii=False, indent=2)
-
-
-_ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-
-
-def _for_script(tree: object) -> str:
-    """JSON that may stand in a script element: nothing in it looks like a tag."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _read(name: str) -> str:
-    return (resources.files("fieldfare") / "data" / "table" / name).read_text("utf-8")
 
 
 def count(number: int, what: str) -> str:

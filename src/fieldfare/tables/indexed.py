@@ -22,7 +22,7 @@ from fieldfare.matching.index import Index
 from fieldfare.tables.base import Interface, MakeIndex, Relations, Table, Towards, satisfiable
 
 _FEW: Final = 32
-"""filters of one interface that are compared one by one; beyond, they get an index; a part of a universe costs nothing"""
+"""filters of one interface that are compared one by one; beyond, they get an index. (A part of a universe is free.)"""
 
 
 @dataclass(eq=False, slots=True)

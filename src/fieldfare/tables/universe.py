@@ -17,7 +17,6 @@ from typing import Final
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 
-
 _EVENTS: Final = 10_000
 """that are remembered"""
 
