@@ -132,6 +132,17 @@ def test_a_restored_broker_does_the_same(strategy: Strategy) -> None:
         assert second.receive(message, sender, 1.0) == first.receive(message, sender, 1.0)
     with pytest.raises(ValueError, match="only a broker without clients"):
         second.restore(first.snapshot())
+    with pytest.raises(ValueError, match="no snapshot"):
+        Broker("oslo", strategy).restore(first.snapshot()[:-1])
+
+
+def test_a_restored_broker_knows_which_events_were_here(broker: Broker) -> None:
+    broker.receive(m.Subscribe("s", CHEAP), "ana", 0.0)
+    assert delivered(broker.receive(m.Forward(Event({"price": 5}), "bob", 7), "rome", 0.0))
+    again = Broker("oslo")
+    again.restore(broker.snapshot())
+    again.receive(m.Connect(), "rome", 1.0)
+    assert not delivered(again.receive(m.Forward(Event({"price": 5}), "bob", 7), "rome", 1.0))
 
 
 def test_tells_wait_for_each_other_and_keep_the_order() -> None:

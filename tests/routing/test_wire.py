@@ -62,4 +62,4 @@ def test_a_message_with_a_bad_filter_is_refused() -> None:
 
 
 def test_roles_have_opposites() -> None:
-    assert [role.opposite for role in m.Role] == [m.Role.PEER, m.Role.CHILD, m.Role.PARENT]
+    assert [role.opposite for role in m.Role] == [m.Role.PEER, m.Role.CHILD, m.Role.PARENT, m.Role.RESTING]

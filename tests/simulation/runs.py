@@ -12,7 +12,7 @@ from fieldfare.routing.messages import Deliver, Message
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.machine import Machine
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.topologies import random_tree
+from fieldfare.simulation.topologies import Topology, random_tree
 
 FILTERS = ["TRUE", "a < 5", "a > 3", "a = 4", "a > 2 AND b < 3", "b = 1 OR a = 1", "a BETWEEN 2 AND 6"]
 
@@ -24,9 +24,11 @@ def random_run(
     links: Wire = Wire(exponential(0.3)),  # noqa: B008
     events: int = 25,
     faults: bool = True,
+    crashes: bool = False,
+    topology: Callable[[int, int], Topology] = random_tree,
     **options: Any,
 ) -> Network[Any]:
-    """Clients come and go, publish and answer; links break and are mended."""
+    """Clients come and go, publish and answer; links break and are mended; brokers crash and come back as they were."""
     dice = Random(seed)
 
     def answer(client: str, message: Message) -> None:
@@ -36,16 +38,18 @@ def random_run(
     def event() -> dict[str, int]:
         return {"a": dice.randrange(8), "b": dice.randrange(5)}
 
-    network = Network(make, random_tree(dice.randint(1, 5), seed), links=links, seed=seed, hear=answer, **options)
+    network = Network(make, topology(dice.randint(1, 5), seed), links=links, seed=seed, hear=answer, **options)
     brokers = list(network.brokers)
     clients = [f"c{number}" for number in range(5)]
     for client in clients:
         network.attach(client, dice.choice(brokers))
         network.advertise(client, "first", dice.choice(["TRUE", *FILTERS]))
 
+    saved: dict[str, bytes] = {}
+
     def change() -> None:
         client, id = dice.choice(clients), dice.choice(["x", "y", "z"])
-        match dice.randrange(12):
+        match dice.randrange(14 if crashes else 12):
             case 0 | 1 | 2 | 3:
                 network.subscribe(client, id, dice.choice(FILTERS))
             case 4 | 5:
@@ -60,6 +64,13 @@ def random_run(
                 network.partition(dice.sample(brokers, dice.randint(0, len(brokers))))
             case 11 if faults:
                 network.heal()
+            case 12 | 13:
+                broker = dice.choice(brokers)
+                if network.is_up(broker):
+                    saved[broker] = network.brokers[broker].snapshot()
+                    network.crash(broker)
+                else:
+                    network.restart(broker, saved[broker])
 
     time = 0.0
     for _ in range(events):

@@ -8,7 +8,7 @@ say; here is what all strategies share: clients, events, duplicates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -214,14 +214,18 @@ class Broker:
     # Snapshots
 
     def snapshot(self) -> bytes:
-        """All that must not be lost: the clients, with what they want and promise."""
-        return msgspec.msgpack.encode(_Snapshot(self.name, self.clients.all), enc_hook=wire.to_wire)
+        """All that must not be lost: the clients, with what they want and promise, and which events were here."""
+        return msgspec.msgpack.encode(_Snapshot(self.clients.all, self._seen), enc_hook=wire.to_wire, order="sorted")
 
     def restore(self, data: bytes) -> None:
-        """Let a new broker have the clients of a snapshot. Its links are down: neighbours tell it the rest again."""
+        """Let a new broker have what is in a snapshot. Its links are down: neighbours tell it the rest again."""
         if self.clients.all or self.routes.roles:
             raise ValueError("only a broker without clients and neighbours can be restored")
-        saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=wire.from_wire)
+        try:
+            saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=wire.from_wire)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"no snapshot of a broker, or one of another version: {error}") from None
+        self._seen = saved.seen
         for name, client in saved.clients.items():
             self.clients.get(name).sequence = client.sequence
             for id, filter in client.subscriptions.items():
@@ -231,9 +235,9 @@ class Broker:
 
 
 class _Snapshot(msgspec.Struct):
-    name: str
     clients: dict[str, Client]
-    version: int = wire.VERSION
+    seen: Seen
+    version: Literal[1] = 1
 
 
 _HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, *get_args(pastry.OverlayMessage))

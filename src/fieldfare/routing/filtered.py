@@ -95,7 +95,7 @@ class Filtered(Routes):
 
     def _set_neighbours(self, roles: dict[str, Role]) -> None:
         self.roles = roles
-        self._told = frozenset(one for one, role in roles.items() if role is not Role.CHILD)
+        self._told = frozenset(one for one, role in roles.items() if role in (Role.PEER, Role.PARENT))
         self._parents = frozenset(one for one, role in roles.items() if role is Role.PARENT)
         for table in self._tables().values():
             table.neighbours = frozenset(roles)

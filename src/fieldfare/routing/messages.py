@@ -94,11 +94,13 @@ class Role(Enum):
     """is told what others want, and gets every event"""
     CHILD = "child"
     """is told nothing, and gets the events that it wants"""
+    RESTING = "resting"
+    """the same, but it is not expected to want any: there is another way to it"""
 
     @property
     def opposite(self) -> Role:
         """What the broker is to that neighbour."""
-        return {Role.PARENT: Role.CHILD, Role.CHILD: Role.PARENT}.get(self, Role.PEER)
+        return {Role.PARENT: Role.CHILD, Role.CHILD: Role.PARENT}.get(self, self)
 
 
 class Connect(Message, frozen=True):

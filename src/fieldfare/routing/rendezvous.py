@@ -78,6 +78,10 @@ class Rendezvous(Routes):
             copies.pop(neighbour, None)
         return told + self._follow(refresh=True)
 
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Nothing changes: each topic has its parents and children."""
+        return []
+
     def leave(self) -> list[To]:
         """Leave the overlay in good order."""
         return self._sent(self.node.leave())

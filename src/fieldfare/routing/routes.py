@@ -48,6 +48,10 @@ class Routes(ABC):
         """A neighbour is gone, with all it wanted and promised."""
 
     @abstractmethod
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
+
+    @abstractmethod
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants, or what it will publish."""
 
@@ -78,13 +82,18 @@ class Flooding(Routes):
         del self.roles[neighbour]
         return []
 
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """It is flooded from now on, or no more."""
+        self.roles[neighbour] = role
+        return []
+
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """Clients want something: that concerns nobody else."""
         return []
 
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """All but the one that it came from."""
-        return {*self.roles, LOCAL} - ({sender} if sender != LOCAL else set())
+        return {one for one, role in self.roles.items() if one != sender and role is not Role.RESTING} | {LOCAL}
 
     @property
     def entries(self) -> int:

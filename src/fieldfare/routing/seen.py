@@ -6,32 +6,33 @@ and what was the older is forgotten. So each event is remembered for that long a
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from typing import TypeAlias
+
+import msgspec
+
+EventId: TypeAlias = tuple[str, str, int]
+"""a publisher, the broker that counted if it did not do so itself, and the count"""
 
 
-class Seen:
-    """Events by what tells them apart, remembered for a while.
+class Seen(msgspec.Struct):
+    """Events, remembered for so many seconds: more than it takes them to cross the network.
 
-    >>> seen = Seen(10.0)
-    >>> seen.is_new(("ana", 1), 0.0), seen.is_new(("ana", 1), 9.0), seen.is_new(("ana", 1), 30.0)
+    >>> seen, event = Seen(10.0), ("ana", "", 1)
+    >>> seen.is_new(event, 0.0), seen.is_new(event, 9.0), seen.is_new(event, 30.0)
     (True, False, True)
     """
 
-    __slots__ = ("_older", "_since", "_younger", "remember")
+    remember: float
+    since: float = 0.0
+    younger: set[EventId] = set()
+    older: set[EventId] = set()
 
-    def __init__(self, remember: float) -> None:
-        """Remember events for so many seconds: more than it takes them to cross the network."""
-        self.remember = remember
-        self._younger: set[Hashable] = set()
-        self._older: set[Hashable] = set()
-        self._since = 0.0
-
-    def is_new(self, event: Hashable, now: float) -> bool:
+    def is_new(self, event: EventId, now: float) -> bool:
         """Is this the first time? It is noted."""
-        if now - self._since > self.remember:
-            forget = now - self._since > 2 * self.remember
-            self._older, self._younger, self._since = (set() if forget else self._younger), set(), now
-        if event in self._younger or event in self._older:
+        if now - self.since > self.remember:
+            forget = now - self.since > 2 * self.remember
+            self.older, self.younger, self.since = (set() if forget else self.younger), set(), now
+        if event in self.younger or event in self.older:
             return False
-        self._younger.add(event)
+        self.younger.add(event)
         return True

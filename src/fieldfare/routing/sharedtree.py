@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.linkstate import LinkState
 from fieldfare.routing.messages import Change, Links, Role, Tell
 from fieldfare.routing.routes import Routes, To
 
 
 class SharedTree(Routes):
-    """Routes over a spanning tree of all links; a neighbour over a resting link is like a child: told nothing."""
+    """Routes over a spanning tree of all links; the others rest."""
 
-    def __init__(self, name: str, life: int, inner: Filtered) -> None:
+    def __init__(self, name: str, life: int, inner: Routes) -> None:
         """A broker without links."""
         super().__init__()
         self.state = LinkState(name, life)
@@ -29,7 +28,7 @@ class SharedTree(Routes):
     def connect(self, neighbour: str, role: Role) -> list[To]:
         """A new link rests until all agree that it is of the tree. Roles of a hierarchy have no meaning here."""
         self.roles[neighbour] = Role.PEER
-        told = self.inner.connect(neighbour, Role.CHILD)
+        told = self.inner.connect(neighbour, Role.RESTING)
         known = [To(neighbour, links) for links in self.state.known.values() if links.origin != self.state.name]
         return told + known + self._announce()
 
@@ -37,6 +36,10 @@ class SharedTree(Routes):
         """A link is gone; there may be another way."""
         del self.roles[neighbour]
         return self.inner.disconnect(neighbour) + self._announce()
+
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Nothing changes: the tree says which links are used."""
+        return []
 
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """As without cycles."""
@@ -63,7 +66,7 @@ class SharedTree(Routes):
         used = self.state.tree[self.state.name]
         told: list[To] = []
         for neighbour in self.roles:
-            role = Role.PEER if neighbour in used else Role.CHILD
+            role = Role.PEER if neighbour in used else Role.RESTING
             if self.inner.roles[neighbour] is not role:
                 told += self.inner.turn(neighbour, role)
         return told

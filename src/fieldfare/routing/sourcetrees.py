@@ -45,6 +45,10 @@ class SourceTrees(Routes):
         del self.roles[neighbour]
         return self._announce()
 
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Nothing changes: all are peers here."""
+        return []
+
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """Our clients want something else."""
         if sender != LOCAL:

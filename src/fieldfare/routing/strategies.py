@@ -59,14 +59,12 @@ class Strategy:
 
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
         """The routing state of a new broker."""
-        if self.table is None:
-            return Flooding()
         if self.overlay == "sources":
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
             return Rendezvous(name, self, field=self.field, index=index)
-        filtered = Filtered(self, index)
-        return filtered if self.overlay == "acyclic" else SharedTree(name, life, filtered)
+        routes = Flooding() if self.table is None else Filtered(self, index)
+        return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
 
 FLOODING: Final = Strategy("flooding", None)
@@ -89,7 +87,7 @@ def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> 
 
 def cyclic(strategy: Strategy) -> Strategy:
     """The same for an overlay with cycles, over a tree that brokers agree on, and another when a link breaks."""
-    return strategy if strategy.table is None else replace(strategy, name=f"{strategy.name}+tree", overlay="tree")
+    return replace(strategy, name=f"{strategy.name}+tree", overlay="tree")
 
 
 SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
@@ -103,4 +101,4 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     for plain in _PLAIN
     for strategy in ([plain] if plain.table is None or plain.merge_stored else [plain, with_advertisements(plain)])
 }
-"""by name, for overlays without cycles; flooding works in all"""
+"""by name, for overlays without cycles. Flooding works in all of them, but with cycles it keeps no order."""
