@@ -5,10 +5,42 @@ from __future__ import annotations
 import pytest
 from tests.routing.soak import CYCLIC, SHAPES, violations
 
-from fieldfare.routing.strategies import FLOODING, SOURCES, STRATEGIES, Strategy, cyclic
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.strategies import FLOODING, RENDEZVOUS, SOURCES, STRATEGIES, Strategy, cyclic
+from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
+from fieldfare.simulation.network import Network
+from fieldfare.simulation.topologies import Topology
+from fieldfare.simulation.trace import Delivered, Published
 
 RUNS = 6
+
+
+def test_a_dht_of_brokers() -> None:
+    """Subscriptions stay where their brokers stay; the others come and go."""
+    network = Network(lambda name: Broker(name, RENDEZVOUS), Topology(tuple(f"b{i}" for i in range(9))), mesh=True)
+    for i in range(1, 9):
+        network.introduce(f"b{i}", "b0")
+        network.settle()
+    for i in range(9):
+        network.attach(f"c{i}", f"b{i}")
+    for i in range(4):
+        network.subscribe(f"c{i}", "s", f"type = 't{i}' OR x > {i}")
+    network.settle()
+    for gone in (None, "b8", "b7", "b6"):
+        if gone is not None:
+            network.crash(gone)
+            network.settle()
+        for i in range(5):
+            for type in ("t0", "t1", "other"):
+                network.publish(f"c{i}", {"type": type, "x": i})
+        network.settle()
+    assert checker.safety(network.trace) == []
+    published = [record for record in network.trace if isinstance(record, Published)]
+    wanted = [(p.client, p.sequence, f"c{i}") for p in published for i in range(4)
+              if p.event["type"] == f"t{i}" or p.event["x"] > i]  # type: ignore[operator] # fmt: skip
+    got = [(r.publisher, r.sequence, r.client) for r in network.trace if isinstance(r, Delivered)]
+    assert sorted(got) == sorted(wanted)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -90,7 +90,8 @@ def routing(
     """Compare the routing strategies in simulated networks: tables, admin messages, event messages, what is unasked.
 
     R1, R2: while subscriptions come and go; R3, R4: with local and with selective interest; R5: how many events a
-    network bears; R6: hierarchical and peer-to-peer; R7: with advertisements; R8: more brokers. Everything is counted
+    network bears; R6: hierarchical and peer-to-peer; R7: with advertisements; R8: more brokers; R9: rendezvous.
+    Everything is counted
     in virtual time, so it depends on no machine. --scaling 10,100,1000 shows how long simulations take here.
 
     Examples:

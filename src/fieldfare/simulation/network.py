@@ -71,6 +71,7 @@ class Network(Generic[M]):
         lazy: bool = False,
         hear: Callable[[str, Message], object] | None = None,
         count_bytes: bool = False,
+        mesh: bool = False,
     ) -> None:
         """Start all brokers and bring up all links.
 
@@ -87,6 +88,8 @@ class Network(Generic[M]):
                 ticks are upkeep that goes on for ever, and nobody waits for them.
             hear: is called with what each client is told, after the step in which it is; a client may answer then.
             count_bytes: whether to measure messages as they would be on a wire.
+            mesh: whether any broker reaches any other without a link of the topology, as in a DHT. Who has sent
+                something to a broker that then crashes hears of it.
         """
         self.clock = VirtualClock()
         self.trace: list[Record] = []
@@ -103,6 +106,7 @@ class Network(Generic[M]):
         self._schedule_tick = self.clock.schedule if lazy else self.clock.schedule_background
         self._hear = hear
         self._count_bytes = count_bytes
+        self._mesh = mesh
         self._planned = 0
         self._sequences: dict[str, int] = {}
         self._clients: dict[str, str] = {}
@@ -227,6 +231,11 @@ class Network(Generic[M]):
             raise ValueError(f"{name} is a name in use")
         self._sites[name] = self._site(name, self._make(name))
 
+    def introduce(self, broker: str, other: str) -> None:
+        """Tell a broker of another one, through which it may join those that it can reach."""
+        self._take(self._sites[broker], Connect(), other)
+        self._mark()
+
     def crash(self, broker: str) -> None:
         """A broker stops; its links go down, and what waited there is lost."""
         site = self._sites[broker]
@@ -235,6 +244,10 @@ class Network(Generic[M]):
         site.up = False
         self._note(records.Crashed, broker)
         self._adjust(self._edges(broker))
+        for other in self._sites.values() if self._mesh else ():
+            if other.up and broker in other.links:
+                other.links[broker].up = False
+                self._take(other, Disconnect(), broker)
         self._mark()
 
     def restart(self, broker: str, snapshot: bytes | None = None) -> None:
@@ -391,6 +404,8 @@ class Network(Generic[M]):
         for effect in effects:
             message = effect.message
             link = links.get(effect.to)
+            if link is None and self._mesh and effect.to in self._sites and self._sites[effect.to].up:
+                link = links[effect.to] = self._cable(site.name, effect.to, self._wire(site.name, effect.to))
             if link is None:
                 self._hand_over(site, effect.to, message)
                 continue

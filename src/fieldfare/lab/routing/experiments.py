@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from fieldfare.routing.strategies import (
     IDENTITY,
     IMPERFECT,
     MERGING,
+    RENDEZVOUS,
     SIMPLE,
     with_advertisements,
 )
@@ -357,6 +359,48 @@ def brokers(settings: Settings) -> Result:
     )  # fmt: skip
 
 
+def rendezvous(settings: Settings) -> Result:
+    """R9: brokers that can all reach each other, and a rendezvous for each symbol."""
+    rows: list[dict[str, Any]] = []
+    for height in (2, 3, 4, 5):
+        count = 2 ** (height + 1) - 1
+        for strategy in (FLOODING, COVERING, replace(RENDEZVOUS, field="symbol")):
+            for seed in _seeds(settings):
+                run = Run(strategy, tree(height), seed, symbols=40)
+                before = run.traffic.admin
+                run.subscribe(settings.size(2) * count)
+                told = run.traffic.admin - before
+                run.publish(EVENTS)
+                rows.append({
+                    "strategy": strategy.name, "brokers": count, "entries": run.entries() / count,
+                    "messages": run.traffic.events / EVENTS, "admin": told / len(run.subscriptions),
+                })  # fmt: skip
+    entries, admin, messages = (
+        curves_of(rows, title=title, x="brokers", line="strategy", value=value)
+        for value, title in (
+            ("entries", "entries a broker"), ("admin", "admin messages a subscription"),
+            ("messages", "messages an event"),
+        )
+    )  # fmt: skip
+    return Result(
+        "R9", "Rendezvous", "as many subscriptions a broker; a tree of links, or a DHT in which all reach each other",
+        (entries, admin, messages),
+        (
+            Claim(
+                "fewer admin messages than on a tree of links, in which everybody is told",
+                last(admin, "rendezvous") < last(admin, "covering"),
+                f"{last(admin, 'rendezvous'):.1f} against {last(admin, 'covering'):.1f}",
+            ),
+            Claim(
+                "and less to remember: only brokers on the way to a rendezvous do",
+                last(entries, "rendezvous") < last(entries, "covering"),
+                f"{last(entries, 'rendezvous'):.0f} against {last(entries, 'covering'):.0f} entries",
+            ),
+        ),
+        "Entries of rendezvous count those for local clients too; the copies that others keep for it are not counted.",
+    )  # fmt: skip
+
+
 EXPERIMENTS: dict[str, Callable[[Settings], Result]] = {
     "R1": growth,
     "R2": churn,
@@ -366,6 +410,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], Result]] = {
     "R6": hierarchy,
     "R7": advertisements,
     "R8": brokers,
+    "R9": rendezvous,
 }
 
 

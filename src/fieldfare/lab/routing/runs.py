@@ -30,10 +30,15 @@ class Run:
     ) -> None:
         """Brokers without clients; the options are those of `Interests`."""
         part = Universe().part
+        mesh = strategy.overlay == "rendezvous"
         self.network = Network(
-            lambda name: Broker(name, strategy, remember=5.0, index=part), topology, record=False,
-            processing=processing, seed=seed,
+            lambda name: Broker(name, strategy, remember=5.0, index=part),
+            Topology(topology.brokers) if mesh else topology,
+            record=False, processing=processing, seed=seed, mesh=mesh,
         )  # fmt: skip
+        for broker in topology.brokers[1:] if mesh else ():
+            self.network.introduce(broker, topology.brokers[0])
+            self.network.settle()
         self.brokers = list(topology.brokers)
         self.interests = Interests(seed, topology, **options)
         self.subscriptions: list[str] = []
