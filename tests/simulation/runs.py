@@ -39,6 +39,7 @@ def random_run(
         return {"a": dice.randrange(8), "b": dice.randrange(5)}
 
     network = Network(make, topology(dice.randint(1, 5), seed), links=links, seed=seed, hear=answer, **options)
+    network.settle()
     brokers = list(network.brokers)
     clients = [f"c{number}" for number in range(5)]
     for client in clients:
@@ -72,7 +73,7 @@ def random_run(
                 else:
                     network.restart(broker, saved[broker])
 
-    time = 0.0
+    time = network.now
     for _ in range(events):
         time += dice.choice([0.0, 0.05, 0.3, 5.0])
         network.at(time, change)

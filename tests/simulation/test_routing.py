@@ -56,6 +56,13 @@ def test_no_violation_on_graphs(strategy: Strategy) -> None:
         assert violations(strategy, "graph", seed) == [], seed
 
 
+@pytest.mark.parametrize("strategy", CYCLIC[1:], ids=lambda strategy: strategy.name)
+def test_order_on_graphs_that_stay_as_they_are(strategy: Strategy) -> None:
+    """All of them keep the order of each publisher; a shared tree keeps causal order too."""
+    for seed in range(RUNS):
+        assert violations(strategy, "graph", seed, faults=False, crashes=False) == [], seed
+
+
 @pytest.mark.parametrize("strategy", [FLOODING, SOURCES, cyclic(STRATEGIES["merging"])], ids=lambda s: s.name)
 def test_no_violation_on_lossy_links(strategy: Strategy) -> None:
     """Lost packets are sent again, which only takes time."""

@@ -57,6 +57,11 @@ class Strategy:
     field: str = "type"
     """by which events are given to rendezvous"""
 
+    @property
+    def order(self) -> Literal["causal", "fifo"]:
+        """What is kept while links stay as they are: causal order on one tree, else that of each publisher."""
+        return "causal" if self.overlay in ("acyclic", "tree") else "fifo"
+
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
         """The routing state of a new broker."""
         if self.overlay == "sources":
