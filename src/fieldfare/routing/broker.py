@@ -16,8 +16,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing import messages as m
 from fieldfare.routing import pastry, wire
-from fieldfare.routing.clients import About, Client, Clients
-from fieldfare.routing.messages import Message, Send, Tell
+from fieldfare.routing.clients import Client, Clients
+from fieldfare.routing.messages import About, Message, Send, Tell
 from fieldfare.routing.routes import LOCAL, ProtocolError, To
 from fieldfare.routing.seen import Seen
 from fieldfare.routing.strategies import COVERING, Strategy

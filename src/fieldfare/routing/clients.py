@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.messages import Tell
+from fieldfare.routing.messages import About, Tell
 from fieldfare.routing.named import NamedFilter
 from fieldfare.tables.base import MakeIndex
-
-About: TypeAlias = Literal["subscriptions", "advertisements"]
 
 
 class Client(msgspec.Struct):

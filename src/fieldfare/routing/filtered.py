@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.messages import Role, Tell
+from fieldfare.routing.messages import About, Role, Tell
 from fieldfare.routing.routes import LOCAL, Routes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
@@ -56,8 +56,8 @@ class Filtered(Routes):
             if not table.redundant
         }
 
-    def _tables(self) -> dict[str, Table[str]]:
-        both = {"subscriptions": self.subscriptions}
+    def _tables(self) -> dict[About, Table[str]]:
+        both: dict[About, Table[str]] = {"subscriptions": self.subscriptions}
         return both if self.advertised is None else {**both, "advertisements": self.advertised.advertisements}
 
     def _towards(self, filter: Filter) -> frozenset[str]:
@@ -81,15 +81,17 @@ class Filtered(Routes):
             self._forget_told(neighbour)
         told = []
         for about, table in self._tables().items():
-            gone = tuple(filter for filter in table.filters() if neighbour in table.interfaces(filter))
-            gone = self.told_by(neighbour) if about == "subscriptions" else gone
-            told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []  # type: ignore[arg-type]
+            if about == "subscriptions":
+                gone = self.told_by(neighbour)
+            else:
+                gone = tuple(filter for filter in table.filters() if neighbour in table.interfaces(filter))
+            told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []
         self._set_neighbours({other: role for other, role in self.roles.items() if other != neighbour})
         return [to for to in told if to.neighbour != neighbour]
 
     def turn(self, neighbour: str, role: Role) -> list[To]:
         """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
-        told = [*self._take_back(neighbour)]
+        told = self._take_back(neighbour)
         self._set_neighbours({**self.roles, neighbour: role})
         return told + self._introduce(neighbour)
 
@@ -169,9 +171,9 @@ class Filtered(Routes):
         return sum(len(table.interfaces(filter)) for table in tables for filter in table.filters())
 
 
-def _as_tells(updates: Updates[str], about: str = "subscriptions") -> list[To]:
+def _as_tells(updates: Updates[str], about: About = "subscriptions") -> list[To]:
     return [
-        To(neighbour, Tell(update.added, update.removed, about))  # type: ignore[arg-type]
+        To(neighbour, Tell(update.added, update.removed, about))
         for neighbour, update in updates.items()
         if neighbour != LOCAL and update != _NOTHING
     ]

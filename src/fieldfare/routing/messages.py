@@ -15,6 +15,8 @@ import msgspec
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 
+About: TypeAlias = Literal["subscriptions", "advertisements"]
+
 
 class Message(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
     """Anything that is said on an interface."""
@@ -130,7 +132,7 @@ class Tell(Message, frozen=True):
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
-    about: Literal["subscriptions", "advertisements"] = "subscriptions"
+    about: About = "subscriptions"
     all: bool = False
     """nothing but the added filters counts any more"""
     topic: str = ""

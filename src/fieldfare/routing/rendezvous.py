@@ -21,7 +21,7 @@ from fieldfare.filters.intervals import Intervals
 from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Ask, Change, Copy, Role, Send, Tell
-from fieldfare.routing.pastry import Gone, OverlayMessage, PastryNode, Peers
+from fieldfare.routing.pastry import Gone, PastryNode, Peers
 from fieldfare.routing.ring import key_of
 from fieldfare.routing.routes import LOCAL, Routes, To
 from fieldfare.tables.base import MakeIndex
@@ -229,6 +229,3 @@ def _about(topic: str, told: list[To]) -> list[To]:
         for neighbour, change in told
         if isinstance(change, Tell)
     ]
-
-
-__all__ = ["OverlayMessage", "Rendezvous"]
