@@ -5,13 +5,14 @@ Nothing here waits or opens a socket, and the same test gives the same result ev
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, Strategy
-from fieldfare.simulation.checker import Violation, check
+from fieldfare.simulation.checker import Violation, check, promised
 from fieldfare.simulation.clock import VirtualClock
 from fieldfare.simulation.links import PLAIN, Wire
 from fieldfare.simulation.network import Network
@@ -39,9 +40,19 @@ class InMemoryNetwork:
 
     def __init__(self, topology: Topology | None = None, strategy: Strategy = COVERING, *, links: Wire = PLAIN) -> None:
         """Start the brokers: one, called `b0`, unless a topology says otherwise."""
-        self._advertised = strategy.advertisements is not None
-        self.network = Network(lambda name: Broker(name, strategy), topology or line(1), links=links)
+        self._strategy = strategy
+        self._topology = topology or line(1)
+        self._lives = itertools.count()
+        self.network = Network(self._make, self._topology, restore=self._restore, links=links)
         self.network.settle()
+
+    def _make(self, name: str) -> Broker:
+        return Broker(name, self._strategy, life=next(self._lives))
+
+    def _restore(self, name: str, snapshot: bytes) -> Broker:
+        broker = self._make(name)
+        broker.restore(snapshot)
+        return broker
 
     @property
     def clock(self) -> VirtualClock:
@@ -55,7 +66,9 @@ class InMemoryNetwork:
 
     def violations(self) -> list[Violation]:
         """What has gone wrong so far, by the specification; nothing should."""
-        return check(self.network.trace, advertisements=self._advertised)
+        trace, strategy = self.network.trace, self._strategy
+        order = promised(strategy, self._topology, trace)
+        return check(trace, advertisements=strategy.advertisements is not None, order=order)
 
 
 class InMemoryClient:

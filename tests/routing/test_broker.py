@@ -7,7 +7,17 @@ from fieldfare.filters import parse
 from fieldfare.routing import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.routes import ProtocolError
-from fieldfare.routing.strategies import COVERING, FLOODING, STRATEGIES, Strategy, with_advertisements
+from fieldfare.routing.strategies import (
+    BOOK_MERGING,
+    COVERING,
+    FLOODING,
+    RENDEZVOUS,
+    SOURCES,
+    STRATEGIES,
+    Strategy,
+    cyclic,
+    with_advertisements,
+)  # fmt: skip
 
 CHEAP = parse("price < 10")
 
@@ -154,6 +164,35 @@ def test_tells_wait_for_each_other_and_keep_the_order() -> None:
     assert broker.tick(2.5) == []
     assert broker.tick(3.0) == [m.Send("rome", m.Batch((m.Tell((CHEAP,)), m.Tell((), (CHEAP,)))))]
     assert broker.tick(9.0) == []
+
+
+def test_a_restored_broker_remembers_as_long_as_it_is_told(broker: Broker) -> None:
+    again = Broker("oslo", remember=5.0)
+    again.restore(broker.snapshot())
+    assert delivered_twice(again, after=20.0)
+    assert not delivered_twice(again, after=4.0)
+
+
+def delivered_twice(broker: Broker, after: float) -> bool:
+    broker.receive(m.Subscribe("s", CHEAP), "ana", 100 * after)
+    said = m.Publish(Event({"price": 5}), sequence=int(after))
+    return all(delivered(broker.receive(said, "bob", 100 * after + passed)) for passed in (0.0, after))
+
+
+@pytest.mark.parametrize("strategy", [COVERING, BOOK_MERGING], ids=lambda strategy: strategy.name)
+def test_tell_all_replaces_what_was_said(strategy: Strategy) -> None:
+    broker = Broker("oslo", strategy)
+    broker.receive(m.Connect(), "rome", 0.0)
+    broker.receive(m.Tell((parse("x = 1"), parse("x = 2"))), "rome", 0.0)
+    broker.receive(m.Tell((parse("x = 3"), parse("x = 2")), all=True), "rome", 0.0)
+    wanted = [x for x in range(5) if broker.receive(m.Publish(Event({"x": x})), "bob", 0.0)]
+    assert wanted == [2, 3]
+
+
+def test_only_what_bears_no_cycles_can_be_given_a_tree() -> None:
+    for strategy in (SOURCES, RENDEZVOUS, cyclic(COVERING)):
+        with pytest.raises(ValueError, match="its own way"):
+            cyclic(strategy)
 
 
 def test_flooding_sends_everything_everywhere_but_back() -> None:

@@ -42,8 +42,7 @@ def test_delivers_once_on_any_graph(
     )  # fmt: skip
     net.delivered.clear()  # order is promised once brokers agree on the trees
     delivers_exactly(net)
-    if strategy is not FLOODING:
-        in_order(net)
+    in_order(net)
     if strategy.table is not None:
         empty_in_the_end(net)
 

@@ -10,7 +10,7 @@ from fieldfare.routing.strategies import FLOODING, RENDEZVOUS, SOURCES, STRATEGI
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.topologies import Topology
+from fieldfare.simulation.topologies import Topology, ring
 from fieldfare.simulation.trace import Delivered, Published
 
 RUNS = 6
@@ -56,9 +56,29 @@ def test_no_violation_on_graphs(strategy: Strategy) -> None:
         assert violations(strategy, "graph", seed) == [], seed
 
 
-@pytest.mark.parametrize("strategy", CYCLIC[1:], ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("strategy", [SOURCES, cyclic(STRATEGIES["covering"])], ids=lambda s: s.name)
+def test_a_broker_that_has_forgotten_its_life(strategy: Strategy) -> None:
+    """Others know it from before, under the same numbers: it must go beyond them."""
+    network = Network(lambda name: Broker(name, strategy), ring(3))
+    network.settle()
+    network.attach("ana", "b0")
+    network.attach("bob", "b1")
+    network.subscribe("ana", "s", "x = 1")
+    network.settle()
+    network.crash("b0")
+    network.settle()
+    network.restart("b0")
+    network.subscribe("ana", "t", "x = 2")
+    network.settle()
+    for x in (1, 2):
+        network.publish("bob", {"x": x})
+    network.settle()
+    assert [record.event["x"] for record in network.trace if isinstance(record, Delivered)] == [2]
+
+
+@pytest.mark.parametrize("strategy", CYCLIC, ids=lambda strategy: strategy.name)
 def test_order_on_graphs_that_stay_as_they_are(strategy: Strategy) -> None:
-    """All of them keep the order of each publisher; a shared tree keeps causal order too."""
+    """All of them keep the order of each publisher; all but trees of sources keep causal order too."""
     for seed in range(RUNS):
         assert violations(strategy, "graph", seed, faults=False, crashes=False) == [], seed
 

@@ -53,7 +53,7 @@ def delivered(result: Result) -> set[tuple[str, str, int]]:
         (RING + "roles = 'hierarchical'", "topology: only a tree has parents and children"),
         (RING, "strategy: covering bears no cycles"),
         ("strategy = 'covering+tree'\n" + TREE + "roles = 'hierarchical'", "topology.roles: covering+tree knows peers only"),
-        ("strategy = 'flooding+tree'", "strategy: there is no strategy 'flooding+tree'"),
+        ("strategy = 'sources+tree'", "strategy: there is no strategy 'sources+tree'"),
         ("strategy = 'covering+tree+tree'", "strategy: there is no strategy"),
         ("[links]\nlatency = -1.0", "links.latency: "),
         ("[workload]\nlocality = 1.5", "workload.locality: "),

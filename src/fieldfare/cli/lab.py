@@ -15,7 +15,7 @@ from fieldfare.cli.errors import InputError, reported
 if TYPE_CHECKING:
     from fieldfare.lab.results import Result, Settings
 
-Only = Annotated[str, typer.Option(metavar="E1,E4,...", help="Which experiments. [default: all]", show_default=False)]
+Only = Annotated[str, typer.Option(metavar="NAME,...", help="Which experiments. [default: all]", show_default=False)]
 Replications = Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="The first of them.")]
 Quick = Annotated[
@@ -91,6 +91,7 @@ def routing(
 
     R1, R2: while subscriptions come and go; R3, R4: with local and with selective interest; R5: how many events a
     network bears; R6: hierarchical and peer-to-peer; R7: with advertisements; R8: more brokers; R9: rendezvous.
+
     Everything is counted
     in virtual time, so it depends on no machine. --scaling 10,100,1000 shows how long simulations take here.
 

@@ -68,11 +68,11 @@ class Broker:
     @property
     def neighbours(self) -> list[str]:
         """The names of the neighbours."""
-        return list(self.routes.roles)
+        return list(self.routes.neighbours)
 
     @property
     def entries(self) -> int:
-        """The size of the routing tables, local clients apart."""
+        """The size of the routing tables; all that clients want counts as what one interface wants."""
         return self.routes.entries
 
     @property
@@ -93,7 +93,7 @@ class Broker:
         elif isinstance(message, m.Connect):
             if sender in self.clients.all or sender in (self.name, LOCAL):
                 raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
-        elif sender in self.routes.roles or sender == LOCAL:
+        elif sender in self.routes.neighbours or sender == LOCAL:
             raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no client of {self.name}")
         sends: list[Send] = handler(self, message, sender, now)
         return sends
@@ -219,12 +219,13 @@ class Broker:
 
     def restore(self, data: bytes) -> None:
         """Let a new broker have what is in a snapshot. Its links are down: neighbours tell it the rest again."""
-        if self.clients.all or self.routes.roles:
+        if self.clients.all or self.routes.neighbours:
             raise ValueError("only a broker without clients and neighbours can be restored")
         try:
             saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=wire.from_wire)
         except msgspec.DecodeError as error:
             raise ValueError(f"no snapshot of a broker, or one of another version: {error}") from None
+        saved.seen.remember = self._seen.remember
         self._seen = saved.seen
         for name, client in saved.clients.items():
             self.clients.get(name).sequence = client.sequence

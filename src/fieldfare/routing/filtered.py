@@ -19,7 +19,7 @@ from fieldfare.routing.messages import About, Role, Tell
 from fieldfare.routing.routes import LOCAL, Routes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
-from fieldfare.tables.forwarding import Update, Updates, apply, exported, replacement
+from fieldfare.tables.forwarding import Update, Updates, apply, exported
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.localmerging import MergingTable
 from fieldfare.tables.outgoing import NeighbourMerger
@@ -80,11 +80,8 @@ class Filtered(Routes):
         if self._merger is not None:
             self._forget_told(neighbour)
         told = []
-        for about, table in self._tables().items():
-            if about == "subscriptions":
-                gone = self.told_by(neighbour)
-            else:
-                gone = tuple(filter for filter in table.filters() if neighbour in table.interfaces(filter))
+        for about in self._tables():
+            gone = self.told_by(neighbour, about)
             told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []
         self._set_neighbours({other: role for other, role in self.roles.items() if other != neighbour})
         return [to for to in told if to.neighbour != neighbour]
@@ -126,11 +123,11 @@ class Filtered(Routes):
             return tuple(sorted(self._merger.exported(neighbour), key=str))
         return exported(self.subscriptions, neighbour)
 
-    def told_by(self, interface: str) -> tuple[Filter, ...]:
-        """What an interface wants."""
-        if self._merging is not None:
+    def told_by(self, interface: str, about: About = "subscriptions") -> tuple[Filter, ...]:
+        """What an interface wants, or promises."""
+        if about == "subscriptions" and self._merging is not None:
             return tuple(self._merging.wanted(interface))
-        table = self.subscriptions
+        table = self._tables()[about]
         return tuple(filter for filter in table.filters() if interface in table.interfaces(filter))
 
     # Filters
@@ -139,7 +136,11 @@ class Filtered(Routes):
         """An interface changes what it wants or promises."""
         update = Update(tell.added, tell.removed)
         if tell.all:
-            update = replacement(self._tables()[tell.about], tell.added, sender)
+            had = self.told_by(sender, tell.about)
+            update = Update(
+                tuple(filter for filter in tell.added if filter not in had),
+                tuple(filter for filter in had if filter not in tell.added),
+            )
         if sender == LOCAL and tell.about in self._locals:
             # Neighbours need not notice what a client says if others say more.
             update = apply(self._locals[tell.about], update, "client").get(LOCAL, _NOTHING)

@@ -12,7 +12,7 @@ will be its successor, and serves at once, while those below find their way to i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.events.event import fields_of
@@ -33,22 +33,13 @@ if TYPE_CHECKING:
 class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
-    def __init__(
-        self,
-        name: str,
-        strategy: Strategy,
-        *,
-        field: str = "type",
-        topics: int = 64,
-        replicas: int = 2,
-        index: MakeIndex = Index,
-    ) -> None:
+    def __init__(self, name: str, strategy: Strategy, index: MakeIndex = Index) -> None:
         """A node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
         self.name = name
-        self.field = field
-        self.topics = tuple(f"{field}#{i}" for i in range(topics))
-        self.replicas = replicas
+        self.field = strategy.field
+        self.topics = tuple(f"{strategy.field}#{i}" for i in range(strategy.topics))
+        self.replicas = strategy.replicas
         self.node = PastryNode(Peers(name))
         self._strategy = strategy
         self._index = index
@@ -59,6 +50,11 @@ class Rendezvous(Routes):
         """who keeps copies for us, by topic"""
 
     # The overlay
+
+    @property
+    def neighbours(self) -> Collection[str]:
+        """The nodes that this one knows."""
+        return self.node.peers.known
 
     def knows(self, neighbour: str) -> bool:
         """Anybody may talk to a node of a DHT."""

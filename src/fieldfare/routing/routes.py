@@ -8,7 +8,7 @@ told in turn. This is `administer` of the book's framework; all the rest is the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from fieldfare.routing.messages import Change, Role, Tell
@@ -34,6 +34,11 @@ class Routes(ABC):
     def __init__(self) -> None:
         """No neighbours yet."""
         self.roles: dict[str, Role] = {}
+
+    @property
+    def neighbours(self) -> Collection[str]:
+        """The brokers that it is linked to."""
+        return self.roles
 
     def knows(self, neighbour: str) -> bool:
         """May it talk to us?"""

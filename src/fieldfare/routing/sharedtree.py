@@ -52,7 +52,7 @@ class SharedTree(Routes):
         if change.origin == self.state.name:
             # From an earlier life of ours: go beyond it, or nobody will believe what we say now.
             mine = self.state.known[self.state.name]
-            return self._announce(above=change.number) if change.number > mine.number else []
+            return [] if change.number < mine.number or change == mine else self._announce(above=change.number)
         if not self.state.accept(change):
             return []
         return [To(other, change) for other in self.roles if other != sender] + self._follow_tree()

@@ -78,8 +78,10 @@ class SourceTrees(Routes):
         """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
         if isinstance(change, Links):
             mine = self.state.known[self.name]
-            return self._announce(above=change.number) if change.number > mine.number else []
-        if change.number <= self._numbers[self.name]:
+            old = change.number < mine.number or change == mine
+            return [] if old else self._announce(above=change.number)
+        same = not change.all or set(change.added) == set(self._wanted[self.name])
+        if change.number < self._numbers[self.name] or (change.number == self._numbers[self.name] and same):
             return []
         life, count = change.number
         self._numbers[self.name] = (life, count + 1)

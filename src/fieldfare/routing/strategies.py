@@ -38,6 +38,10 @@ MakeTable: TypeAlias = Callable[..., Table[Any]]
 """an empty table; its `towards` and `index` come by name"""
 
 
+Order: TypeAlias = Literal["causal", "fifo", "none"]
+"""an event after those that may have caused it; after those that its publisher published before; or neither"""
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """How to route."""
@@ -57,17 +61,22 @@ class Strategy:
     field: str = "type"
     """by which events are given to rendezvous"""
 
+    topics: int = 64
+    """into which a rendezvous overlay divides the values of that field"""
+    replicas: int = 2
+    """how many brokers keep copies for a rendezvous"""
+
     @property
-    def order(self) -> Literal["causal", "fifo"]:
-        """What is kept while links stay as they are: causal order on one tree, else that of each publisher."""
-        return "causal" if self.overlay in ("acyclic", "tree") else "fifo"
+    def order(self) -> Order:
+        """The order that is kept while links stay as they are."""
+        return {"sources": "fifo", "rendezvous": "none"}.get(self.overlay, "causal")  # type: ignore[return-value]
 
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
         """The routing state of a new broker."""
         if self.overlay == "sources":
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
-            return Rendezvous(name, self, field=self.field, index=index)
+            return Rendezvous(name, self, index)
         routes = Flooding() if self.table is None else Filtered(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
@@ -92,6 +101,8 @@ def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> 
 
 def cyclic(strategy: Strategy) -> Strategy:
     """The same for an overlay with cycles, over a tree that brokers agree on, and another when a link breaks."""
+    if strategy.overlay != "acyclic":
+        raise ValueError(f"{strategy.name} has its own way with cycles")
     return replace(strategy, name=f"{strategy.name}+tree", overlay="tree")
 
 
@@ -99,11 +110,12 @@ SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
 """for an overlay with cycles: every broker knows all subscriptions, and events take the shortest ways"""
 
 RENDEZVOUS: Final = replace(COVERING, name="rendezvous", overlay="rendezvous")
-"""for brokers that can all reach each other: subscriptions and events of a type meet at a broker found by hashing"""
+"""for brokers that can all reach each other: subscriptions and events of a type meet at a broker found by hashing.
+Events of different types take different ways: only those of one type stay in the order of their publisher."""
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for plain in _PLAIN
     for strategy in ([plain] if plain.table is None or plain.merge_stored else [plain, with_advertisements(plain)])
 }
-"""by name, for overlays without cycles. Flooding works in all of them, but with cycles it keeps no order."""
+"""by name, for overlays without cycles; flooding works in all"""

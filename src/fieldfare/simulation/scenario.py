@@ -19,7 +19,7 @@ import msgspec
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import SOURCES, STRATEGIES, Strategy, cyclic
 from fieldfare.simulation import links, processing, topologies, workloads
-from fieldfare.simulation.checker import Violation, check
+from fieldfare.simulation.checker import Violation, check, promised
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.faults import Fault, Roles
 from fieldfare.simulation.figures import Figures, figures
@@ -226,10 +226,10 @@ def strategy_of(name: str) -> Strategy:
     """A strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`."""
     known = {**STRATEGIES, SOURCES.name: SOURCES}
     plain, tree, rest = name.partition("+tree")
-    if plain not in known or rest or (tree and known[plain].table is None) or (tree and plain == SOURCES.name):
+    if plain not in known or rest or (tree and plain == SOURCES.name):
         raise ScenarioError(
             "strategy",
-            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the first and last with +tree",
+            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the last with +tree",
         )
     return cyclic(known[plain]) if tree else known[plain]
 
@@ -278,7 +278,9 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     if scenario.until is None:
         network.settle()
     progress("checking" if checked else "counting")
-    violations = check(network.trace, advertisements=strategy.advertisements is not None) if checked else None
+    order = promised(strategy, topology, network.trace)
+    advertised = strategy.advertisements is not None
+    violations = check(network.trace, advertisements=advertised, order=order) if checked else None
     tables = network.table_sizes()
     return Result(
         scenario,
@@ -297,7 +299,7 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
     if strategy.overlay != "acyclic" and scenario.topology.roles == "hierarchical":
         raise ScenarioError("topology.roles", f"{strategy.name} knows peers only")
     acyclic = strategy.overlay == "acyclic" and strategy.table is not None
-    if acyclic and _has_cycle(topology):
+    if acyclic and topology.has_cycle:
         raise ScenarioError(
             "strategy",
             f"{strategy.name} bears no cycles, and this topology has some: {strategy.name}+tree or sources do",
@@ -318,18 +320,6 @@ def _check_clients(actions: list[Action], topology: Topology) -> None:
             here.add(action.client)
         elif action.client not in here:
             raise ScenarioError("workload", f"{action.client} is at no broker at {action.time} s")
-
-
-def _has_cycle(topology: Topology) -> bool:
-    left = {broker: set(others) for broker, others in topology.neighbours().items()}
-    leaves = [broker for broker, others in left.items() if len(others) <= 1]
-    while leaves:
-        leaf = leaves.pop()
-        for other in left.pop(leaf, set()):
-            left[other].discard(leaf)
-            if len(left[other]) == 1:
-                leaves.append(other)
-    return any(left.values())
 
 
 def actions_of(scenario: Scenario) -> list[Action]:

@@ -49,6 +49,19 @@ class Topology:
             found[b].append(a)
         return found
 
+    @property
+    def has_cycle(self) -> bool:
+        """Is there a link without which everybody could still reach everybody they can reach?"""
+        left = {broker: set(others) for broker, others in self.neighbours().items()}
+        leaves = [broker for broker, others in left.items() if len(others) <= 1]
+        while leaves:
+            leaf = leaves.pop()
+            for other in left.pop(leaf, set()):
+                left[other].discard(leaf)
+                if len(left[other]) == 1:
+                    leaves.append(other)
+        return any(left.values())
+
     def hierarchical(self, root: str | None = None) -> Topology:
         """The same tree with parents and children below a root: the first broker, if none is named.
 
