@@ -62,6 +62,8 @@ class Broker:
         self.clients = Clients(named=name if strategy.named else None, index=index)
         self.routes = strategy.routes(name, life, index)
         self._seen = Seen(remember)
+        self._count = life << 32
+        """of events whose publishers do not count them"""
         self._waiting: dict[str, list[Tell]] = {}
         self._wakes: float | None = None
 
@@ -90,6 +92,9 @@ class Broker:
         if isinstance(message, _FROM_NEIGHBOURS):
             if not self.routes.knows(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
+            for tell in message.tells if isinstance(message, m.Batch) else (message,):
+                if isinstance(tell, Tell | m.Wants) and any(filter.is_empty for filter in tell.added):
+                    raise ProtocolError(f"{sender!r} wants what no event can match")
         elif isinstance(message, m.Connect):
             if sender in self.clients.all or sender in (self.name, LOCAL):
                 raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
@@ -144,9 +149,8 @@ class Broker:
             return [Send(sender, m.Refuse("no advertisement of yours promises such an event"))]
         sequence, by = message.sequence, ""
         if sequence is None:
-            client = self.clients.get(sender)
-            client.sequence = max(client.sequence, self.life << 32) + 1
-            sequence, by = client.sequence, self.name
+            self._count += 1
+            sequence, by = self._count, self.name
         return self._spread(m.Forward(message.event, sender, sequence, by, self.name), LOCAL, now)
 
     def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
@@ -215,7 +219,9 @@ class Broker:
 
     def snapshot(self) -> bytes:
         """All that must not be lost: the clients, with what they want and promise, and which events were here."""
-        return msgspec.msgpack.encode(_Snapshot(self.clients.all, self._seen), enc_hook=wire.to_wire, order="sorted")
+        return msgspec.msgpack.encode(
+            _Snapshot(self.clients.all, self._seen, self._count), enc_hook=wire.to_wire, order="sorted"
+        )
 
     def restore(self, data: bytes) -> None:
         """Let a new broker have what is in a snapshot. Its links are down: neighbours tell it the rest again."""
@@ -227,8 +233,9 @@ class Broker:
             raise ValueError(f"no snapshot of a broker, or one of another version: {error}") from None
         saved.seen.remember = self._seen.remember
         self._seen = saved.seen
+        self._count = max(self._count, saved.count)
         for name, client in saved.clients.items():
-            self.clients.get(name).sequence = client.sequence
+            self.clients.get(name)
             for id, filter in client.subscriptions.items():
                 self._set("subscriptions", id, filter, name, 0.0)
             for id, filter in client.advertisements.items():
@@ -238,6 +245,7 @@ class Broker:
 class _Snapshot(msgspec.Struct):
     clients: dict[str, Client]
     seen: Seen
+    count: int
     version: Literal[1] = 1
 
 

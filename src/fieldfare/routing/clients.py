@@ -23,8 +23,6 @@ class Client(msgspec.Struct):
 
     subscriptions: dict[str, Filter] = {}
     advertisements: dict[str, Filter] = {}
-    sequence: int = 0
-    """of the last event that it published"""
 
 
 class Clients:

@@ -134,6 +134,8 @@ class Filtered(Routes):
 
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants or promises."""
+        if tell.about == "advertisements" and self.advertised is None:
+            return []  # nobody's way depends on promises
         update = Update(tell.added, tell.removed)
         if tell.all:
             had = self.told_by(sender, tell.about)
@@ -144,9 +146,7 @@ class Filtered(Routes):
         if sender == LOCAL and tell.about in self._locals:
             # Neighbours need not notice what a client says if others say more.
             update = apply(self._locals[tell.about], update, "client").get(LOCAL, _NOTHING)
-        if tell.about == "advertisements":
-            if self.advertised is None:
-                return []  # nobody's way depends on promises
+        if tell.about == "advertisements" and self.advertised is not None:
             told = self.advertised.advertise(update, sender)
             return _as_tells(told.advertisements, "advertisements") + self._merged(told.subscriptions)
         if self._merging is not None:

@@ -67,8 +67,10 @@ class Rendezvous(Routes):
     def disconnect(self, neighbour: str) -> list[To]:
         """A node has failed, or cannot be reached."""
         told = self._sent(self.node.receive(Gone(neighbour), neighbour))
-        for tree in self._trees.values():
+        for topic, tree in self._trees.items():
             if neighbour in tree.roles:
+                if tree.told_by(neighbour):
+                    told.append(To(neighbour, Ask(topic)))  # perhaps it was only out of reach for a moment
                 tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
         for copies in self._copies.values():
             copies.pop(neighbour, None)
@@ -93,7 +95,11 @@ class Rendezvous(Routes):
                 kept = self._copies.setdefault(tell.topic, {}).setdefault(neighbour, {})
                 for filter in tuple(kept) if tell.all else tell.removed:
                     kept.pop(filter, None)
-                kept.update(dict.fromkeys(tell.added))
+                for filter in tell.added:
+                    for other in [] if self._tree(tell.topic).subscriptions.redundant else list(kept):
+                        if filter.covers(other):  # as the rendezvous forgets it
+                            del kept[other]
+                    kept[filter] = None
                 return []
             case Gone(name=name):
                 return self.disconnect(name)

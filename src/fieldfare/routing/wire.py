@@ -58,9 +58,12 @@ def from_wire(type: type, value: Any) -> object:
     """How it is to read them."""
     if type is Event:
         return msgpack.decode(value)
-    if isinstance(value, list):
-        return NamedFilter(value[0], _filter(value[1]))
-    return _filter(value)
+    match value:
+        case str():
+            return _filter(value)
+        case [str() as name, str() as text]:
+            return NamedFilter(name, _filter(text))
+    raise ValueError("a filter is a text, or a name and a text")
 
 
 @lru_cache(maxsize=10_000)
