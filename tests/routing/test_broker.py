@@ -208,3 +208,28 @@ def test_a_link_that_comes_up_again_starts_anew(broker: Broker) -> None:
     broker.receive(m.Tell((CHEAP,)), "rome", 0.0)
     broker.receive(m.Connect(), "rome", 1.0)
     assert broker.entries == 0
+
+
+def test_what_a_publisher_says_after_it_left_and_came_back_is_new() -> None:
+    broker = Broker("oslo")
+    broker.receive(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+    assert broker.receive(m.Publish(Event({"x": 1})), "bob", 1.0)
+    broker.receive(m.Leave(), "bob", 2.0)
+    assert broker.receive(m.Publish(Event({"x": 1})), "bob", 3.0)
+
+
+def test_a_promise_where_there_are_none_changes_nothing() -> None:
+    """A neighbour with advertisements and one without: a ProtocolError, or no effect."""
+    broker = Broker("oslo")
+    broker.receive(m.Connect(), "rome", 0.0)
+    assert broker.receive(m.Tell(about="advertisements", all=True), "rome", 0.0) == []
+
+
+def test_a_batch_has_an_effect_as_a_whole_or_none() -> None:
+    broker = Broker("oslo")
+    for neighbour in ("rome", "bern"):
+        broker.receive(m.Connect(), neighbour, 0.0)
+    never = parse("x = 1") & parse("x = 2")
+    with pytest.raises(ProtocolError):
+        broker.receive(m.Batch((m.Tell((parse("x = 5"),)), m.Tell((never,)))), "rome", 0.0)
+    assert broker.entries == 0  # else bern is never told of x = 5, and its events are lost

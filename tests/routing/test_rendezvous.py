@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing.runs import Step, steps
 
@@ -52,26 +52,37 @@ class Cloud:
         if via is not None:
             self.receive(name, m.Connect(), via)
 
-    def fail(self, name: str) -> None:
+    def forget(self, name: str) -> None:
         del self.brokers[name]
-        for client in [client for client in self.wanting if client.startswith(name)]:
+        for client in [client for client in self.wanting if client.split(".")[0] == name]:
             del self.wanting[client]
         for pair in [pair for pair in self.channels if name in pair]:
             del self.channels[pair]
+
+    def fail(self, name: str) -> None:
+        self.forget(name)
         for other in self.brokers:
             self.receive(other, m.Disconnect(), name)
 
+    def retire(self, name: str) -> None:
+        """Nobody has to find out: it says goodbye, and what is on the way to it is lost."""
+        goodbyes = self.brokers[name].retire(0.0)
+        self.forget(name)
+        for send in goodbyes:
+            if send.to in self.brokers:
+                self.channels.setdefault((name, send.to), deque()).append(send.message)
+
     def subscribe(self, client: str, id: str, filter: Filter) -> None:
         self.wanting.setdefault(client, {})[id] = filter
-        self.receive(client[:2], m.Subscribe(id, filter), client)
+        self.receive(client.split(".", maxsplit=1)[0], m.Subscribe(id, filter), client)
 
     def unsubscribe(self, client: str, id: str) -> None:
         self.wanting.get(client, {}).pop(id, None)
-        self.receive(client[:2], m.Unsubscribe(id), client)
+        self.receive(client.split(".", maxsplit=1)[0], m.Unsubscribe(id), client)
 
     def publish(self, client: str, event: Event) -> int:
         self.count += 1
-        self.receive(client[:2], m.Publish(event, self.count), client)
+        self.receive(client.split(".", maxsplit=1)[0], m.Publish(event, self.count), client)
         return self.count
 
     def receive(self, broker: str, message: m.Message, sender: str) -> None:
@@ -108,6 +119,7 @@ class Cloud:
 
 
 @pytest.mark.parametrize("inner", [COVERING, IDENTITY, MERGING], ids=lambda strategy: strategy.name)
+@settings(max_examples=150)
 @given(first=st.integers(1, 6), steps=steps)
 def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Sequence[Step]) -> None:
     cloud = Cloud(replace(RENDEZVOUS, table=inner.table, merging=inner.merging))
@@ -132,14 +144,39 @@ def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Se
             case 8 if len(cloud.brokers) > 1:
                 cloud.settle()
                 cloud.fail(broker)
+            case 9 if len(cloud.brokers) > 1:
+                cloud.settle()
+                cloud.retire(broker)
             case _:
                 cloud.arrive(step.what)
+    cloud.settle()
+    copies_are_right(cloud)
     cloud.delivers_exactly()
     for client, mine in list(cloud.wanting.items()):
         for id in list(mine):
             cloud.unsubscribe(client, id)
     cloud.settle()
     assert {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries} == {}
+
+
+def copies_are_right(cloud: Cloud) -> None:
+    """At rest, those next to a rendezvous keep what it was told, and nobody keeps anything else."""
+    routes = {name: broker.routes for name, broker in cloud.brokers.items() if isinstance(broker.routes, Rendezvous)}
+    expected: dict[tuple[str, str, str, str], set[Filter]] = {}
+    for name, mine in routes.items():
+        for topic, tree in mine._trees.items():
+            if mine._parent(topic) is None:
+                keepers = Ring().closest(routes, key_of(topic), mine.replicas + 1)[1:]
+                told = {child: set(tree.told_by(child)) for child in tree.roles}
+                expected |= {(k, topic, name, c): wanted for k in keepers for c, wanted in told.items() if wanted}
+    kept = {
+        (name, topic, owner, child): set(filters)
+        for name, mine in routes.items()
+        for topic, owners in mine._copies.items()
+        for owner, children in owners.items()
+        for child, filters in children.items()
+    }
+    assert kept == expected
 
 
 def test_the_successor_serves_at_once() -> None:
@@ -172,3 +209,92 @@ def test_brokers_off_the_way_keep_nothing() -> None:
     holding = [name for name, broker in cloud.brokers.items() if broker.entries]
     assert "b0" in holding
     assert len(holding) < 6
+
+
+def cloud_of(n: int) -> tuple[Cloud, list[str], Rendezvous]:
+    cloud = Cloud(RENDEZVOUS)
+    names = [f"b{i}" for i in range(n)]
+    for name in names:
+        cloud.join(name)
+        cloud.settle()
+    some = cloud.brokers["b0"].routes
+    assert isinstance(some, Rendezvous)
+    return cloud, names, some
+
+
+def test_a_node_that_could_not_be_reached_for_a_moment_is_served_again() -> None:
+    """Only the rendezvous notices, as when one of its messages is not answered in time."""
+    cloud, names, some = cloud_of(3)
+    owner, child, other = Ring().closest(names, key_of(some.topic_of("a")), 3)
+    cloud.subscribe(f"{child}.0", "s", parse("type = 'a'"))
+    cloud.settle()
+    cloud.receive(owner, m.Disconnect(), child)
+    cloud.settle()
+    number = cloud.publish(f"{other}.p", Event({"type": "a", "x": 1}))
+    cloud.settle()
+    assert cloud.got == [(f"{child}.0", number)]
+
+
+def test_copies_go_when_nobody_wants_anything() -> None:
+    """A filter that a larger one covers goes in silence, and copies must forget it all the same."""
+    cloud, names, _ = cloud_of(4)
+    for name in names:
+        for id, filter in (("small", "type = 'a' AND x = 1"), ("large", "type = 'a'")):
+            cloud.subscribe(f"{name}.0", id, parse(filter))
+            cloud.settle()
+        for id in ("small", "large"):
+            cloud.unsubscribe(f"{name}.0", id)
+            cloud.settle()
+    for broker in cloud.brokers.values():
+        assert isinstance(broker.routes, Rendezvous)
+        assert not any(any(owners.values()) for owners in broker.routes._copies.values())
+
+
+def entries(cloud: Cloud) -> dict[str, int]:
+    return {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries}
+
+
+def test_copies_follow_a_new_rendezvous() -> None:
+    cloud, names, some = cloud_of(4)
+    topic = some.topic_of("a")
+    for name in names:
+        cloud.subscribe(f"{name}.0", "s", parse("type = 'a'"))
+    cloud.settle()
+    copies_are_right(cloud)
+    nearer = next(f"n{i}" for i in range(1000) if Ring().owner([*names, f"n{i}"], key_of(topic)) == f"n{i}")
+    cloud.join(nearer)
+    cloud.settle()
+    copies_are_right(cloud)
+
+
+def test_a_successor_asks_whether_wishes_still_stand() -> None:
+    """What is taken back on the way to a rendezvous that fails is not known to those who kept copies."""
+    cloud, names, some = cloud_of(4)
+    owner, _, child = Ring().closest(names, key_of(some.topic_of("a")), 3)
+    cloud.subscribe(f"{child}.0", "s", parse("type = 'a'"))
+    cloud.settle()
+    cloud.unsubscribe(f"{child}.0", "s")
+    cloud.fail(owner)
+    cloud.settle()
+    assert entries(cloud) == {}
+
+
+def test_what_a_failed_node_wanted_is_taken_back_further_up() -> None:
+    cloud = Cloud(RENDEZVOUS, half=1)
+    for i in range(14):
+        cloud.join(f"b{i}")
+        cloud.settle()
+    routes = {name: broker.routes for name, broker in cloud.brokers.items() if isinstance(broker.routes, Rendezvous)}
+    topic, child = next(
+        (topic, name)
+        for topic in routes["b0"].topics
+        for name, mine in routes.items()
+        if (up := mine._parent(topic)) is not None and routes[up]._parent(topic) is not None
+    )
+    type = next(f"t{i}" for i in range(1000) if routes["b0"].topic_of(f"t{i}") == topic)
+    cloud.subscribe(f"{child}.0", "s", parse(f"type = '{type}'"))
+    cloud.settle()
+    assert len(entries(cloud)) >= 3
+    cloud.fail(child)
+    cloud.settle()
+    assert entries(cloud) == {}

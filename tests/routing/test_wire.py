@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,10 +37,8 @@ messages = st.one_of(
     st.builds(m.Advertise, names, filters),
     st.builds(m.Unadvertise, names),
     st.just(m.Leave()),
-    st.builds(m.Deliver, events, names, numbers, st.lists(names).map(tuple)),
+    st.builds(m.Deliver, events, names, numbers, st.lists(names).map(tuple), names),
     st.builds(m.Refuse, names, names),
-    st.builds(m.Connect, st.sampled_from(m.Role)),
-    st.just(m.Disconnect()),
     st.builds(m.Forward, events, names, numbers, names, names),
     st.builds(m.Batch, st.lists(tells, max_size=3).map(tuple)),
     changes,
@@ -63,3 +64,10 @@ def test_a_message_with_a_bad_filter_is_refused() -> None:
 
 def test_roles_have_opposites() -> None:
     assert [role.opposite for role in m.Role] == [m.Role.PEER, m.Role.CHILD, m.Role.PARENT, m.Role.RESTING]
+
+
+@pytest.mark.parametrize("filter", [[], ["name"], [["name"], "x = 1"], [{}, "x = 1"], [None, "x = 1"]])
+def test_a_named_filter_that_is_none_is_refused(filter: list[Any]) -> None:
+    data = msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": filter})
+    with pytest.raises(ValueError, match="no message"):
+        wire.decode(data)

@@ -103,6 +103,10 @@ class Broker:
         sends: list[Send] = handler(self, message, sender, now)
         return sends
 
+    def retire(self, now: float) -> list[Send]:
+        """Leave the network for good; whoever runs the broker takes its links down after that."""
+        return self._pass_on(self.routes.retire(), now)
+
     def tick(self, now: float) -> list[Send]:
         """Let time pass: say what has waited long enough."""
         if self._wakes is None or now < self._wakes:
@@ -125,8 +129,10 @@ class Broker:
         return self._set("advertisements", message.id, None, sender, now)
 
     def _set(self, about: About, id: str, filter: Filter | None, sender: str, now: float) -> list[Send]:
-        if filter is not None and filter.is_empty:
-            return [Send(sender, m.Refuse("no event can match this filter", id))]
+        if filter is not None:
+            problem = _problem(filter)
+            if problem:
+                return [Send(sender, m.Refuse(problem, id))]
         tell = self.clients.set(about, sender, id, filter)
         return self._told([tell], now)
 
@@ -165,7 +171,7 @@ class Broker:
         if LOCAL in wanted:
             wanted.discard(LOCAL)
             sends += [
-                Send(client, m.Deliver(forward.event, forward.publisher, forward.sequence, tuple(ids)))
+                Send(client, m.Deliver(forward.event, forward.publisher, forward.sequence, tuple(ids), forward.by))
                 for client, ids in self.clients.match(forward.event).items()
             ]
         for neighbour in sorted(wanted):
@@ -220,7 +226,7 @@ class Broker:
     def snapshot(self) -> bytes:
         """All that must not be lost: the clients, with what they want and promise, and which events were here."""
         return msgspec.msgpack.encode(
-            _Snapshot(self.clients.all, self._seen, self._count), enc_hook=wire.to_wire, order="sorted"
+            _Snapshot(self.clients.all, self.name, self._seen, self._count), enc_hook=wire.to_wire, order="sorted"
         )
 
     def restore(self, data: bytes) -> None:
@@ -231,6 +237,8 @@ class Broker:
             saved = msgspec.msgpack.decode(data, type=_Snapshot, dec_hook=wire.from_wire)
         except msgspec.DecodeError as error:
             raise ValueError(f"no snapshot of a broker, or one of another version: {error}") from None
+        if saved.name != self.name:
+            raise ValueError(f"this is a snapshot of the broker {saved.name}, not of {self.name}")
         saved.seen.remember = self._seen.remember
         self._seen = saved.seen
         self._count = max(self._count, saved.count)
@@ -242,8 +250,20 @@ class Broker:
                 self._set("advertisements", id, filter, name, 0.0)
 
 
+def _problem(filter: Filter) -> str:
+    """Why a filter cannot be accepted."""
+    if filter.is_empty:
+        return "no event can match this filter"
+    try:
+        str(filter).encode()
+    except UnicodeEncodeError:
+        return "this filter has half a character in it (a lone surrogate), which no event can have"
+    return ""
+
+
 class _Snapshot(msgspec.Struct):
     clients: dict[str, Client]
+    name: str
     seen: Seen
     count: int
     version: Literal[1] = 1

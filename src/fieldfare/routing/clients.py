@@ -43,6 +43,8 @@ class Clients:
 
     def set(self, about: About, client: str, id: str, filter: Filter | None) -> Tell:
         """Let a client have a filter under an id, or no more; says what changes for all clients together."""
+        if filter is None and client not in self.all:
+            return Tell(about=about)
         kept: dict[str, Filter] = getattr(self.get(client), about)
         old = kept.pop(id, None)
         if filter is not None:
@@ -74,7 +76,7 @@ class Clients:
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Has the client advertised such an event?"""
-        return any(filter.matches(event) for filter in self.get(client).advertisements.values())
+        return any(filter.matches(event) for filter in self.all.get(client, Client()).advertisements.values())
 
     def _ask(self, id: tuple[str, str], filter: Filter | None) -> None:
         if filter is not None:

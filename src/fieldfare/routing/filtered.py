@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.messages import About, Role, Tell
-from fieldfare.routing.routes import LOCAL, Routes, To
+from fieldfare.routing.routes import LOCAL, LinkRoutes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.forwarding import Update, Updates, apply, exported
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NOTHING = Update()
 
 
-class Filtered(Routes):
+class Filtered(LinkRoutes):
     """Routes by filters."""
 
     def __init__(self, strategy: Strategy, index: MakeIndex = Index) -> None:
@@ -138,11 +138,8 @@ class Filtered(Routes):
             return []  # nobody's way depends on promises
         update = Update(tell.added, tell.removed)
         if tell.all:
-            had = self.told_by(sender, tell.about)
-            update = Update(
-                tuple(filter for filter in tell.added if filter not in had),
-                tuple(filter for filter in had if filter not in tell.added),
-            )
+            had, added = dict.fromkeys(self.told_by(sender, tell.about)), dict.fromkeys(tell.added)
+            update = Update(tuple(f for f in added if f not in had), tuple(f for f in had if f not in added))
         if sender == LOCAL and tell.about in self._locals:
             # Neighbours need not notice what a client says if others say more.
             update = apply(self._locals[tell.about], update, "client").get(LOCAL, _NOTHING)

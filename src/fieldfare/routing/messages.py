@@ -74,6 +74,8 @@ class Deliver(Message, frozen=True):
     sequence: int
     subscriptions: tuple[str, ...]
     """the ids of all subscriptions that it matches"""
+    by: str = ""
+    """the broker that counted, if the publisher did not: the three together tell events apart"""
 
 
 class Refuse(Message, frozen=True):

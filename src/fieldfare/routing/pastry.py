@@ -178,11 +178,14 @@ class PastryNode:
     def __init__(self, peers: Peers) -> None:
         """Begin with what is known; usually nothing."""
         self.peers = peers
+        self._via: str | None = None
+        """the node through which it is joining, until it is welcome"""
         self.gone: dict[str, None] = {}
         """the last ones that were gone and not heard since, lest nodes tell each other of the dead for ever"""
 
     def join(self, via: str) -> list[Send]:
         """Enter the overlay, through any node that is in it."""
+        self._via = via
         return [Send(via, Join(self.peers.name))]
 
     def leave(self) -> list[Send]:
@@ -195,6 +198,7 @@ class PastryNode:
             case Join():
                 return self._pass_on(message)
             case Welcome(names=names):
+                self._via = None
                 return self._learn(sender, names, welcome=True)
             case Announce(leaves=leaves):
                 return self._learn(sender, leaves) + self._advise(sender, leaves)
@@ -208,8 +212,10 @@ class PastryNode:
                 return self._forget(name)
 
     def _pass_on(self, join: Join) -> list[Send]:
-        if join.joiner == self.peers.name:
-            return []
+        if join.joiner == self.peers.name:  # it could not be sent: there may be another way
+            return [Send(self.peers.known[0], join)] if self._via is not None and self.peers.known else []
+        if self._via is not None and self._via != join.joiner:
+            return [Send(self._via, join)]  # we know hardly anybody yet
         self.peers = self.peers.forget(join.joiner)  # in an earlier life
         peers, id = self.peers, self.peers.ring.id(join.joiner)
         shared = peers.ring.shared(peers.id, id)

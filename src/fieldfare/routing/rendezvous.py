@@ -23,7 +23,7 @@ from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Ask, Change, Copy, Role, Send, Tell
 from fieldfare.routing.pastry import Gone, PastryNode, Peers
 from fieldfare.routing.ring import key_of
-from fieldfare.routing.routes import LOCAL, Routes, To
+from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
 from fieldfare.tables.base import MakeIndex
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ class Rendezvous(Routes):
         self.name = name
         self.field = strategy.field
         self.topics = tuple(f"{strategy.field}#{i}" for i in range(strategy.topics))
+        self._keys = {topic: key_of(topic) for topic in self.topics}
         self.replicas = strategy.replicas
         self.node = PastryNode(Peers(name))
         self._strategy = strategy
         self._index = index
         self._trees: dict[str, Filtered] = {}
-        self._copies: dict[str, dict[str, dict[Filter, None]]] = {}
-        """by topic and neighbour: what its rendezvous was told"""
+        self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
+        """by topic, its rendezvous and a neighbour of that: what it was told"""
         self._copied: dict[str, tuple[str, ...]] = {}
         """who keeps copies for us, by topic"""
 
@@ -71,16 +72,14 @@ class Rendezvous(Routes):
             if neighbour in tree.roles:
                 if tree.told_by(neighbour):
                     told.append(To(neighbour, Ask(topic)))  # perhaps it was only out of reach for a moment
+                    told += self._copied_on(Copy(neighbour, Tell(all=True, topic=topic)))
                 tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
-        for copies in self._copies.values():
-            copies.pop(neighbour, None)
-        return told + self._follow(refresh=True)
+        told += self._follow(refresh=True)
+        for owners in self._copies.values():
+            owners.pop(neighbour, None)  # whoever succeeds it has taken them up
+        return told
 
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """Nothing changes: each topic has its parents and children."""
-        return []
-
-    def leave(self) -> list[To]:
+    def retire(self) -> list[To]:
         """Leave the overlay in good order."""
         return self._sent(self.node.leave())
 
@@ -91,15 +90,8 @@ class Rendezvous(Routes):
                 tree = self._trees.get(topic)
                 mine = tree is not None and tree.roles.get(sender) is Role.PARENT
                 return [To(sender, Tell(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
-            case Copy(neighbour=neighbour, tell=tell):
-                kept = self._copies.setdefault(tell.topic, {}).setdefault(neighbour, {})
-                for filter in tuple(kept) if tell.all else tell.removed:
-                    kept.pop(filter, None)
-                for filter in tell.added:
-                    for other in [] if self._tree(tell.topic).subscriptions.redundant else list(kept):
-                        if filter.covers(other):  # as the rendezvous forgets it
-                            del kept[other]
-                    kept[filter] = None
+            case Copy():
+                self._keep(change, sender)
                 return []
             case Gone(name=name):
                 return self.disconnect(name)
@@ -120,7 +112,7 @@ class Rendezvous(Routes):
         return self._trees[topic]
 
     def _parent(self, topic: str) -> str | None:
-        return self.node.peers.next_hop(key_of(topic))
+        return self.node.peers.next_hop(self._keys[topic])
 
     def _follow(self, *, refresh: bool = False) -> list[To]:
         """Let every tree have the parent that the overlay says, and every topic of ours its copies."""
@@ -139,30 +131,59 @@ class Rendezvous(Routes):
             if parent is None:
                 told += self._succeed(topic, tree) + self._copy_all(topic, tree)
             else:
-                self._copied.pop(topic, None)
+                told += self._dropped(topic, self._copied.pop(topic, ()))
         return told
+
+    # Copies
+
+    def _keep(self, copy: Copy, owner: str) -> None:
+        """Keep a copy as its owner keeps the original."""
+        tell = copy.tell
+        children = self._copies.setdefault(tell.topic, {}).setdefault(owner, {})
+        if copy.neighbour == LOCAL:  # it is ours to keep no more
+            children.clear()
+            return
+        kept = children.setdefault(copy.neighbour, {})
+        for filter in list(kept) if tell.all else tell.removed:
+            kept.pop(filter, None)
+        for filter in tell.added:
+            for other in [] if self._tree(tell.topic).subscriptions.redundant else list(kept):
+                if filter.covers(other):
+                    del kept[other]
+            kept[filter] = None
+        if not kept:
+            del children[copy.neighbour]
 
     def _succeed(self, topic: str, tree: Filtered) -> list[To]:
         """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
         asked = []
-        for neighbour, filters in self._copies.pop(topic, {}).items():
-            if neighbour not in (self.name, LOCAL) and neighbour not in tree.roles:
-                tree.connect(neighbour, Role.CHILD)
-                tree.tell(Tell(tuple(filters)), neighbour)
-                asked.append(To(neighbour, Ask(topic)))
+        for children in self._copies.pop(topic, {}).values():
+            for neighbour, filters in children.items():
+                if filters and neighbour != self.name and neighbour not in tree.roles:
+                    tree.connect(neighbour, Role.CHILD)
+                    tree.tell(Tell(tuple(filters)), neighbour)
+                    asked.append(To(neighbour, Ask(topic)))
         return asked
 
     def _copy_all(self, topic: str, tree: Filtered) -> list[To]:
-        """Let those that are new among the next nodes keep copies."""
-        keepers = tuple(self.node.peers.replicas(key_of(topic), self.replicas + 1)[1:])
-        new = [keeper for keeper in keepers if keeper not in self._copied.get(topic, ())]
+        """Let those that are new among the next nodes keep copies, and those that are no longer among them none."""
+        keepers = tuple(self.node.peers.replicas(self._keys[topic], self.replicas + 1)[1:])
+        before = self._copied.get(topic, ())
         self._copied[topic] = keepers
+        originals = {child: tree.told_by(child) for child in tree.roles}
         return [
-            To(keeper, Copy(child, Tell(tree.told_by(child), all=True, topic=topic)))
-            for keeper in new
-            for child in tree.roles
-            if tree.told_by(child)
-        ]
+            To(keeper, Copy(child, Tell(filters, all=True, topic=topic)))
+            for keeper in keepers
+            if keeper not in before
+            for child, filters in originals.items()
+            if filters
+        ] + self._dropped(topic, [keeper for keeper in before if keeper not in keepers])
+
+    def _dropped(self, topic: str, keepers: Iterable[str]) -> list[To]:
+        return [To(keeper, Copy(LOCAL, Tell(all=True, topic=topic))) for keeper in keepers]
+
+    def _copied_on(self, copy: Copy) -> list[To]:
+        return [To(keeper, copy) for keeper in self._copied.get(copy.tell.topic, ())]
 
     # Filters and events
 
@@ -170,12 +191,14 @@ class Rendezvous(Routes):
         """Clients or a broker below change what they want."""
         if tell.about == "advertisements":
             return []
+        if sender != LOCAL and tell.topic not in self._keys:
+            raise ProtocolError(f"there is no topic {tell.topic!r}: do all brokers have the same number of them?")
         if sender == LOCAL:
             return [to for topic, part in self._by_topic(tell).items() for to in self._tell(part, topic, sender)]
         told = self._tell(tell, tell.topic, sender)
         if tell.topic not in self._copied and self._parent(tell.topic) is None:
             return told + self._copy_all(tell.topic, self._tree(tell.topic))
-        return told + [To(keeper, Copy(sender, tell)) for keeper in self._copied.get(tell.topic, ())]
+        return told + self._copied_on(Copy(sender, tell))
 
     def _tell(self, tell: Tell, topic: str, sender: str) -> list[To]:
         tree = self._tree(topic)

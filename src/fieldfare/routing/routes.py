@@ -53,12 +53,12 @@ class Routes(ABC):
         """A neighbour is gone, with all it wanted and promised."""
 
     @abstractmethod
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
-
-    @abstractmethod
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants, or what it will publish."""
+
+    def retire(self) -> list[To]:
+        """Say goodbye to those who would otherwise have to find out."""
+        return []
 
     def hear(self, change: Change, sender: str) -> list[To]:
         """A neighbour says something that only some overlays know of."""
@@ -74,7 +74,15 @@ class Routes(ABC):
         """The size of the routing tables: how many pairs of a filter and an interface."""
 
 
-class Flooding(Routes):
+class LinkRoutes(Routes):
+    """Routes whose neighbours may get other roles, as it is done to let links rest."""
+
+    @abstractmethod
+    def turn(self, neighbour: str, role: Role) -> list[To]:
+        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
+
+
+class Flooding(LinkRoutes):
     """Every event goes everywhere, and nobody is told anything."""
 
     def connect(self, neighbour: str, role: Role) -> list[To]:

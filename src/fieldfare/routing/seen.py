@@ -29,6 +29,7 @@ class Seen(msgspec.Struct):
 
     def is_new(self, event: EventId, now: float) -> bool:
         """Is this the first time? It is noted."""
+        self.since = min(self.since, now)  # a clock that was set back
         if now - self.since > self.remember:
             forget = now - self.since > 2 * self.remember
             self.older, self.younger, self.since = (set() if forget else self.younger), set(), now

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 
 from fieldfare.routing.linkstate import LinkState
 from fieldfare.routing.messages import Change, Links, Role, Tell
-from fieldfare.routing.routes import Routes, To
+from fieldfare.routing.routes import LinkRoutes, Routes, To
 
 
 class SharedTree(Routes):
     """Routes over a spanning tree of all links; the others rest."""
 
-    def __init__(self, name: str, life: int, inner: Routes) -> None:
+    def __init__(self, name: str, life: int, inner: LinkRoutes) -> None:
         """A broker without links."""
         super().__init__()
         self.state = LinkState(name, life)
@@ -36,10 +36,6 @@ class SharedTree(Routes):
         """A link is gone; there may be another way."""
         del self.roles[neighbour]
         return self.inner.disconnect(neighbour) + self._announce()
-
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """Nothing changes: the tree says which links are used."""
-        return []
 
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """As without cycles."""

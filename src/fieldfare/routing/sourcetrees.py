@@ -45,10 +45,6 @@ class SourceTrees(Routes):
         del self.roles[neighbour]
         return self._announce()
 
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """Nothing changes: all are peers here."""
-        return []
-
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """Our clients want something else."""
         if sender != LOCAL:
@@ -99,11 +95,12 @@ class SourceTrees(Routes):
     def _note(self, news: Wants) -> None:
         self._numbers[news.origin] = news.number
         wanted = self._wanted.setdefault(news.origin, {})
-        removed = [old for old in wanted if old not in news.added] if news.all else news.removed
+        added = dict.fromkeys(news.added)
+        removed = [old for old in wanted if old not in added] if news.all else news.removed
         for filter in removed:
             if wanted.pop(filter, filter) is None:
                 self._index.remove((news.origin, filter))
-        for filter in news.added:
+        for filter in added:
             if filter not in wanted:
                 wanted[filter] = None
                 self._index.add((news.origin, filter), filter)

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, TypeAlias
 from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.rendezvous import Rendezvous
-from fieldfare.routing.routes import Flooding, Routes
+from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.sharedtree import SharedTree
 from fieldfare.routing.sourcetrees import SourceTrees
 from fieldfare.tables.base import MakeIndex, Table
@@ -77,7 +77,7 @@ class Strategy:
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
             return Rendezvous(name, self, index)
-        routes = Flooding() if self.table is None else Filtered(self, index)
+        routes: LinkRoutes = Flooding() if self.table is None else Filtered(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
 

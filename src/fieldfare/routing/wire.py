@@ -1,4 +1,4 @@
-"""Messages as MessagePack, for links, logs and snapshots.
+"""Messages as MessagePack, for links, logs and snapshots. `Connect` and `Disconnect` are never on a wire.
 
 Events are written by their own codec, and filters as text: what a neighbour of another version wrote can be read, and a
 dump can be read by people.
@@ -73,6 +73,6 @@ def _filter(text: str) -> Filter:
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
-_BROKERS: Final = m.Connect | m.Disconnect | m.Forward | m.Tell | m.Ask | m.Copy | m.Links | m.Wants | m.Batch
+_BROKERS: Final = m.Forward | m.Tell | m.Ask | m.Copy | m.Links | m.Wants | m.Batch
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
 _DECODER: Final = msgspec.msgpack.Decoder(_CLIENTS | _BROKERS | pastry.OverlayMessage, dec_hook=from_wire)

@@ -404,7 +404,10 @@ class Network(Generic[M]):
         for effect in effects:
             message = effect.message
             link = links.get(effect.to)
-            if link is None and self._mesh and effect.to in self._sites and self._sites[effect.to].up:
+            if link is None and self._mesh and effect.to in self._sites:
+                if not self._sites[effect.to].up:
+                    self.clock.schedule(self.clock.now, self._unreachable, site, effect.to)
+                    continue
                 link = links[effect.to] = self._cable(site.name, effect.to, self._wire(site.name, effect.to))
             if link is None:
                 self._hand_over(site, effect.to, message)
@@ -419,6 +422,11 @@ class Network(Generic[M]):
                 clock.schedule(clock.now + link.latency, self._arrive, link, message)
             else:
                 self._transmit(link, message)
+
+    def _unreachable(self, site: Site[M], broker: str) -> None:
+        if site.up:
+            self._take(site, Disconnect(), broker)
+        self._mark()
 
     def _count(self, link: Cable[M], message: Message) -> None:
         """A message that is no event; a batch is one message, whatever is in it."""
