@@ -88,7 +88,7 @@ def growth(settings: Settings) -> Result:
 
 def churn(settings: Settings) -> Result:
     """R2: what a change costs when many are there."""
-    size, changes = settings.size(300), settings.size(100)
+    size, changes = settings.size(120), settings.size(40)
     rows: list[dict[str, Any]] = []
     for symbols in (5, 10, 40):
         for seed in _seeds(settings):
@@ -328,7 +328,7 @@ def brokers(settings: Settings) -> Result:
         for strategy in (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING):
             for seed in _seeds(settings):
                 run = Run(strategy, tree(height), seed, symbols=40, locality=0.8)
-                run.subscribe(settings.size(5) * count)
+                run.subscribe(5 * count)
                 told = run.traffic.admin
                 run.publish(EVENTS)
                 rows.append({
@@ -368,7 +368,7 @@ def rendezvous(settings: Settings) -> Result:
             for seed in _seeds(settings):
                 run = Run(strategy, tree(height), seed, symbols=40)
                 before = run.traffic.admin
-                run.subscribe(settings.size(2) * count)
+                run.subscribe(5 * count)
                 told = run.traffic.admin - before
                 run.publish(EVENTS)
                 rows.append({
@@ -383,7 +383,7 @@ def rendezvous(settings: Settings) -> Result:
         )
     )  # fmt: skip
     return Result(
-        "R9", "Rendezvous", "as many subscriptions a broker; a tree of links, or a DHT in which all reach each other",
+        "R9", "Rendezvous", "five subscriptions a broker; a tree of links, or a DHT in which all reach each other",
         (entries, admin, messages),
         (
             Claim(
