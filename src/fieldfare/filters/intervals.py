@@ -77,13 +77,27 @@ class Intervals:
         return self & ~other
 
     def __ge__(self, other: Intervals) -> bool:
-        if not other.cuts:
-            return not other.start or self.is_full
-        return (self & other) == other
+        """Does every piece of the other lie in one of ours? Looked up piece by piece: no set is made for that."""
+        if not self.cuts:
+            return self.start or other.is_empty
+        cuts, start = self.cuts, self.start
+        for low, high in other.pieces():
+            at = 0 if low is None else bisect_right(cuts, low)
+            if start ^ (at & 1 == 0) or (at < len(cuts) and (high is None or cuts[at] < high)):
+                return False
+        return True
 
     def overlaps(self, other: Intervals) -> bool:
-        """Is there a value in both?"""
-        return not (self & other).is_empty
+        """Is there a value in both? As for `>=`."""
+        if not self.cuts or not other.cuts:
+            return not (self & other).is_empty
+        few, many = (self, other) if len(self.cuts) < len(other.cuts) else (other, self)
+        cuts, start = many.cuts, many.start
+        for low, high in few.pieces():
+            at = 0 if low is None else bisect_right(cuts, low)
+            if start ^ (at & 1 == 1) or (at < len(cuts) and (high is None or cuts[at] < high)):
+                return True
+        return False
 
     def pieces(self) -> Iterator[tuple[Cut | None, Cut | None]]:
         """The maximal intervals in order, each as a pair of cuts; None is the end of the order."""
