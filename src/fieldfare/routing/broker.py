@@ -66,6 +66,7 @@ class Broker:
         """of events whose publishers do not count them"""
         self._waiting: dict[str, list[Tell]] = {}
         self._wakes: float | None = None
+        self._sweeps: float | None = None
 
     @property
     def neighbours(self) -> list[str]:
@@ -80,7 +81,7 @@ class Broker:
     @property
     def wakes(self) -> float | None:
         """When it wants `tick` to be called, if at all."""
-        return self._wakes
+        return min((time for time in (self._wakes, self._sweeps) if time is not None), default=None)
 
     # Messages
 
@@ -101,6 +102,8 @@ class Broker:
         elif sender in self.routes.neighbours or sender == LOCAL:
             raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no client of {self.name}")
         sends: list[Send] = handler(self, message, sender, now)
+        if self._sweeps is None and self.routes.untidy:
+            self._sweeps = now + self._seen.remember
         return sends
 
     def retire(self, now: float) -> list[Send]:
@@ -108,7 +111,10 @@ class Broker:
         return self._pass_on(self.routes.retire(), now)
 
     def tick(self, now: float) -> list[Send]:
-        """Let time pass: say what has waited long enough."""
+        """Let time pass: say what has waited long enough, and forget what is of no use."""
+        if self._sweeps is not None and now >= self._sweeps:
+            self.routes.tidy()
+            self._sweeps = now + self._seen.remember if self.routes.untidy else None
         if self._wakes is None or now < self._wakes:
             return []
         self._wakes = None

@@ -30,6 +30,8 @@ class LinkState:
         self.name = name
         self.life = life
         self.known: dict[str, Links] = {}
+        self._missed: set[str] = set()
+        """those that could not be reached at the last sweep"""
 
     def announce(self, neighbours: Iterable[str], above: tuple[int, int] = (0, 0)) -> Links:
         """What our own links are now, under a number that is higher than any before, and than one that we heard."""
@@ -49,8 +51,27 @@ class LinkState:
 
     def _know(self, news: Links) -> None:
         self.known[news.origin] = news
-        for computed in ("links", "tree", "_hops"):
+        self._changed()
+
+    def _changed(self) -> None:
+        for computed in ("links", "tree", "unreachable", "_hops"):
             self.__dict__.pop(computed, None)
+
+    # Forgetting
+
+    @cached_property
+    def unreachable(self) -> set[str]:
+        """The brokers that we have heard of and that no link leads to: gone, parted from us, or still to come."""
+        return self.known.keys() - {self.name, *self.hops(self.name)}
+
+    def sweep(self) -> set[str]:
+        """Forget those that could not be reached at the last sweep either; gives them. Who returns says all again."""
+        gone = self.unreachable & self._missed
+        for origin in gone:
+            del self.known[origin]
+        self._changed()
+        self._missed = self.unreachable
+        return gone
 
     # What follows
 

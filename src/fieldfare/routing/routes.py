@@ -56,6 +56,14 @@ class Routes(ABC):
     def tell(self, tell: Tell, sender: str) -> list[To]:
         """An interface changes what it wants, or what it will publish."""
 
+    @property
+    def untidy(self) -> bool:
+        """Is there something that may have to be forgotten some time after?"""
+        return False
+
+    def tidy(self) -> None:  # noqa: B027 - most have nothing to forget
+        """Forget what was useless the last time too."""
+
     def retire(self) -> list[To]:
         """Say goodbye to those who would otherwise have to find out."""
         return []

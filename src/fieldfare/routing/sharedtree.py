@@ -67,6 +67,15 @@ class SharedTree(Routes):
                 told += self.inner.turn(neighbour, role)
         return told
 
+    @property
+    def untidy(self) -> bool:
+        """Are there brokers that cannot be reached?"""
+        return bool(self.state.unreachable)
+
+    def tidy(self) -> None:
+        """Forget the links of brokers that are gone."""
+        self.state.sweep()
+
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """As without cycles; an event that runs in a circle while brokers disagree is known where it was before."""
         return self.inner.match(event, sender, source)

@@ -105,6 +105,18 @@ class SourceTrees(Routes):
                 wanted[filter] = None
                 self._index.add((news.origin, filter), filter)
 
+    @property
+    def untidy(self) -> bool:
+        """Are there brokers that cannot be reached?"""
+        return bool(self.state.unreachable)
+
+    def tidy(self) -> None:
+        """Forget brokers that are gone, and what was wanted there."""
+        for origin in self.state.sweep():
+            self._numbers.pop(origin, None)
+            for filter in self._wanted.pop(origin, {}):
+                self._index.remove((origin, filter))
+
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """The neighbours behind which somebody wants it, and ourselves."""
         homes = {origin for origin, _ in self._index.match(event)}
