@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 
-COMMANDS = ("", "match", "explain", "convert", "simulate", "warmup", "bench match")
+COMMANDS = ("", "match", "explain", "convert", "simulate", "warmup", "bench match", "lab routing")
 SMALL = {"bench match": "--filters 10 --events 20 --rounds 1"}
 """what is added to the examples of a command, so that they take no longer than they must"""
 TOO_LONG = {"lab tables"}

@@ -75,6 +75,7 @@ def plot(results: Iterable[Result], folder: Path) -> list[Path]:
     """A drawing for each experiment: its curves side by side."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: a fifth of the size
     plt: Any = importlib.import_module("matplotlib.pyplot")
     folder.mkdir(parents=True, exist_ok=True)
     files = []

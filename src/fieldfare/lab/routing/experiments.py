@@ -29,7 +29,7 @@ EVENTS: Final = 300
 
 def growth(settings: Settings) -> Result:
     """R1: tables and tells while subscriptions grow."""
-    sizes = tuple(settings.size(n) for n in (50, 100, 200, 400))
+    sizes = tuple(dict.fromkeys(settings.size(n) for n in (50, 100, 200, 400)))
     rows: list[dict[str, Any]] = []
     for seed in _seeds(settings):
         for strategy in _ALL:
@@ -46,7 +46,7 @@ def growth(settings: Settings) -> Result:
     entries = _curves(rows, "entries", "remote entries a broker")
     each = _curves(rows, "each", "admin messages for each of the last subscriptions")
     lines, cost = entries.lines, each.lines
-    linear = (sizes[-1] - 0) * (_BROKERS - 1) / _BROKERS
+    linear = sizes[-1] * (_BROKERS - 1) / _BROKERS
     return Result(
         "R1", "Subscriptions come", f"{_BROKERS} brokers in a binary tree; 10 symbols, ranges of prices on a grid",
         (entries, each),
@@ -173,7 +173,7 @@ def locality(settings: Settings) -> Result:
 
 def selectivity(settings: Settings) -> Result:
     """R4: how much of the traffic of flooding remains, when more is wanted."""
-    sizes = tuple(settings.size(n) for n in (10, 40, 160, 640))
+    sizes = tuple(dict.fromkeys(settings.size(n) for n in (10, 40, 160, 640)))
     rows = []
     for seed in _seeds(settings):
         run = Run(COVERING, tree(4), seed, symbols=40)
