@@ -64,7 +64,7 @@ class Collector:
         skipped: list[int] = []
         number, begin = first - 1, len(words)
         for number, filter in enumerate(filters, first):
-            branches = filter.branches
+            branches = filter.boxes
             alone = len(branches) == 1
             for path, wanted in branches[0].items() if alone else ():
                 values = wanted.values
