@@ -138,10 +138,10 @@ def _run(
         for name in wanted:
             step(name)
             results.append(experiments[name](settings))
-            console.print(reports.shown(results[-1]))
+            console.print(reports.shown(results[-1], framed=console.is_terminal))
         if scale is not None:
             results.append(scale(settings, step))
-            console.print(reports.shown(results[-1]))
+            console.print(reports.shown(results[-1], framed=console.is_terminal))
     if output.json is not None:
         output.json.write_bytes(reports.as_json(results))
     if output.report is not None:

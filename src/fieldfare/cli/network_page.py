@@ -70,6 +70,7 @@ def shown_figures(result: Result) -> list[tuple[str, str]]:
         ("messages", f"{found.messages:,}"),
         ("… with events", f"{found.event_messages:,}"),
         ("… about filters", f"{found.admin_messages:,}"),
+        ("… about links", f"{found.other_messages:,}"),
         ("… lost", f"{found.lost_messages:,}"),
         ("table entries", f"{found.table_entries:,}"),
         ("… of the largest", f"{found.largest_table:,}"),

@@ -128,6 +128,9 @@ def _print(result: Result) -> None:
     for one in (result.violations or [])[:_SHOWN]:
         line = f"{result.trace[one.order].time:.3f} s: {one.rule}: {one.problem}"
         console.print(Text(printable(line), style="red"))
+    more = len(result.violations or []) - _SHOWN
+    if more > 0:
+        console.print(Text(f"… and {more:,} more, all of them in summary.json if you give --out", style="red"))
 
 
 def _write(result: Result, out: Path, title: str, *, with_page: bool) -> None:

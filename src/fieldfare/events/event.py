@@ -111,7 +111,12 @@ class Event(Mapping[str, Value]):
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Event):
-            return NotImplemented
+            if not isinstance(other, Mapping):
+                return NotImplemented
+            try:  # a dict with the same fields is the same event, wherever one compares
+                other = Event(other)
+            except EventError:
+                return False
         return self.valid == other.valid and _key(self._tree) == _key(other._tree)
 
     def __hash__(self) -> int:

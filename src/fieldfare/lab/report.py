@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.box import HEAVY_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -16,15 +17,19 @@ from rich.text import Text
 from fieldfare.lab.results import Curves, Result
 
 
-def shown(result: Result) -> Group:
-    """A result for the terminal."""
+def shown(result: Result, *, framed: bool = True) -> Group:
+    """A result for the terminal; without frames for a file."""
     heading = Text(f"\n{result.name}  {result.title}", style="bold")
-    parts: list[Any] = [heading, Text(result.setup, style="dim"), *map(_table, result.curves), _claims(result)]
+    tables = [_table(curves, framed=framed) for curves in result.curves]
+    parts: list[Any] = [heading, Text(result.setup, style="dim"), *tables, _claims(result)]
     return Group(*parts, *([Text(result.notes)] if result.notes else []))
 
 
-def _table(curves: Curves) -> Table:
-    made = Table(curves.x, *(_number(at) for at in curves.at), title=curves.title, title_justify="left")
+def _table(curves: Curves, *, framed: bool) -> Table:
+    made = Table(
+        curves.x, *(_number(at) for at in curves.at), title=curves.title, title_justify="left",
+        box=HEAVY_HEAD if framed else None, min_width=len(curves.title),
+    )  # fmt: skip
     for name, line in curves.lines.items():
         made.add_row(name, *map(_number, line))
     for column in made.columns[1:]:

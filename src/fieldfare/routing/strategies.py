@@ -92,6 +92,21 @@ BOOK_MERGING: Final = Strategy("book-merging", IndexedTable, merging=Merging(), 
 _PLAIN: Final = (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING, IMPERFECT, BOOK_MERGING)
 
 
+def by_name(name: str) -> Strategy:
+    """A strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`, or `rendezvous`.
+
+    >>> by_name("merging+ads+tree").overlay
+    'tree'
+    """
+    known = {**STRATEGIES, **{other.name: other for other in (SOURCES, RENDEZVOUS)}}
+    plain, tree, rest = name.partition("+tree")
+    if plain not in known or rest or (tree and plain not in STRATEGIES):
+        raise ValueError(
+            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the last two with +tree"
+        )
+    return cyclic(known[plain]) if tree else known[plain]
+
+
 def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> Strategy:
     """The same, but subscriptions go only towards advertisements, which are routed by a table of their own."""
     if strategy.table is None:

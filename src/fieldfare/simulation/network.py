@@ -220,7 +220,7 @@ class Network(Generic[M]):
         """Let there be no link."""
         edge = (a, b) if (a, b) in self._wanted else (b, a)
         if edge not in self._wanted:
-            raise ValueError(f"{a} – {b}: there is no link")
+            raise ValueError(f"{a} – {b}: there is no link, or it is down already")
         del self._wanted[edge]
         self._adjust([edge])
         self._mark()

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+import msgspec.inspect
 
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.strategies import SOURCES, STRATEGIES, Strategy, cyclic
+from fieldfare.routing.strategies import Strategy, by_name
 from fieldfare.simulation import links, processing, topologies, workloads
 from fieldfare.simulation.checker import Violation, check, promised
 from fieldfare.simulation.counters import Traffic, Work
@@ -191,8 +193,9 @@ class Scenario(_Part, frozen=True):
     faults: list[Fault] = []
 
 
-def load(path: Path) -> Scenario:
+def load(path: Path | str) -> Scenario:
     """The scenario in a file; ScenarioError if there is none."""
+    path = Path(path)
     try:
         scenario = parse(path.read_text("utf-8"))
     except UnicodeDecodeError as error:
@@ -219,19 +222,41 @@ def parse(text: str) -> Scenario:
         raise ScenarioError("", f"no TOML: {error}") from None
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at ")
-        raise ScenarioError(place.strip("`").removeprefix("$").removeprefix("."), problem) from None
+        place = place.strip("`").removeprefix("$").removeprefix(".")
+        raise ScenarioError(place, _with_choices(problem, place)) from None
 
 
 def strategy_of(name: str) -> Strategy:
-    """A strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`."""
-    known = {**STRATEGIES, SOURCES.name: SOURCES}
-    plain, tree, rest = name.partition("+tree")
-    if plain not in known or rest or (tree and plain == SOURCES.name):
-        raise ScenarioError(
-            "strategy",
-            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the last with +tree",
-        )
-    return cyclic(known[plain]) if tree else known[plain]
+    """A strategy by name; ScenarioError if there is none, or none that a scenario can have."""
+    try:
+        strategy = by_name(name)
+    except ValueError as error:
+        raise ScenarioError("strategy", str(error)) from None
+    if strategy.overlay == "rendezvous":
+        raise ScenarioError("strategy", "rendezvous needs brokers that all reach each other, which a scenario has not")
+    return strategy
+
+
+def _with_choices(problem: str, place: str) -> str:
+    """A problem with what one may write there instead."""
+    here: Any = msgspec.inspect.type_info(Scenario)
+    for part in re.findall(r"[a-z_]+", place):
+        here = getattr(here, "item_type", here)
+        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
+        structs = [kind for kind in kinds if isinstance(kind, msgspec.inspect.StructType)]
+        tags = [str(kind.tag) for kind in structs if kind.tag_field == part]
+        if tags:
+            return f"{problem}; there are {', '.join(tags)}"
+        here = next((field.type for kind in structs for field in kind.fields if field.name == part), here)
+    if "enum" in problem and isinstance(here, msgspec.inspect.LiteralType | msgspec.inspect.UnionType):
+        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
+        values = [value for kind in kinds for value in getattr(kind, "values", ())]
+        return f"{problem}; there are {', '.join(map(str, values))}"
+    if "unknown field" in problem and isinstance(here, msgspec.inspect.StructType):
+        return f"{problem}; there are {', '.join(field.name for field in here.fields)}"
+    if "Expected `array`, got `object`" in problem:
+        return f"{problem}: write [[{place}]]"
+    return problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +354,7 @@ def actions_of(scenario: Scenario) -> list[Action]:
     try:
         return workloads.read(scenario.workload.file)
     except (ValueError, OSError) as error:
-        raise ScenarioError("workload.file", error) from None
+        raise ScenarioError("workload.file", f"cannot be read: {error}") from None
 
 
 def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> Network[Broker]:
