@@ -347,7 +347,7 @@ def brokers(settings: Settings) -> Result:
         (entries, admin, messages),
         (
             Claim(
-                "simple: messages a subscription grow with the brokers; covering: more slowly",
+                "simple: messages a subscription grow with the brokers; covering: at most 0.7 times as much",
                 _factor(admin.lines["covering"]) < 0.7 * _factor(admin.lines["simple"]),
                 f"× {_factor(admin.lines['simple']):.1f} and × {_factor(admin.lines['covering']):.1f}",
             ),
