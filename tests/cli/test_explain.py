@@ -231,3 +231,9 @@ def test_what_cannot_be_used_is_said(arguments: tuple[str, ...], problem: str) -
 def test_exit_codes_of_the_program(narrow: str, code: int) -> None:
     command = [sys.executable, "-m", "fieldfare", "explain", narrow, "--covered-by", "price < 10"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == code
+
+
+def test_a_text_without_quotes_is_remarked_on() -> None:
+    assert "compares two fields, IBM and symbol" in explained('symbol = "IBM"')
+    assert "single quotes: 'IBM'" in explained("symbol = IBM")
+    assert "two fields" not in explained("symbol = 'IBM' AND price < 5")

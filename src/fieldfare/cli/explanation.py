@@ -21,7 +21,7 @@ from fieldfare.filters import Filter, ValueSet
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import ELEMENTS, Constraint
 from fieldfare.filters.diagnosis import BranchReport, Finding
-from fieldfare.filters.expressions import UNCERTAIN, Compare
+from fieldfare.filters.expressions import UNCERTAIN, Compare, Field
 from fieldfare.filters.literals import name
 from fieldfare.filters.rendering import render
 from fieldfare.filters.strings import Language
@@ -55,6 +55,7 @@ def show(found: Explanation) -> None:
     if not found.coverings:
         _say(console, str(found.filter), "bold")
         _show_branches(console, found.filter)
+        _remark_on_fields(console, found.filter)
     if found.relations:
         console.print()
         console.print(_relations(found.relations, console))
@@ -103,6 +104,21 @@ def _show_branches(console: Console, wanted: Filter) -> None:
         for dimension, constraint in branch.items():
             _add_field(grid, dimension, constraint, width)
         console.print(grid)
+
+
+def _remark_on_fields(console: Console, wanted: Filter) -> None:
+    """A text without quotes is the name of a field, which is seldom what was meant where it stands alone."""
+    pairs = {
+        (dimension.left.path, dimension.right.path): None
+        for branch in wanted
+        for dimension in branch
+        if isinstance(dimension, Compare) and isinstance(dimension.left, Field) and isinstance(dimension.right, Field)
+    }
+    for left, right in pairs:
+        console.print()
+        _say(
+            console, f"This compares two fields, {left} and {right}. A text would have single quotes: '{left}'.", "dim"
+        )
 
 
 def _add_field(grid: Table, dimension: Dimension, constraint: Constraint, width: int) -> None:
