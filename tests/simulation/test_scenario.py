@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from fieldfare.routing.messages import Forward, Subscribe, Tell
 from fieldfare.routing.strategies import SOURCES, STRATEGIES
 from fieldfare.simulation import trace, workloads
 from fieldfare.simulation.processing import Costs, Line, calibrate, measured
-from fieldfare.simulation.scenario import STEPS, Result, ScenarioError, load, parse, run, strategy_of
+from fieldfare.simulation.scenario import STEPS, Result, Scenario, ScenarioError, load, parse, run, strategy_of
 
 CLIENTS = """
 [workload]
@@ -251,3 +253,16 @@ def test_a_run_with_measured_processing() -> None:
     assert result.violations == []
     assert result.figures.latency_mean is not None
     assert result.figures.latency_mean > 0
+
+
+def test_every_key_is_documented() -> None:
+    """With its default, where it has one that can be written."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "simulate.md").read_text("utf-8")
+    table = page[page.index("| key | default") :]
+    for part in ("topology", "links", "processing", "workload"):
+        for field in msgspec.structs.fields(getattr(Scenario(), part)):
+            assert f"`{field.name}`" in table or f"`{part}.{field.name}`" in table, (part, field.name)
+            value = getattr(Scenario(), part) and field.default
+            if isinstance(value, int | float | str) and f"`{part}.{field.name}`" in table:
+                row = next(line for line in table.splitlines() if f"`{part}.{field.name}`" in line)
+                assert f"`{json.dumps(value)}`" in row, (field.name, value)
