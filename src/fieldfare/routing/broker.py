@@ -168,6 +168,14 @@ class Broker:
     def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
         return self._spread(message, sender, now)
 
+    def has_seen(self, event: m.Forward) -> bool:
+        """Was an event here lately?"""
+        return (event.publisher, event.by, event.sequence) in self._seen
+
+    def note_seen(self, event: m.Forward, now: float) -> None:
+        """An event was here before, in an earlier life."""
+        self._seen.is_new((event.publisher, event.by, event.sequence), now)
+
     def _spread(self, forward: m.Forward, sender: str, now: float) -> list[Send]:
         """Send an event to the neighbours and clients that want it, if it was not here before."""
         if not self._seen.is_new((forward.publisher, forward.by, forward.sequence), now):

@@ -117,8 +117,14 @@ class Filtered(LinkRoutes):
         """Whatever a neighbour was told of subscriptions, it is to know no more."""
         return self._merged({neighbour: Update(removed=exported(self.subscriptions, neighbour))})
 
-    def exports(self, neighbour: str) -> tuple[Filter, ...]:
-        """All that a neighbour must know of what is wanted, merged if that is how it was told."""
+    def subjects(self) -> tuple[About, ...]:
+        """Promises first: subscriptions follow them."""
+        return tuple(sorted(self._tables()))
+
+    def exports(self, neighbour: str, about: About = "subscriptions") -> tuple[Filter, ...]:
+        """All that a neighbour must know, merged if that is how it was told."""
+        if about == "advertisements":
+            return exported(self._tables()[about], neighbour)
         if self._merger is not None:
             return tuple(sorted(self._merger.exported(neighbour), key=str))
         return exported(self.subscriptions, neighbour)

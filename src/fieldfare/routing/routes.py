@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from fieldfare.routing.messages import Change, Role, Tell
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.messages import About, Change, Role, Tell
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""
@@ -75,6 +76,14 @@ class Routes(ABC):
     @abstractmethod
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """The interfaces that must get an event of a source; never the neighbour that it came from."""
+
+    def subjects(self) -> tuple[About, ...]:
+        """What neighbours are told about, in the order in which they must hear it."""
+        return ()
+
+    def exports(self, neighbour: str, about: About = "subscriptions") -> tuple[Filter, ...]:
+        """All that a neighbour must know, as it was told."""
+        return ()
 
     @property
     @abstractmethod

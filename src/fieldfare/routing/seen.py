@@ -27,13 +27,17 @@ class Seen(msgspec.Struct):
     younger: set[EventId] = set()
     older: set[EventId] = set()
 
+    def __contains__(self, event: EventId) -> bool:
+        """Was it here lately?"""
+        return event in self.younger or event in self.older
+
     def is_new(self, event: EventId, now: float) -> bool:
         """Is this the first time? It is noted."""
         self.since = min(self.since, now)  # a clock that was set back
         if now - self.since > self.remember:
             forget = now - self.since > 2 * self.remember
             self.older, self.younger, self.since = (set() if forget else self.younger), set(), now
-        if event in self.younger or event in self.older:
+        if event in self:
             return False
         self.younger.add(event)
         return True

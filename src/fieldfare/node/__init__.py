@@ -1,0 +1,1 @@
+"""A running broker: what survives, and what carries it."""
