@@ -1,9 +1,9 @@
 // Runs the script of a page of `fieldfare simulate` without a browser, on a document that is just enough, and says what
-// the page shows at some times. Arguments: the data, the scripts, and times, as JSON on standard input.
+// the page shows at some times. Arguments: the page, its data and scripts, and times, as JSON on standard input.
 import { readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 
-const { data, scripts, times, choose } = JSON.parse(readFileSync(0, "utf-8"));
+const { html, data, scripts, times, choose } = JSON.parse(readFileSync(0, "utf-8"));
 
 class Element {
   constructor(name) {
@@ -21,12 +21,15 @@ class Element {
 
 const byId = new Map(), frames = [];
 const get = (id) => byId.get(id) ?? byId.set(id, new Element(id)).get(id);
-const many = { ".broker": data.brokers.map(() => new Element("g")), ".link": data.links.map(() => new Element("line")) };
+const canvas = html.slice(html.indexOf('<section id="canvas"'), html.indexOf("<aside>"));
+const inside = (text, kind) => [...text.matchAll(new RegExp(`class="([^"]* )?${kind.slice(1)}[ "]`, "g"))].map(() => new Element(kind));
+const many = { ".broker": inside(canvas, ".broker"), ".link": inside(canvas, ".link") };
+get("canvas").querySelectorAll = (kind) => many[kind];
 get("data").textContent = JSON.stringify(data);
 get("speed").value = "1";
 const document = {
   getElementById: get,
-  querySelectorAll: (what) => many[what],
+  querySelectorAll: (kind) => inside(html, kind),
   createElement: (name) => new Element(name),
   createElementNS: (_, name) => new Element(name),
   addEventListener() {},

@@ -17,8 +17,8 @@ from fieldfare.cli import app, network_page
 from fieldfare.cli.network_page import facts, layout, page
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import Violation
+from fieldfare.simulation.scenario import Brokers, Clients, Scenario, load, parse, run
 from fieldfare.simulation.scenario import Result as Run
-from fieldfare.simulation.scenario import load, parse, run
 from fieldfare.simulation.topologies import complete, line
 from fieldfare.simulation.workloads import read
 
@@ -226,7 +226,7 @@ def test_the_script_shows_what_was_so_at_a_time(done: Run) -> None:
     folder = resources.files("fieldfare") / "data" / "network"
     scripts = "".join((folder / name).read_text("utf-8") for name in ("timeline.js", "page.js"))
     times = [0.0, 0.31, 1.0, 1.25, 1.3, 1.5, done.seconds]
-    given = json.dumps({"data": data, "scripts": scripts, "times": times, "choose": 2})
+    given = json.dumps({"data": data, "html": page(wrong, "a run"), "scripts": scripts, "times": times, "choose": 2})
     ran = subprocess.run(
         ["node", Path(__file__).with_name("network_page.mjs")], input=given, capture_output=True, text=True, check=False
     )
@@ -256,3 +256,12 @@ def on_the_way(message: Any, places: Any, time: float) -> tuple[float, float]:
 
 def clients_at(data: Any, broker: int, time: float) -> list[Any]:
     return [one for one in data["asked"] if one[2] == broker and one[0] <= time and (one[1] is None or time < one[1])]
+
+
+def test_links_that_rest_are_marked() -> None:
+    """A ring has one link more than its tree."""
+    few = Clients(subscribers=2, subscriptions=2, publishers=1, events=3)
+    ring = Scenario(strategy="covering+tree", topology=Brokers(kind="ring", brokers=5), workload=few)
+    drawn = page(run(ring), "a ring").partition("<aside>")[0]
+    assert drawn.count('class="link') == 5
+    assert drawn.count('class="link resting"') == 1

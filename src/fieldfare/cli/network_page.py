@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any, Final, TypeAlias
@@ -52,7 +52,7 @@ def page(result: Result, title: str) -> str:
         "SAMPLED": _sampled(known),
         "SPEEDS": _speeds(result.seconds),
         "END": f"{result.seconds}",
-        "SVG": _picture(result.topology, places),
+        "SVG": _picture(result.topology, places, result.resting),
         "CHART": _chart(known),
     }
     return made(
@@ -221,11 +221,12 @@ def _asked(result: Result, number: dict[str, int]) -> list[tuple[float, float | 
 # Pieces of the page
 
 
-def _picture(topology: Topology, places: Sequence[Point]) -> str:
+def _picture(topology: Topology, places: Sequence[Point], resting: Collection[tuple[str, str]]) -> str:
     where = dict(zip(topology.brokers, places, strict=True))
     radius = min(14.0, max(4.0, 180 / math.sqrt(len(where)) / 3))
     links = "".join(
-        f'<line class="link" x1="{where[a][0]}" y1="{where[a][1]}" x2="{where[b][0]}" y2="{where[b][1]}"/>'
+        f'<line class="link{" resting" * ((a, b) in resting)}" x1="{where[a][0]}" y1="{where[a][1]}"'
+        f' x2="{where[b][0]}" y2="{where[b][1]}"/>'
         for a, b, _ in topology.edges
     )
     brokers = "".join(

@@ -76,6 +76,10 @@ class SharedTree(Routes):
         """Forget the links of brokers that are gone."""
         self.state.sweep()
 
+    def resting(self) -> list[str]:
+        """The neighbours over links that are not used."""
+        return [neighbour for neighbour, role in self.inner.roles.items() if role is Role.RESTING]
+
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """As without cycles; an event that runs in a circle while brokers disagree is known where it was before."""
         return self.inner.match(event, sender, source)

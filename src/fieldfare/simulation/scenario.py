@@ -9,7 +9,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -19,6 +19,7 @@ import msgspec
 import msgspec.inspect
 
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.sharedtree import SharedTree
 from fieldfare.routing.strategies import Strategy, by_name
 from fieldfare.simulation import links, processing, topologies, workloads
 from fieldfare.simulation.checker import Violation, check, promised
@@ -275,6 +276,8 @@ class Result:
     figures: Figures
     seconds: float
     """of virtual time"""
+    resting: frozenset[tuple[str, str]] = frozenset()
+    """the links that no tree uses at the end, where brokers agree on one"""
 
 
 def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked: bool = True) -> Result:
@@ -317,7 +320,13 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
         violations,
         figures(network.trace, network.total_traffic(), network.total_work(), tables.values(), violations),
         network.now,
+        _resting(network.brokers),
     )
+
+
+def _resting(brokers: Mapping[str, Broker]) -> frozenset[tuple[str, str]]:
+    trees = {name: broker.routes for name, broker in brokers.items() if isinstance(broker.routes, SharedTree)}
+    return frozenset((name, other) for name, routes in trees.items() for other in routes.resting())
 
 
 def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -> None:

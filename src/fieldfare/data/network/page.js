@@ -8,7 +8,8 @@
     if (kind) element.className = kind;
     return element;
   };
-  const brokers = [...document.querySelectorAll(".broker")], links = [...document.querySelectorAll(".link")];
+  const drawn = (kind) => [...$("canvas").querySelectorAll(kind)]; // the legend has some, too
+  const brokers = drawn(".broker"), links = drawn(".link");
   const end = data.seconds;
   let now = 0, playing = false, chosen = null, last = null;
 
