@@ -159,6 +159,65 @@ def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Se
     assert {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries} == {}
 
 
+@settings(max_examples=150)
+@given(
+    brokers=st.integers(3, 8),
+    wanted=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(FILTERS)), min_size=3, max_size=8),
+    steps=st.lists(st.tuples(st.booleans(), st.integers(0, 63), st.sampled_from(EVENTS)), min_size=20, max_size=60),
+)
+def test_publishers_stay_in_order_across_topics(
+    brokers: int, wanted: list[tuple[int, Filter]], steps: list[tuple[bool, int, Event]]
+) -> None:
+    """Events of few publishers, and arrivals in any order across links."""
+    cloud = Cloud(RENDEZVOUS)
+    for i in range(brokers):
+        cloud.join(f"b{i}")
+        cloud.settle()
+    for number, (broker, filter) in enumerate(wanted):
+        cloud.subscribe(f"b{broker % brokers}.{number}", "s", filter)
+    cloud.settle()
+    due: dict[str, list[int]] = {}
+    publishers: dict[int, str] = {}
+    for publishes, who, event in steps:
+        if publishes:
+            publisher = f"b{who % 2 % brokers}.p"
+            number = cloud.publish(publisher, event)
+            publishers[number] = publisher
+            for client, mine in cloud.wanting.items():
+                if any(filter.matches(event) for filter in mine.values()):
+                    due.setdefault(client, []).append(number)
+        else:
+            cloud.arrive(who)
+    cloud.settle()
+    for client in cloud.wanting:
+        got = [number for to, number in cloud.got if to == client]
+        for publisher in set(publishers.values()):
+            assert [n for n in got if publishers[n] == publisher] == [
+                n for n in due.get(client, []) if publishers[n] == publisher
+            ]
+
+
+def test_whoever_does_not_answer_is_not_waited_for_twice() -> None:
+    """A node that is gone without anybody noticing keeps events back for a while, not for ever."""
+    cloud, names, some = cloud_of(4)
+    owners = {f"t{i}": Ring().owner(names, key_of(some.topic_of(f"t{i}"))) for i in range(100)}
+    type, gone = next((type, owner) for type, owner in owners.items() if owner != "b0")
+    other = next(type for type, owner in owners.items() if owner != gone)
+    reader = next(name for name in names if name not in ("b0", gone))
+    cloud.subscribe(f"{reader}.0", "s", parse(f"type = '{other}'"))
+    cloud.settle()
+    cloud.publish("b0.p", Event({"type": type}))
+    cloud.forget(gone)
+    number = cloud.publish("b0.p", Event({"type": other}))
+    cloud.settle()
+    assert cloud.got == []
+    broker, sent = cloud.brokers["b0"], []
+    for _ in range(2):
+        assert broker.wakes is not None
+        sent += broker.tick(broker.wakes)
+    assert [send.message.sequence for send in sent if isinstance(send.message, m.Forward)] == [number]
+
+
 def copies_are_right(cloud: Cloud) -> None:
     """At rest, those next to a rendezvous keep what it was told, and nobody keeps anything else."""
     routes = {name: broker.routes for name, broker in cloud.brokers.items() if isinstance(broker.routes, Rendezvous)}

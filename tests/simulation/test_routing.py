@@ -43,6 +43,26 @@ def test_a_dht_of_brokers() -> None:
     assert sorted(got) == sorted(wanted)
 
 
+def test_order_across_topics_of_a_dht() -> None:
+    """Trees differ in length, and events of one publisher with different types would overtake each other."""
+    names = tuple(f"b{i}" for i in range(9))
+    for seed in range(RUNS):
+        wire = Wire(exponential(0.1))
+        network = Network(lambda name: Broker(name, RENDEZVOUS), Topology(names), mesh=True, seed=seed, links=wire)
+        for name in names[1:]:
+            network.introduce(name, "b0")
+            network.settle()
+        for i, name in enumerate(names):
+            network.attach(f"c{i}", name)
+            network.subscribe(f"c{i}", "s", f"x >= {i}")
+        network.settle()
+        for number in range(200):
+            event = {"type": f"t{number * (seed + 3) // 2 % 5}", "x": number % 12}
+            network.at(network.clock.now + number / 50, network.publish, f"c{number % 3}", event)
+        network.settle()
+        assert checker.check(network.trace, order="fifo") == []
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=lambda strategy: strategy.name)
 def test_no_violation_on_trees(strategy: Strategy, shape: str) -> None:

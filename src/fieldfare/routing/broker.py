@@ -112,13 +112,14 @@ class Broker:
 
     def tick(self, now: float) -> list[Send]:
         """Let time pass: say what has waited long enough, and forget what is of no use."""
+        sends: list[Send] = []
         if self._sweeps is not None and now >= self._sweeps:
-            self.routes.tidy()
+            sends = self._pass_on(self.routes.tidy(), now)
             self._sweeps = now + self._seen.remember if self.routes.untidy else None
         if self._wakes is None or now < self._wakes:
-            return []
+            return sends
         self._wakes = None
-        return [send for neighbour in list(self._waiting) for send in self._flush(neighbour)]
+        return sends + [send for neighbour in list(self._waiting) for send in self._flush(neighbour)]
 
     # Clients
 
@@ -163,10 +164,16 @@ class Broker:
         if sequence is None:
             self._count += 1
             sequence, by = self._count, self.name
-        return self._spread(m.Forward(message.event, sender, sequence, by, self.name), LOCAL, now)
+        event = m.Forward(message.event, sender, sequence, by, self.name)
+        if not self._is_new(event, now):
+            return []
+        return self._deliver(event) + self._pass_on(self.routes.enter(event), now)
 
     def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
-        return self._spread(message, sender, now)
+        if not self._is_new(message, now):
+            return []
+        wanted = self.routes.match(message.event, sender, message.source)
+        return (self._deliver(message) if LOCAL in wanted else []) + self._send(message, wanted)
 
     def has_seen(self, event: m.Forward) -> bool:
         """Was an event here lately?"""
@@ -174,23 +181,24 @@ class Broker:
 
     def note_seen(self, event: m.Forward, now: float) -> None:
         """An event was here before, in an earlier life."""
-        self._seen.is_new((event.publisher, event.by, event.sequence), now)
+        self._is_new(event, now)
 
-    def _spread(self, forward: m.Forward, sender: str, now: float) -> list[Send]:
-        """Send an event to the neighbours and clients that want it, if it was not here before."""
-        if not self._seen.is_new((forward.publisher, forward.by, forward.sequence), now):
-            return []
-        wanted = self.routes.match(forward.event, sender, forward.source)
+    def _is_new(self, event: m.Forward, now: float) -> bool:
+        return self._seen.is_new((event.publisher, event.by, event.sequence), now)
+
+    def _deliver(self, event: m.Forward) -> list[Send]:
+        """Give an event to the clients that want it."""
+        return [
+            Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
+            for client, ids in self.clients.match(event.event).items()
+        ]
+
+    def _send(self, event: m.Forward, wanted: set[str]) -> list[Send]:
+        """Send an event to the neighbours that want it."""
         sends: list[Send] = []
-        if LOCAL in wanted:
-            wanted.discard(LOCAL)
-            sends += [
-                Send(client, m.Deliver(forward.event, forward.publisher, forward.sequence, tuple(ids), forward.by))
-                for client, ids in self.clients.match(forward.event).items()
-            ]
-        for neighbour in sorted(wanted):
+        for neighbour in sorted(wanted - {LOCAL}):
             sends += self._flush(neighbour)  # what is said on a link keeps its order
-            sends.append(Send(neighbour, forward))
+            sends.append(Send(neighbour, event))
         return sends
 
     # Neighbours
@@ -213,15 +221,15 @@ class Broker:
         return [send for tell in message.tells for send in self._tell(tell, sender, now)]
 
     def _pass_on(self, told: list[To], now: float) -> list[Send]:
-        if self.delay is None:
-            return [Send(neighbour, change) for neighbour, change in told]
         sends: list[Send] = []
         for neighbour, change in told:
-            if isinstance(change, Tell):
+            if isinstance(change, m.Forward):
+                sends += self._send(change, self.routes.match(change.event, LOCAL, change.source))
+            elif isinstance(change, Tell) and self.delay is not None:
                 self._waiting.setdefault(neighbour, []).append(change)
             else:
                 sends += [*self._flush(neighbour), Send(neighbour, change)]
-        if self._waiting and self._wakes is None:
+        if self._waiting and self._wakes is None and self.delay is not None:
             self._wakes = now + self.delay
         return sends
 
@@ -283,7 +291,7 @@ class _Snapshot(msgspec.Struct):
     version: Literal[1] = 1
 
 
-_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, *get_args(pastry.OverlayMessage))
+_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, *get_args(pastry.OverlayMessage))
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,

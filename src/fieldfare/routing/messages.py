@@ -154,6 +154,20 @@ class Copy(Message, frozen=True):
     tell: Tell
 
 
+class Settle(Message, frozen=True):
+    """Say so when all that came before this on the tree of a topic has arrived, with you and beyond; see `turns`."""
+
+    topic: str
+    origin: str
+    number: int
+
+
+class Settled(Message, frozen=True):
+    """All has arrived."""
+
+    question: Settle
+
+
 class Links(Message, frozen=True):
     """What a broker's links are, passed on by all to all. Only cyclic overlays need it."""
 
@@ -178,7 +192,7 @@ class Overlay(Message, frozen=True):
     """What nodes of a DHT say to each other to find their places; see `pastry`."""
 
 
-Change: TypeAlias = Tell | Ask | Copy | Links | Wants | Overlay
+Change: TypeAlias = Tell | Ask | Copy | Settle | Settled | Links | Wants | Overlay
 """what brokers tell each other of themselves"""
 
 

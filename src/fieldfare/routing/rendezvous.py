@@ -20,10 +20,11 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Ask, Change, Copy, Role, Send, Tell
+from fieldfare.routing.messages import Ask, Change, Copy, Forward, Role, Send, Settle, Settled, Tell
 from fieldfare.routing.pastry import Gone, PastryNode, Peers
 from fieldfare.routing.ring import key_of
 from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+from fieldfare.routing.turns import Turns
 from fieldfare.tables.base import MakeIndex
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
-    def __init__(self, name: str, strategy: Strategy, index: MakeIndex = Index) -> None:
+    def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
         """A node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
         self.name = name
@@ -45,6 +46,7 @@ class Rendezvous(Routes):
         self._strategy = strategy
         self._index = index
         self._trees: dict[str, Filtered] = {}
+        self._turns = Turns(name, life, self._around)
         self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
         """by topic, its rendezvous and a neighbour of that: what it was told"""
         self._copied: dict[str, tuple[str, ...]] = {}
@@ -77,7 +79,7 @@ class Rendezvous(Routes):
         told += self._follow(refresh=True)
         for owners in self._copies.values():
             owners.pop(neighbour, None)  # whoever succeeds it has taken them up
-        return told
+        return told + self._turns.gone(neighbour)
 
     def retire(self) -> list[To]:
         """Leave the overlay in good order."""
@@ -93,6 +95,10 @@ class Rendezvous(Routes):
             case Copy():
                 self._keep(change, sender)
                 return []
+            case Settle():
+                return self._turns.asked(change, sender)
+            case Settled(question=question):
+                return self._turns.answered(question, sender)
             case Gone(name=name):
                 return self.disconnect(name)
         return self._sent(self.node.receive(change, sender)) + self._follow()  # type: ignore[arg-type]
@@ -234,13 +240,35 @@ class Rendezvous(Routes):
         """The topic of an event with such a type; what is no text, or missing, has one too."""
         return self.topics[key_of(type if isinstance(type, str) else "") % len(self.topics)]
 
+    def enter(self, event: Forward) -> list[To]:
+        """Events of a publisher take turns."""
+        return self._turns.enter(self._topic(event.event), event)
+
+    @property
+    def untidy(self) -> bool:
+        """While publishers are remembered."""
+        return self._turns.untidy
+
+    def tidy(self) -> list[To]:
+        """Let nobody wait for ever."""
+        return self._turns.tidy()
+
+    def _topic(self, event: Mapping[str, object]) -> str:
+        return self.topic_of(fields_of(event).get(self.field))
+
+    def _around(self, topic: str) -> Collection[str]:
+        """The brokers next to us on a tree."""
+        if topic in self._trees:
+            return self._trees[topic].roles
+        parent = self._parent(topic) if topic in self._keys else None
+        return () if parent is None else (parent,)
+
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """Up the tree of its topic, and down where it is wanted."""
-        topic = self.topic_of(fields_of(event).get(self.field))
+        topic = self._topic(event)
         if topic in self._trees:
             return self._trees[topic].match(event, sender, source)
-        parent = self._parent(topic)
-        return {parent} - {sender} if parent is not None else set()
+        return set(self._around(topic)) - {sender}
 
     @property
     def entries(self) -> int:

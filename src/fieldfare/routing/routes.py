@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.messages import About, Change, Role, Tell
+from fieldfare.routing.messages import About, Change, Forward, Role, Tell
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""
@@ -23,10 +23,10 @@ class ProtocolError(ValueError):
 
 
 class To(NamedTuple):
-    """What a neighbour is to be told."""
+    """What a neighbour is to be told; or, to LOCAL, an event that may go on its way now."""
 
     neighbour: str
-    change: Change
+    change: Change | Forward
 
 
 class Routes(ABC):
@@ -62,8 +62,13 @@ class Routes(ABC):
         """Is there something that may have to be forgotten some time after?"""
         return False
 
-    def tidy(self) -> None:  # noqa: B027 - most have nothing to forget
+    def tidy(self) -> list[To]:
         """Forget what was useless the last time too."""
+        return []
+
+    def enter(self, event: Forward) -> list[To]:
+        """An event is published here, and clients have it: let it go to neighbours, at once or after others."""
+        return [To(LOCAL, event)]
 
     def retire(self) -> list[To]:
         """Say goodbye to those who would otherwise have to find out."""

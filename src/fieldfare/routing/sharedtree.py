@@ -72,9 +72,10 @@ class SharedTree(Routes):
         """Are there brokers that cannot be reached?"""
         return bool(self.state.unreachable)
 
-    def tidy(self) -> None:
+    def tidy(self) -> list[To]:
         """Forget the links of brokers that are gone."""
         self.state.sweep()
+        return []
 
     def resting(self) -> list[str]:
         """The neighbours over links that are not used."""

@@ -110,12 +110,13 @@ class SourceTrees(Routes):
         """Are there brokers that cannot be reached?"""
         return bool(self.state.unreachable)
 
-    def tidy(self) -> None:
+    def tidy(self) -> list[To]:
         """Forget brokers that are gone, and what was wanted there."""
         for origin in self.state.sweep():
             self._numbers.pop(origin, None)
             for filter in self._wanted.pop(origin, {}):
                 self._index.remove((origin, filter))
+        return []
 
     def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
         """The neighbours behind which somebody wants it, and ourselves."""

@@ -69,14 +69,14 @@ class Strategy:
     @property
     def order(self) -> Order:
         """The order that is kept while links stay as they are."""
-        return {"sources": "fifo", "rendezvous": "none"}.get(self.overlay, "causal")  # type: ignore[return-value]
+        return "fifo" if self.overlay in ("sources", "rendezvous") else "causal"
 
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
         """The routing state of a new broker."""
         if self.overlay == "sources":
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
-            return Rendezvous(name, self, index)
+            return Rendezvous(name, self, life, index)
         routes: LinkRoutes = Flooding() if self.table is None else Filtered(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
@@ -126,7 +126,7 @@ SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
 
 RENDEZVOUS: Final = replace(COVERING, name="rendezvous", overlay="rendezvous")
 """for brokers that can all reach each other: subscriptions and events of a type meet at a broker found by hashing.
-Events of different types take different ways: only those of one type stay in the order of their publisher."""
+Events of different types take different ways; those of one publisher wait for each other (`turns`)."""
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
