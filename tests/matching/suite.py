@@ -282,6 +282,22 @@ class MatcherSuite(ABC):
 
         agrees()
 
+    def test_many_events_at_once(self) -> None:
+        """Plain ones are matched as a batch, if there are enough of them; others are not, and none is mixed up."""
+        plain = [{"a": number, "b": f"x{number % 3}", "c": number / 2} for number in range(12)]
+
+        @given(st.lists(filters(), max_size=10), st.lists(events(), max_size=4), st.booleans(), modes)
+        def agrees(wanted: list[Filter], trees: list[Tree | Event], mixed: bool, mode: Mode) -> None:
+            held = dict(enumerate(wanted))
+            matcher = self.filled(held)
+            several = [tree if isinstance(tree, Event) else Event(tree) for tree in (*trees, *plain)]
+            several = several[::2] + several[1::2] if mixed else several
+            found = matcher.match_many(several, mode)
+            assert list(map(set, found)) == [expected(held, event, mode) for event in several]
+            assert all(len(ids) == len(set(ids)) for ids in found)
+
+        agrees()
+
     def test_agrees_through_any_history(self) -> None:
         def begin() -> History:
             return History(self.make())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.filters.constraint import Mode
 
@@ -53,6 +54,10 @@ class Matcher(ABC, Generic[Id]):
     def match_any(self, event: Mapping[str, object], mode: Mode = "overlaps") -> bool:
         """Does the event match any filter?"""
         return bool(self.match(event, mode))
+
+    def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
+        """What `match` gives for each of several events."""
+        return [self.match(event, mode) for event in events]
 
     def count(self, event: Mapping[str, object], mode: Mode = "overlaps") -> int:
         """How many filters does the event match?"""

@@ -1,298 +1,411 @@
 """`DurableBroker`: a broker that loses nothing it has accepted, whenever it is killed.
 
-What must survive is a set of *rows*. Each step gives the rows that it changes and the messages that follow; whoever
-runs the broker writes the rows in one transaction, and only then sends the messages. So nobody hears of anything that a
-crash could undo. A publisher's event is *accepted* when it, its deliveries and what neighbours must get of it are safe.
+What must survive goes two ways. Every event is an *entry* of the log, and with it stands who must get it: sessions and
+neighbours, each with the number under which it does. All the rest (sessions, filters, neighbours, how far each has
+come) is *rows* of a store. Whoever runs the broker lets it take what has arrived, then `drain`s it, writes entries and
+rows, and only then `release`s what follows from them: so nobody hears of anything that a crash could undo.
 
-- A client with a *session* keeps its filters, and the deliveries that it has not acknowledged. Each has the position of
-  its event in the log; the client acknowledges all up to one. What it says twice is done once.
+- A client with a *session* keeps its filters and the deliveries that it has not acknowledged, numbered. What it says
+  twice is done once.
 - What goes to a neighbour is numbered and kept until the neighbour says that it is safe there. A neighbour that is away
   misses nothing, and what arrives twice is taken once.
 
-A restart is then only a pause: the broker is made anew from its rows, and its neighbours, who need not know, are told
-all that they must know once more. No I/O here: rows go out as values, and come in again as what was stored.
+Sessions and neighbours are not sent anything from here: they `take` what is released, as fast as they can. A restart is
+only a pause. Rows say how things stood at the last `checkpoint` or later, and the log what happened since; to see an
+entry twice changes nothing. No I/O here: entries and rows go out as values, and come in again as what was stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
-import msgspec
-
+from fieldfare.events import msgpack
 from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.node.kept import (
+    NEVER,
+    Link,
+    Origin,
+    Pending,
+    Policy,
+    Publication,
+    Refusal,
+    Rest,
+    Row,
+    Session,
+    Step,
+    Stored,
+    pack,
+    rest_of,
+)
+from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import About, Message, Role, Send, Tell
-
-Key: TypeAlias = tuple[str | int, ...]
-Stored: TypeAlias = Mapping[str, Mapping[Key, Any]]
-"""all rows, by kind and key"""
-
-
-class Row(NamedTuple):
-    """Something to be stored; with the value None, to be deleted."""
-
-    kind: str
-    key: Key
-    value: Any = None
-
-
-class Step(NamedTuple):
-    """What a message leads to: first all rows are written, at once; then the messages are sent."""
-
-    rows: list[Row]
-    sends: list[Send]
-
-
-# What is said beside the messages of brokers
-
-
-class Attach(Message, frozen=True):
-    """A client is there, and wants what it has not acknowledged. Without a session it is forgotten when it goes."""
-
-    session: bool = True
-
-
-class Detach(Message, frozen=True):
-    """A client is away. Said by whoever runs the broker."""
-
-
-class Accepted(Message, frozen=True):
-    """The event of that number is safe, and so are all that you published before it."""
-
-    sequence: int
-
-
-class Delivery(Message, frozen=True):
-    """An event for a session, at a position."""
-
-    position: int
-    deliver: m.Deliver
-
-
-class Acknowledge(Message, frozen=True):
-    """I am done with all deliveries up to a position."""
-
-    position: int
-
-
-class Numbered(Message, frozen=True):
-    """A message between neighbours, with its place in all that was said."""
-
-    number: int
-    message: bytes
-    """in the wire form"""
-
-
-class Received(Message, frozen=True):
-    """All that you said, up to a number, is safe here."""
-
-    number: int
-
-
-class _Session(msgspec.Struct):
-    """A client, as far as its events and deliveries go."""
-
-    durable: bool
-    here: bool = True
-    sequence: int = 0
-    """of the last event that it published and that is safe"""
-    pending: dict[int, m.Deliver] = {}
-
-
-class _Link(msgspec.Struct):
-    """A neighbour, as far as messages go."""
-
-    role: Role
-    said: int = 0
-    heard: int = 0
-    outbox: dict[int, bytes] = {}
-    told: dict[About, dict[str, None]] = {}
-    """what it wants and promises, as texts; there may be more than counts: see `_note_told`"""
+from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.messages import Message, Role, Send, Tell
+from fieldfare.routing.routes import LOCAL
 
 
 class DurableBroker:
     """A broker and what survives of it."""
 
-    def __init__(self, broker: Broker, stored: Stored | None = None) -> None:
-        """Let a new broker take up what was stored. The first step then says all again to its neighbours."""
+    def __init__(
+        self,
+        broker: Broker,
+        stored: Stored | None = None,
+        entries: Iterable[Entry] = (),
+        *,
+        limit: int = 100_000,
+        queue: int = 1_000,
+        policy: Policy = "buffer",
+        now: float = 0.0,
+    ) -> None:
+        """Let a new broker take up what was stored, with the log from `low_water(stored)` on.
+
+        More than `limit` events never wait for a session: then the oldest are dropped. For a client that is not to be
+        remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy.
+        """
         self.broker = broker
-        self._sessions: dict[str, _Session] = {}
-        self._links: dict[str, _Link] = {}
-        self._position = 0
+        self.sessions: dict[str, Session] = {}
+        self.links: dict[str, Link] = {}
+        self.position = 0
+        self.changes = 0
+        """how often what is wanted may have changed"""
+        self.limit = limit
+        self.queue = queue
+        self.policy = policy
+        self.now = now
+        self._entries: list[Entry] = []
         self._rows: list[Row] = []
+        self._ready: set[str] = set()
+        self._overflowing: set[str] = set()
         if stored is not None:
-            self._restore(stored)
+            self._restore(stored, entries)
 
     # Steps
 
-    def receive(self, message: Message, sender: str, now: float) -> Step:
-        """Take a message of a client, of a neighbour, or of whoever runs the broker."""
-        match message:
-            case Attach():
-                sends = self._attach(sender, durable=message.session)
-            case Detach():
-                sends = self._detach(sender, now)
-            case Acknowledge():
-                sends = self._acknowledge(sender, message.position)
-            case m.Publish():
-                sends = self._publish(message, sender, now)
-            case Numbered():
-                sends = self._numbered(message, sender, now)
-            case Received():
-                sends = self._received(message.number, sender)
-            case m.Connect():
-                sends = self._connect(message, sender, now)
-            case m.Disconnect():
-                sends = self._disconnect(sender, now)
-            case _:
-                sends = self._change(message, sender, now)
-        return self._step(sends)
+    def drain(self) -> Step:
+        """What has to be written of all that happened since the last time."""
+        entries, self._entries = self._entries, []
+        rows, self._rows = self._rows, []
+        ready, self._ready = self._ready, set()
+        overflowing, self._overflowing = self._overflowing, set()
+        return Step(
+            entries,
+            rows,
+            {name: self.sessions[name].count for name in ready if name in self.sessions},
+            {name: self.links[name].said for name in ready if name in self.links},
+            overflowing,
+        )
 
-    def tick(self, now: float) -> Step:
-        """Let time pass."""
-        return self._step(self._carry(self.broker.tick(now)))
+    def release(self, step: Step) -> None:
+        """It is written: those whom it concerns may take it."""
+        for name, count in step.sessions.items():
+            if name in self.sessions:
+                self.sessions[name].released = max(self.sessions[name].released, count)
+        for name, said in step.neighbours.items():
+            if name in self.links:
+                self.links[name].released = max(self.links[name].released, said)
+                self.links[name].heard = max(self.links[name].heard, self.links[name].taken)
 
-    def introduce(self) -> Step:
-        """After a restart: say to every neighbour all that it must know. It may be worded otherwise than before."""
-        sends = []
-        for neighbour in self._links:
-            for about in self.broker.routes.subjects():
-                wanted = self.broker.routes.exports(neighbour, about)
-                sends.append(self._say(neighbour, Tell(wanted, about=about, all=True)))
-        return self._step(sends)
+    def checkpoint(self) -> None:
+        """Let rows say how things stand, so that the log need not be read from further back."""
+        for name, session in self.sessions.items():
+            if session.durable:
+                self._note_session(name)
+        for name in self.links:
+            self._note_link(name)
+        self._rows.append(Row("checkpoint", (), self.position))
+
+    def low_water(self) -> int:
+        """The first position that is still needed."""
+        waiting = [next(iter(s.pending.values())).position for s in self.sessions.values() if s.durable and s.pending]
+        outgoing = [place for link in self.links.values() for place in link.outbox.values() if isinstance(place, int)]
+        return min([*waiting, *outgoing, self.position + 1])
 
     @property
-    def wakes(self) -> float | None:
-        """When it wants `tick` to be called, if at all."""
-        return self.broker.wakes
+    def unwritten(self) -> Sequence[Entry]:
+        """Entries that were not drained yet."""
+        return self._entries
 
-    def heard(self, neighbour: str) -> int:
-        """The last number of a neighbour that is safe here: what to tell it when a link is up again."""
-        return self._links[neighbour].heard if neighbour in self._links else 0
+    def wanted(self) -> set[Filter]:
+        """All that clients and neighbours want."""
+        routes, everything = self.broker.routes, parse("TRUE")
+        filters = {filter for client in self.broker.clients.all.values() for filter in client.subscriptions.values()}
+        for neighbour, link in self.links.items():
+            if link.role is Role.PARENT or not isinstance(routes, Filtered):
+                filters.add(everything)
+            else:
+                filters.update(parse(str(filter)) for filter in routes.told_by(neighbour))
+        return filters
 
-    def resume(self, neighbour: str, heard: int) -> Step:
-        """A link is up again, and the neighbour has all up to a number: forget that, and say the rest once more."""
-        if neighbour not in self._links:
-            return Step([], [])
-        self._received(heard, neighbour)
-        outbox = self._links[neighbour].outbox
-        return self._step([Send(neighbour, Numbered(number, data)) for number, data in outbox.items()])
+    # Sessions
 
-    def _step(self, sends: list[Send]) -> Step:
-        rows, self._rows = self._rows, []
-        return Step(rows, sends)
-
-    # Clients
-
-    def _attach(self, client: str, *, durable: bool) -> list[Send]:
-        session = self._sessions.setdefault(client, _Session(durable))
-        session.here = True
+    def attach(self, name: str, identity: str, now: float, *, durable: bool = True, owner: str = "") -> Session:
+        """A client is there. If there is such a session, it is that one; else a new one with an identity."""
+        if name in self.links:
+            raise Refusal(f"a session cannot be called {name}: a neighbour is")
+        session = self.sessions.get(name)
+        if session is None:
+            session = self.sessions[name] = Session(identity, durable, owner=owner)
+        session.here, session.seen, session.taken = True, now, session.done
         session.durable |= durable
         if session.durable:
-            self._rows.append(Row("session", (client,), session.sequence))
-        return [
-            Send(client, Accepted(session.sequence)),
-            *(Send(client, Delivery(position, deliver)) for position, deliver in session.pending.items()),
-        ]
+            self._note_session(name)
+        return session
 
-    def _detach(self, client: str, now: float) -> list[Send]:
-        session = self._sessions.get(client)
-        if session is None:
-            return []
-        session.here = False
-        return [] if session.durable else self._change(m.Leave(), client, now)
+    def detach(self, name: str, now: float) -> None:
+        """A client is away; if its session does not survive, it is forgotten."""
+        session = self.sessions.get(name)
+        if session is not None:
+            session.here, session.seen = False, now
+            if not session.durable:
+                self.end(name, now)
 
-    def _acknowledge(self, client: str, position: int) -> list[Send]:
-        pending = self._session(client).pending
-        for done in [other for other in pending if other <= position]:
-            del pending[done]
-            self._rows.append(Row("pending", (client, done)))
-        return []
-
-    def _change(self, message: Message, client: str, now: float) -> list[Send]:
-        """A client changes what it wants or promises."""
-        durable = self._session(client).durable
-        before = self.broker.clients.all.get(client)
-        filters = [("subscriptions", id) for id in before.subscriptions] if before is not None else []
-        filters += [("advertisements", id) for id in before.advertisements] if before is not None else []
-        sends = self.broker.receive(message, client, now)
-        if isinstance(message, m.Leave):
-            session = self._sessions.pop(client)
-            gone = [Row(about, (client, id)) for about, id in filters]
-            gone += [Row("pending", (client, position)) for position in session.pending]
-            self._rows += [*gone, Row("session", (client,))] if durable else []
-        elif durable and not _refused(sends):
-            self._rows += _filter_row(message, client)
-        return self._carry(sends)
-
-    def _publish(self, message: m.Publish, client: str, now: float) -> list[Send]:
-        session = self._session(client)
-        sequence = session.sequence + 1 if message.sequence is None else message.sequence
-        if sequence <= session.sequence:
-            return [Send(client, Accepted(session.sequence))]  # it is safe already
-        sends = self.broker.receive(m.Publish(message.event, sequence), client, now)
-        if _refused(sends):
-            return sends
-        self._log(m.Forward(message.event, client, sequence, source=self.broker.name))
-        session.sequence = sequence
+    def end(self, name: str, now: float) -> None:
+        """A session is over."""
+        session = self._session(name)
+        client = self.broker.clients.all.get(name)
+        for about in ("subscriptions", "advertisements") if client is not None and session.durable else ():
+            self._rows += [Row(about, (name, id)) for id in getattr(client, about)]
         if session.durable:
-            self._rows.append(Row("session", (client,), sequence))
-        return [*self._carry(sends), Send(client, Accepted(sequence))]
+            replayed = [number for number, pending in session.pending.items() if pending.replayed]
+            self._rows += [Row("session", (name,)), *(Row("replayed", (name, number)) for number in replayed)]
+        sends = self.broker.receive(m.Leave(), name, now)
+        self.changes += 1
+        del self.sessions[name]
+        self._say_all(sends)
 
-    def _session(self, client: str) -> _Session:
-        if client not in self._sessions:
-            raise ValueError(f"{client} has to attach first")
-        return self._sessions[client]
+    def change(self, message: Message, name: str, now: float) -> None:
+        """A client changes what it wants or promises: Subscribe, Unsubscribe, Advertise, Unadvertise."""
+        session = self._session(name)
+        sends = self.broker.receive(message, name, now)
+        for send in sends:
+            if isinstance(send.message, m.Refuse):
+                raise Refusal(send.message.reason)
+        self.changes += 1
+        if session.durable:
+            self._rows += _filter_row(message, name)
+        self._say_all(sends)
+
+    def replay(self, name: str, id: str, positions: Iterable[int]) -> None:
+        """Let a session have events that were there before."""
+        session = self._session(name)
+        for position in positions:
+            self._deliver(name, session, Pending(position, (id,), NEVER, replayed=True))
+            if session.durable:
+                self._rows.append(Row("replayed", (name, session.count), [position, [id]]))
+
+    def acknowledge(self, name: str, number: int) -> None:
+        """A client is done with all deliveries up to a number."""
+        session = self._session(name)
+        if number > session.taken:
+            raise Refusal(f"delivery {number} was not sent: the last was {session.taken}")
+        if number > session.done:
+            self._forget(name, session, number)
+
+    def _forget(self, name: str, session: Session, number: int) -> None:
+        session.done = number
+        for other in list(_up_to(session.pending, number)):
+            if session.pending.pop(other).replayed and session.durable:
+                self._rows.append(Row("replayed", (name, other)))
+        if session.durable:
+            self._note_session(name)
+
+    def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
+        """The next deliveries for a session that is there, at most so many."""
+        session = self.sessions[name]
+        found: list[tuple[int, Pending]] = []
+        for number in range(session.taken + 1, session.released + 1):
+            if len(found) == limit:
+                break
+            session.taken = number
+            pending = session.pending.get(number)
+            if pending is not None and pending.expires > now:
+                found.append((number, pending))
+        return found
+
+    def expire(self, now: float, life: float) -> list[str]:
+        """End the sessions that nobody has come back to for so many seconds, and drop events that are of no use."""
+        gone = [name for name, one in self.sessions.items() if not one.here and now - one.seen > life]
+        for name in gone:
+            self.end(name, now)
+        for session in self.sessions.values():
+            for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
+                del session.pending[number]
+        return gone
+
+    def _session(self, name: str) -> Session:
+        if name not in self.sessions:
+            raise Refusal(f"there is no session {name}")
+        return self.sessions[name]
+
+    def _note_session(self, name: str) -> None:
+        one = self.sessions[name]
+        low = next(iter(one.pending.values())).position if one.pending else self.position + 1
+        row = [one.identity, one.sequence, one.count, one.done, one.seen, low, one.dropped, one.owner]
+        self._rows.append(Row("session", (name,), row))
+
+    # Events
+
+    def publish(self, publications: Sequence[Publication], now: float) -> list[int | Refusal]:
+        """Take events of publishers, matched as one batch. For each: up to which number all is safe, or why not."""
+        answers: list[int | Refusal] = []
+        taken: list[tuple[m.Forward, Origin]] = []
+        for one in publications:
+            session = self.sessions.get(one.session)
+            refused = self._why_not(one)
+            if session is None or refused is not None:
+                answers.append(refused or Refusal(f"there is no session {one.session}"))
+                continue
+            known = session.sequence
+            begin = one.number or known + 1
+            last = begin + len(one.events) - 1
+            origin = Origin(first=max(begin, known + 1), last=last)
+            by, here, expires = session.identity, self.broker.name, one.expires or 0.0
+            taken += [
+                (m.Forward(event, one.session, number, by, here, expires, one.replaces), origin)
+                for number, event in enumerate(one.events, begin)
+                if number > known
+            ]
+            session.sequence = max(known, last)
+            answers.append(session.sequence)
+        self._spread(taken, LOCAL, now)
+        return answers
+
+    def _why_not(self, one: Publication) -> Refusal | None:
+        if self.broker.strategy.advertisements is None:
+            return None
+        if all(self.broker.clients.may_publish(one.session, event) for event in one.events):
+            return None
+        return Refusal("no advertisement of yours promises such an event")
+
+    def _spread(self, taken: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
+        """Log events, with those who must get them."""
+        origins = {id(forward): origin for forward, origin in taken}
+        for forward, clients, neighbours in self.broker.spread([forward for forward, _ in taken], via, now):
+            self.position += 1
+            to = []
+            for name, ids in clients.items():
+                session = self.sessions[name]
+                self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER))
+                if forward.replaces:
+                    self._replace(session, (forward.publisher, forward.replaces))
+                if session.durable:
+                    to.append((name, session.identity, session.count, ids))
+            out = [(neighbour, self._put(neighbour, self.position)) for neighbour in neighbours]
+            number, after, first, last = origins[id(forward)]
+            options = forward.expires, forward.replaces, first, last
+            rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
+            event = msgpack.encode(forward.event)
+            self._entries.append(Entry(self.position, now, forward.publisher, forward.sequence, event, pack(rest)))
+
+    def _deliver(self, name: str, session: Session, pending: Pending) -> None:
+        session.count += 1
+        session.pending[session.count] = pending
+        self._ready.add(name)
+        if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
+            del session.pending[next(iter(session.pending))]
+            session.dropped += 1
+            if self.policy == "disconnect":
+                self._overflowing.add(name)
+
+    @staticmethod
+    def _replace(session: Session, key: tuple[str, str]) -> None:
+        """Of events that replace each other, only the last waits, unless an earlier one is on its way already."""
+        before = session.replaceable.get(key, 0)
+        if before > session.taken:
+            session.pending.pop(before, None)
+        session.replaceable[key] = session.count
 
     # Neighbours
 
-    def _connect(self, message: m.Connect, neighbour: str, now: float) -> list[Send]:
-        """A neighbour is known from now on, whether it can be reached or not."""
-        if neighbour in self._links:
-            return []
-        sends = self.broker.receive(message, neighbour, now)
-        self._links[neighbour] = _Link(message.role)
-        self._note(neighbour)
-        return self._carry(sends)
+    def connect(self, neighbour: str, role: Role, now: float, *, mine: str = "", theirs: str = "") -> None:
+        """A neighbour is known from now on, whether it can be reached or not.
 
-    def _disconnect(self, neighbour: str, now: float) -> list[Send]:
+        Both ends must begin to count together, so both have a name for the link. If one of them has forgotten it, both
+        begin anew: what such a neighbour was still to get is dropped, since it has forgotten what it wanted, too.
+        """
+        self.disconnect(neighbour, now)
+        sends = self.broker.receive(m.Connect(role), neighbour, now)
+        self.links[neighbour] = Link(role, mine=mine, theirs=theirs)
+        self._note_link(neighbour)
+        self._say_all(sends)
+
+    def disconnect(self, neighbour: str, now: float) -> None:
         """A neighbour is known no more, and what it was still to get is dropped."""
-        sends = self.broker.receive(m.Disconnect(), neighbour, now)
-        link = self._links.pop(neighbour)
-        self._rows.append(Row("neighbour", (neighbour,)))
-        self._rows += [Row("outbox", (neighbour, number)) for number in link.outbox]
-        self._rows += [Row("told", (neighbour, about, text)) for about, texts in link.told.items() for text in texts]
-        return self._carry(sends)
+        if neighbour in self.links:
+            self.changes += 1
+            sends = self.broker.receive(m.Disconnect(), neighbour, now)
+            link = self.links.pop(neighbour)
+            self._rows.append(Row("neighbour", (neighbour,)))
+            self._rows += [Row("outbox", (neighbour, number)) for number in link.outbox]
+            self._rows += [Row("told", (neighbour, about, text)) for about, told in link.told.items() for text in told]
+            self._say_all(sends)
 
-    def _numbered(self, message: Numbered, neighbour: str, now: float) -> list[Send]:
-        """What a neighbour says, once; and that it is safe."""
-        link = self._links[neighbour]
-        sends: list[Send] = []
-        if message.number > link.heard:
-            inner = wire.decode(message.message)
-            if isinstance(inner, m.Forward) and not self.broker.has_seen(inner):
-                self._log(inner)
-            sends = self._carry(self.broker.receive(inner, neighbour, now))
-            link.heard = message.number
-            for tell in inner.tells if isinstance(inner, m.Batch) else (inner,):
-                if isinstance(tell, Tell):
-                    self._note_told(tell, neighbour)
-            self._note(neighbour)
-        return [*sends, Send(neighbour, Received(link.heard))]
+    def introduce(self) -> None:
+        """After a restart: say to every neighbour all that it must know. It may be worded otherwise than before."""
+        for neighbour in self.links:
+            for about in self.broker.routes.subjects():
+                self._say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
 
-    def _received(self, number: int, neighbour: str) -> list[Send]:
-        outbox = self._links[neighbour].outbox
-        for done in [other for other in outbox if other <= number]:
-            del outbox[done]
-            self._rows.append(Row("outbox", (neighbour, done)))
-        return []
+    def hear(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> None:
+        """Take what a neighbour says, once; events that follow each other are matched as one batch."""
+        link = self._link(neighbour)
+        events: list[tuple[m.Forward, Origin]] = []
+        for number, data in enumerate(messages, first):
+            if number <= link.taken:
+                continue
+            if number != link.taken + 1:
+                raise ValueError(f"{neighbour} has left out its message {link.taken + 1}")
+            message = wire.decode(data)
+            if isinstance(message, m.Forward):
+                events.append((message, Origin(number, link.changed)))
+            else:
+                self._spread(events, neighbour, now)
+                events = []
+                self._say_all(self.broker.receive(message, neighbour, now))
+                for tell in message.tells if isinstance(message, m.Batch) else (message,):
+                    if isinstance(tell, Tell):
+                        self._note_told(tell, neighbour)
+                link.changed = number
+                self.changes += 1
+            link.taken = number
+            self._ready.add(neighbour)
+        self._spread(events, neighbour, now)
+        if link.taken != link.heard:
+            self._note_link(neighbour)
 
-    def _note(self, neighbour: str) -> None:
-        link = self._links[neighbour]
-        self._rows.append(Row("neighbour", (neighbour,), [link.role.value, link.said, link.heard]))
+    def received(self, neighbour: str, number: int) -> None:
+        """A neighbour has all that we said up to a number."""
+        link = self._link(neighbour)
+        if number > link.said:
+            raise ValueError(f"{neighbour} has received {number}, but {link.said} was the last that was said")
+        for done in list(_up_to(link.outbox, number)):
+            if not isinstance(link.outbox.pop(done), int):
+                self._rows.append(Row("outbox", (neighbour, done)))
+        if number > link.safe:
+            link.safe = number
+            self._note_link(neighbour)
+
+    def outgoing(self, neighbour: str, after: int, limit: int) -> list[tuple[int, bytes | int]]:
+        """What a neighbour is to hear next: messages, or the positions of events."""
+        link = self.links[neighbour]
+        last = min(link.released, after + limit)
+        return [(number, link.outbox[number]) for number in range(max(after, link.safe) + 1, last + 1)]
+
+    def _link(self, neighbour: str) -> Link:
+        if neighbour not in self.links:
+            raise ValueError(f"{neighbour} is no neighbour of {self.broker.name}")
+        return self.links[neighbour]
+
+    def _note_link(self, neighbour: str) -> None:
+        link = self.links[neighbour]
+        low = next((place for place in link.outbox.values() if isinstance(place, int)), self.position + 1)
+        counts = [link.said, link.taken, link.changed, link.safe]
+        self._rows.append(Row("neighbour", (neighbour,), [link.role.value, low, link.mine, link.theirs, counts]))
 
     def _note_told(self, tell: Tell, neighbour: str) -> None:
         """Keep what a neighbour said, as it was said.
@@ -300,7 +413,7 @@ class DurableBroker:
         A filter that a larger one made the table forget stays in the rows. After a restart that means some events too
         many for the neighbour, until it says all again; it never means one too few.
         """
-        told = self._links[neighbour].told.setdefault(tell.about, {})
+        told = self.links[neighbour].told.setdefault(tell.about, {})
         for text in list(told) if tell.all else map(str, tell.removed):
             if told.pop(text, text) is None:
                 self._rows.append(Row("told", (neighbour, tell.about, text)))
@@ -308,87 +421,108 @@ class DurableBroker:
             told[text] = None
             self._rows.append(Row("told", (neighbour, tell.about, text), 1))
 
-    # What follows from a step of the broker
-
-    def _log(self, event: m.Forward) -> None:
-        """Give an event its position."""
-        self._position += 1
-        self._rows.append(Row("event", (self._position,), wire.encode(event)))
-
-    def _carry(self, sends: Iterable[Send]) -> list[Send]:
-        """Number what goes to neighbours, and give deliveries their position."""
-        carried: list[Send] = []
+    def _say_all(self, sends: Iterable[Send]) -> None:
         for send in sends:
-            if send.to in self._links:
-                carried.append(self._say(send.to, send.message))
-            elif isinstance(send.message, m.Deliver) and send.to in self._sessions:
-                carried += self._deliver(send.to, send.message)
-            else:
-                carried.append(send)
-        return carried
+            if send.to in self.links:
+                self._say(send.to, send.message)
 
-    def _deliver(self, client: str, message: m.Deliver) -> list[Send]:
-        session = self._sessions[client]
-        if session.durable:
-            session.pending[self._position] = message
-            self._rows.append(Row("pending", (client, self._position), list(message.subscriptions)))
-        return [Send(client, Delivery(self._position, message))] if session.here else []
+    def _say(self, neighbour: str, message: Message) -> None:
+        data = wire.encode(message)
+        self._rows.append(Row("outbox", (neighbour, self._put(neighbour, data)), data))
+        self._note_link(neighbour)
 
-    def _say(self, neighbour: str, message: Message) -> Send:
-        link = self._links[neighbour]
+    def _put(self, neighbour: str, what: bytes | int) -> int:
+        link = self.links[neighbour]
         link.said += 1
-        link.outbox[link.said] = data = wire.encode(message)
-        self._rows.append(Row("outbox", (neighbour, link.said), data))
-        self._note(neighbour)
-        return Send(neighbour, Numbered(link.said, data))
+        link.outbox[link.said] = what
+        self._ready.add(neighbour)
+        return link.said
 
     # Coming back
 
-    def _restore(self, stored: Stored) -> None:
-        for (client,), sequence in stored.get("session", {}).items():
-            self._sessions[str(client)] = _Session(True, here=False, sequence=sequence)
-        for (neighbour,), (role, said, heard) in stored.get("neighbour", {}).items():
-            self._links[str(neighbour)] = _Link(Role(role), said, heard)
-            self.broker.receive(m.Connect(Role(role)), str(neighbour), 0.0)
+    def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
+        for (name,), row in stored.get("session", {}).items():
+            identity, sequence, count, done, seen, _, dropped, owner = row
+            self.sessions[str(name)] = Session(
+                identity, True, False, seen, sequence, count, 0, done, done, dropped, owner
+            )  # fmt: skip
+        for (neighbour,), (role, _, mine, theirs, counts) in stored.get("neighbour", {}).items():
+            said, heard, changed, safe = counts
+            self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs)
+            self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
+        self._restore_filters(stored)
+        for (name, number), (position, ids) in sorted(stored.get("replayed", {}).items()):
+            session = self.sessions[str(name)]
+            session.count = max(session.count, int(number))
+            session.pending[int(number)] = Pending(position, tuple(ids), NEVER, replayed=True)
+        for (neighbour, number), data in stored.get("outbox", {}).items():
+            self.links[str(neighbour)].outbox[int(number)] = data
+        self.position = int(stored.get("checkpoint", {}).get((), 0))
+        for entry in entries:
+            self._restore_entry(entry)
+        for session in self.sessions.values():
+            session.pending = dict(sorted(session.pending.items()))
+            session.released = session.count
+        nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
+        for link in self.links.values():
+            link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
+            link.released = link.said
+
+    def _restore_filters(self, stored: Stored) -> None:
         for neighbour, about, text in stored.get("told", {}):
-            self._links[str(neighbour)].told.setdefault(about, {})[str(text)] = None  # type: ignore[arg-type]
-        for neighbour, link in self._links.items():
+            self.links[str(neighbour)].told.setdefault(about, {})[str(text)] = None  # type: ignore[arg-type]
+        for neighbour, link in self.links.items():
             for about in sorted(link.told):  # promises first: subscriptions may depend on them
                 texts = tuple(map(parse, link.told[about]))
-                self.broker.receive(Tell(texts, about=about), neighbour, 0.0)
-        for (neighbour, number), data in sorted(stored.get("outbox", {}).items(), key=lambda row: int(row[0][1])):
-            self._links[str(neighbour)].outbox[int(number)] = data
-        for about, kind in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
-            for (client, id), text in stored.get(about, {}).items():
-                self.broker.receive(kind(str(id), parse(text)), str(client), 0.0)
-        self._restore_events(stored)
+                self.broker.receive(Tell(texts, about=about), neighbour, self.now)
+        for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
+            for (name, id), text in stored.get(about, {}).items():
+                self.broker.receive(make(str(id), parse(text)), str(name), self.now)
 
-    def _restore_events(self, stored: Stored) -> None:
-        pending: dict[int, list[tuple[str, list[str]]]] = {}
-        for (client, position), ids in stored.get("pending", {}).items():
-            pending.setdefault(int(position), []).append((str(client), ids))
-        for (position,), data in sorted(stored.get("event", {}).items()):
-            event = wire.decode(data)
-            assert isinstance(event, m.Forward)
-            self.broker.note_seen(event, 0.0)
-            self._position = int(position)
-            for client, ids in pending.get(int(position), ()):
-                deliver = m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by)
-                self._sessions[client].pending[int(position)] = deliver
+    def _restore_entry(self, entry: Entry) -> None:
+        """Let an entry have had its effect, if that is not in the rows already."""
+        rest = rest_of(entry)
+        self.position = max(self.position, entry.position)
+        self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
+        publisher = self.sessions.get(entry.publisher)
+        if publisher is not None and publisher.identity == rest.by:
+            publisher.sequence = max(publisher.sequence, entry.sequence)
+        link = self.links.get(rest.via)
+        if link is not None and rest.after <= link.changed:  # else something before it was not written: it comes again
+            link.heard = link.taken = max(link.heard, rest.number)
+        for name, identity, number, ids in rest.to:
+            session = self.sessions.get(name)
+            if session is not None and session.identity == identity:
+                session.count = max(session.count, number)
+                if number > session.done:
+                    pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)
+                    session.pending[number] = pending
+                    if rest.replaces:
+                        session.pending.pop(session.replaceable.get((entry.publisher, rest.replaces), 0), None)
+                        session.replaceable[entry.publisher, rest.replaces] = number
+                    if len(session.pending) > self.limit:
+                        del session.pending[min(session.pending)]
+        for neighbour, number in rest.out:
+            link = self.links.get(neighbour)
+            if link is not None:
+                link.said = max(link.said, number)
+                if number > link.safe:
+                    link.outbox[number] = entry.position
 
 
-def _refused(sends: Iterable[Send]) -> bool:
-    return any(isinstance(send.message, m.Refuse) for send in sends)
+def _up_to(numbered: Mapping[int, object], last: int) -> Iterator[int]:
+    """The numbers up to one; they are in order."""
+    return takewhile(lambda number: number <= last, numbered)
 
 
-def _filter_row(message: Message, client: str) -> list[Row]:
+def _filter_row(message: Message, name: str) -> list[Row]:
     match message:
         case m.Subscribe(id=id, filter=filter):
-            return [Row("subscriptions", (client, id), str(filter))]
+            return [Row("subscriptions", (name, id), str(filter))]
         case m.Unsubscribe(id=id):
-            return [Row("subscriptions", (client, id))]
+            return [Row("subscriptions", (name, id))]
         case m.Advertise(id=id, filter=filter):
-            return [Row("advertisements", (client, id), str(filter))]
+            return [Row("advertisements", (name, id), str(filter))]
         case m.Unadvertise(id=id):
-            return [Row("advertisements", (client, id))]
+            return [Row("advertisements", (name, id))]
     return []

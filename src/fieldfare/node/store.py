@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from fieldfare.node.durable import Key, Row
+from fieldfare.node.kept import Key, Row
 
 FORMAT: Final = 1
 

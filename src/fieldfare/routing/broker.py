@@ -7,8 +7,8 @@ say; here is what all strategies share: clients, events, duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -22,6 +22,15 @@ from fieldfare.routing.routes import LOCAL, ProtocolError, To
 from fieldfare.routing.seen import Seen
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.tables.base import MakeIndex
+
+
+class Spread(NamedTuple):
+    """Where an event goes."""
+
+    event: m.Forward
+    clients: Mapping[str, list[str]]
+    """with the ids of what they asked for"""
+    neighbours: tuple[str, ...]
 
 
 class Broker:
@@ -175,13 +184,23 @@ class Broker:
         wanted = self.routes.match(message.event, sender, message.source)
         return (self._deliver(message) if LOCAL in wanted else []) + self._send(message, wanted)
 
-    def has_seen(self, event: m.Forward) -> bool:
-        """Was an event here lately?"""
-        return (event.publisher, event.by, event.sequence) in self._seen
-
-    def note_seen(self, event: m.Forward, now: float) -> None:
+    def note_seen(self, publisher: str, by: str, sequence: int, now: float) -> None:
         """An event was here before, in an earlier life."""
-        self._is_new(event, now)
+        self._seen.is_new((publisher, by, sequence), now)
+
+    def spread(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Spread]:
+        """Where events go that are published here (by LOCAL) or come from a neighbour; without those seen before.
+
+        This is for whoever brings them there by other means than messages, and matches batches of them at once.
+        """
+        new = [event for event in events if self._is_new(event, now)]
+        wanting = self.clients.match_many([event.event for event in new])
+        if not self.routes.neighbours:
+            return [Spread(event, clients, ()) for event, clients in zip(new, wanting, strict=True)]
+        return [
+            Spread(event, clients, tuple(sorted(self.routes.match(event.event, sender, event.source) - {LOCAL})))
+            for event, clients in zip(new, wanting, strict=True)
+        ]
 
     def _is_new(self, event: m.Forward, now: float) -> bool:
         return self._seen.is_new((event.publisher, event.by, event.sequence), now)

@@ -7,10 +7,11 @@ all clients together have changed, which is often nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.messages import About, Tell
@@ -68,8 +69,15 @@ class Clients:
 
     def match(self, event: Mapping[str, object]) -> dict[str, list[str]]:
         """The clients that want an event, each with the ids of the subscriptions that it matches."""
+        return self._asking_for(self._index.match(event))
+
+    def match_many(self, events: Sequence[Event]) -> list[dict[str, list[str]]]:
+        """The same for each of several events."""
+        return list(map(self._asking_for, self._index.match_many(events)))
+
+    def _asking_for(self, filters: list[Filter]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for filter in self._index.match(event):
+        for filter in filters:
             for client, id in self._asking[filter]:
                 found.setdefault(client, []).append(id)
         return found

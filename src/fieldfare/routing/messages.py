@@ -127,6 +127,10 @@ class Forward(Message, frozen=True):
     """the broker that counted, if the publisher did not"""
     source: str = ""
     """the broker where it was published"""
+    expires: float = 0.0
+    """when nobody is to get it any more, if ever"""
+    replaces: str = ""
+    """events of a publisher under such a name replace each other, as long as they wait for somebody"""
 
 
 class Tell(Message, frozen=True):

@@ -42,6 +42,15 @@ def decode(data: bytes) -> Message:
     return message
 
 
+def encode_forward(
+    event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str
+) -> bytes:
+    """A `Forward` whose event is in its written form already."""
+    forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
+    rest = {"by": by, "source": source, "expires": expires, "replaces": replaces}
+    return msgspec.msgpack.encode({**forward, **rest})
+
+
 def to_wire(value: object) -> object:
     """How msgspec is to write events and filters."""
     match value:

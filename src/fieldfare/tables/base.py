@@ -9,11 +9,12 @@ of filters that takes, which is counted in `tests`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 
 Interface = TypeVar("Interface", bound=Hashable)
@@ -73,6 +74,9 @@ class Relations(Protocol):
 
     def match(self, event: Mapping[str, object]) -> list[Filter]:
         """Those that an event matches."""
+
+    def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
+        """Those that each of several events matches."""
 
 
 MakeIndex: TypeAlias = Callable[[], Relations]

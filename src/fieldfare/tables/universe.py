@@ -11,9 +11,10 @@ index of its own is the better choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 
@@ -123,6 +124,10 @@ class Part:
     def match(self, event: Mapping[str, object]) -> list[Filter]:
         """Those that an event matches."""
         return self._both(self._universe.matching(event))
+
+    def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
+        """Those that each of several events matches."""
+        return list(map(self.match, events))
 
     def _both(self, found: dict[Filter, None]) -> list[Filter]:
         few, many = (found, self._own) if len(found) < len(self._own) else (self._own, found)

@@ -1,0 +1,370 @@
+"""`Connection`: a client on a WebSocket. One task reads what it says, another sends it what it may have.
+
+The reader never waits for what it submits, but for room in the node; so a client may say much before the first of it is
+answered. The sender takes from the session what the client has credit for, as fast as the client reads: a slow one
+makes nobody wait but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fieldfare.events import json, msgpack
+from fieldfare.events.limits import EventError
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import subscriptions
+from fieldfare.node import history, security
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import Pending, Publication, Refusal
+from fieldfare.node.node import Node
+from fieldfare.node.security import AccessDenied, Principal
+from fieldfare.node.wanted import Wishes
+from fieldfare.protocol import frames as f
+from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
+from fieldfare.protocol.frames import Frame
+from fieldfare.routing import messages as m
+
+CHUNK: Final = 500
+"""deliveries in a frame at most"""
+CHUNK_BYTES: Final = 256 << 10
+PATIENCE: Final = 10.0
+"""seconds in which a client must say hello"""
+
+
+class Socket(Protocol):
+    """What is needed of a WebSocket."""
+
+    async def receive(self) -> bytes | str | None:
+        """The next message; None when it is closed."""
+
+    async def send(self, data: bytes | str) -> None:
+        """Send a message, as fast as the other side reads."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Hang up."""
+
+
+class Connection:
+    """A client that is there."""
+
+    def __init__(self, node: Node, wishes: Wishes, socket: Socket, codec: Codec[Any], token: str | None) -> None:
+        """The socket is open, and nothing was said yet."""
+        self._node = node
+        self._wishes = wishes
+        self._socket = socket
+        self._codec = codec
+        self._token = token
+        self._principal: Principal | None = None
+        self._name = ""
+        self._credit = 0
+        self._accepted = 0
+        self._said_accepted = 0
+        self._replies: deque[Frame] = deque()
+        self._wake = asyncio.Event()
+        self._farewell: f.Bye | None = None
+
+    async def serve(self) -> None:
+        """Stay until either side goes."""
+        if not await self._begin():
+            return
+        sender = asyncio.create_task(self._send_all())
+        reader = asyncio.create_task(self._read_all())
+        try:
+            await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sender, reader):
+                task.cancel()
+            results = await asyncio.gather(sender, reader, return_exceptions=True)
+            await self._end()
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                raise result
+
+    # Coming and going
+
+    async def _begin(self) -> bool:
+        try:
+            data = await asyncio.wait_for(self._socket.receive(), PATIENCE)
+            if data is None:
+                return False
+            hello = self._codec.from_client(data)
+            if not isinstance(hello, f.Hello):
+                raise FrameError("the first frame must be Hello")
+            if hello.version != f.VERSION:
+                raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
+            token = hello.token or self._token
+            self._principal = security.principal_of(token, self._node.security, self._node.clock())
+            self._check_name(hello.session)
+        except TimeoutError:
+            await self._hang_up("say Hello first")
+            return False
+        except (FrameError, AccessDenied) as error:
+            await self._hang_up(str(error))
+            return False
+        await self._attach(hello)
+        return True
+
+    def _check_name(self, name: str) -> None:
+        if not name:
+            return
+        if len(name) > 200 or not name.isprintable() or name.startswith("~"):
+            raise FrameError("the name of a session has at most 200 printable characters, and does not begin with ~")
+        session = self._node.broker.sessions.get(name)
+        if session is not None and self._node.security is not None and session.owner != self._known().name:
+            raise AccessDenied(f"the session {name} belongs to somebody else")
+
+    async def _attach(self, hello: f.Hello) -> None:
+        node, fresh = self._node, self._node.fresh()
+        self._name = hello.session or f"~{fresh}"
+        former = node.closers.get(self._name)
+        if former is not None:
+            former("the session is used by another connection now")
+        node.closers[self._name] = self._close
+        node.wakers[self._name] = self._wake.set
+        owner = self._known().name
+        session = await node.submit(
+            lambda broker, now: broker.attach(self._name, fresh, now, durable=bool(hello.session), owner=owner)
+        )
+        self._credit = hello.credit
+        self._accepted = self._said_accepted = session.sequence
+        limits = node.config.limits
+        await self._send(
+            f.Welcome(
+                node.name,
+                self._name,
+                session.identity,
+                session.sequence,
+                session.done,
+                max_frame=limits.frame_bytes,
+                max_batch=limits.batch,
+            )
+        )
+        until = self._known().until
+        if until is not None:
+            asyncio.get_running_loop().call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
+        self._wake.set()
+
+    def _close(self, reason: str) -> None:
+        """Hang up as soon as possible."""
+        self._farewell = f.Bye(reason, again=False)
+        self._wake.set()
+
+    async def _end(self) -> None:
+        node = self._node
+        self._wishes.forget(self._name)
+        if node.closers.get(self._name) != self._close:
+            return  # another connection has taken over the session
+        del node.closers[self._name], node.wakers[self._name]
+        if node.ready:
+            await node.submit(lambda broker, now: broker.detach(self._name, now))
+
+    async def _hang_up(self, reason: str) -> None:
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            await self._send(f.Bye(reason, again=False))
+            await self._socket.close(1008, reason[:100])
+
+    # Sending
+
+    async def _send(self, frame: Frame) -> None:
+        data = self._codec.encode(frame)
+        traffic = self._node.traffic
+        traffic.frames_out += 1
+        traffic.bytes_out += len(data)
+        await self._socket.send(data)
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while await self._send_some():
+                pass
+            if self._farewell is not None:
+                await self._send(self._farewell)
+                await self._socket.close(1008, self._farewell.reason[:100])
+                return
+
+    async def _send_some(self) -> bool:
+        """Send what there is; says whether there may be more."""
+        while self._replies:
+            await self._send(self._replies.popleft())
+        if self._accepted > self._said_accepted:
+            self._said_accepted = self._accepted
+            await self._send(f.Accepted(self._accepted))
+        if self._credit <= 0 or self._name not in self._node.broker.sessions or self._farewell is not None:
+            return False
+        limit = min(CHUNK, self._credit)
+        taken = self._node.broker.take(self._name, limit, self._node.clock())
+        if not taken:
+            return False
+        self._credit -= len(taken)
+        for part in self._deliveries(taken):
+            self._node.traffic.deliveries += len(part)
+            await self._send(f.Deliveries(part))
+        return len(taken) == limit
+
+    def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
+        """Deliveries in frames of a good size."""
+        entries = self._node.storage.entries([pending.position for _, pending in taken])
+        parts: list[list[f.Delivery]] = [[]]
+        size = 0
+        plain = self._codec is JSON_CODEC
+        for number, pending in taken:
+            entry = entries.get(pending.position)
+            if entry is None:
+                continue  # the log no longer has it
+            event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
+            if size + len(event) > CHUNK_BYTES and parts[-1]:
+                parts.append([])
+                size = 0
+            size += len(event)
+            raw = msgspec.Raw(event)
+            parts[-1].append(
+                f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions)
+            )
+        return [part for part in parts if part]
+
+    def _reply(self, frame: Frame) -> None:
+        self._replies.append(frame)
+        self._wake.set()
+
+    # Reading
+
+    async def _read_all(self) -> None:
+        traffic = self._node.traffic
+        while True:
+            data = await self._socket.receive()
+            if data is None:
+                return
+            traffic.frames_in += 1
+            traffic.bytes_in += len(data)
+            try:
+                frame = self._codec.from_client(data)
+            except FrameError as error:
+                self._farewell = f.Bye(str(error), again=False)
+                self._wake.set()
+                await asyncio.sleep(PATIENCE)
+                return
+            await self._take(frame)
+
+    async def _take(self, frame: f.FromClient) -> None:
+        match frame:
+            case f.Publish():
+                await self._node.room()
+                self._publish(frame)
+            case f.Acknowledge(number=number):
+                self._submit(lambda broker, _: broker.acknowledge(self._name, number), 0, silent=True)
+            case f.Credit(more=more):
+                self._credit = min(self._credit + max(more, 0), self._node.config.sessions.credit * 10)
+                self._wake.set()
+            case f.Subscribe(request=request):
+                await self._subscribe(frame, request)
+            case f.Unsubscribe(request=request, id=id):
+                self._submit(lambda broker, now: broker.change(m.Unsubscribe(id), self._name, now), request)
+            case f.Advertise(request=request, id=id):
+                try:
+                    filter = self._filter(frame.filter)
+                    security.may_advertise(self._known(), filter)
+                except ValueError as error:
+                    self._refuse(error, request)
+                else:
+                    self._submit(lambda broker, now: broker.change(m.Advertise(id, filter), self._name, now), request)
+            case f.Unadvertise(request=request, id=id):
+                self._submit(lambda broker, now: broker.change(m.Unadvertise(id), self._name, now), request)
+            case f.Ask(request=request):
+                self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)))
+                self._reply(f.Done(request))
+            case f.Leave(request=request):
+                self._submit(lambda broker, now: broker.end(self._name, now), request)
+            case f.Hello():
+                self._refuse(Refusal("you said Hello before"), 0)
+
+    def _publish(self, frame: f.Publish) -> None:
+        node, number = self._node, frame.number
+        try:
+            if len(frame.events) > node.config.limits.batch:
+                raise Refusal(
+                    f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
+                )
+            if number < 1 or not frame.events:
+                raise Refusal("numbers begin with 1, and a Publish has at least one event")
+            events = []
+            for place, raw in enumerate(frame.events):
+                try:
+                    events.append(self._codec.event(bytes(raw)))
+                except EventError as error:
+                    raise Refusal(f"event {place}: {error}") from None
+            for event in events if node.security is not None else ():
+                security.may_publish(self._known(), event)
+            if frame.ttl is not None and not frame.ttl > 0:
+                raise Refusal("a time to live is more than 0 seconds")
+        except ValueError as error:
+            self._refuse(error, 0, number)
+            return
+        expires = None if frame.ttl is None else node.clock() + frame.ttl
+        future = node.publish(Publication(self._name, number, events, expires, frame.replaces))
+        future.add_done_callback(lambda done: self._published(done, number))
+
+    def _published(self, done: asyncio.Future[int], number: int) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._refuse(error, 0, number)
+        else:
+            self._accepted = max(self._accepted, done.result())
+            self._wake.set()
+
+    async def _subscribe(self, frame: f.Subscribe, request: int) -> None:
+        node = self._node
+        try:
+            wanted = security.subscribable(self._known(), self._filter(frame.filter))
+            mine = node.broker.broker.clients.all.get(self._name)
+            if mine is not None and len(mine.subscriptions) >= node.config.limits.subscriptions:
+                raise Refusal(f"a session has at most {node.config.limits.subscriptions} subscriptions")
+            if frame.since is None:
+                self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
+            else:
+                await history.subscribe(node, self._name, frame.id, wanted, frame.since)
+                self._reply(f.Done(request))
+        except ValueError as error:
+            self._refuse(error, request)
+
+    def _filter(self, written: object) -> Filter:
+        limit = self._node.config.limits.filter_chars
+        if len(written if isinstance(written, str) else msgspec.json.encode(written)) > limit:
+            raise Refusal(f"the filter is longer than {limit} characters")
+        return filter_of(written)
+
+    def _known(self) -> Principal:
+        assert self._principal is not None
+        return self._principal
+
+    def _submit(self, job: Callable[[DurableBroker, float], object], request: int, *, silent: bool = False) -> None:
+        def answer(done: asyncio.Future[object]) -> None:
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                self._refuse(error, request)
+            elif not silent:
+                self._reply(f.Done(request))
+
+        self._node.submit(job).add_done_callback(answer)
+
+    def _refuse(self, error: BaseException, request: int, number: int = 0) -> None:
+        self._node.traffic.refused += 1
+        code = "denied" if isinstance(error, AccessDenied) else "bad"
+        reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
+        self._reply(f.Refused(reason, request, number, code))
+
+
+def filter_of(written: object) -> Filter:
+    """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
+    return parse(written) if isinstance(written, str) else subscriptions.parse(written)

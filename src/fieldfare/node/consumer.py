@@ -1,0 +1,108 @@
+"""`Consumer`: a session used from within the node, as by server-sent events, webhooks and bridges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.filters.filter import Filter
+from fieldfare.node import history
+from fieldfare.node.kept import Refusal
+from fieldfare.node.node import Node
+from fieldfare.routing import messages as m
+
+
+class Delivered(NamedTuple):
+    """An event for a session."""
+
+    number: int
+    position: int
+    time: float
+    publisher: str
+    event: Event
+    subscriptions: tuple[str, ...]
+
+
+class Consumer:
+    """A session that is there, as long as it is used with `async with`."""
+
+    def __init__(self, node: Node, name: str = "", *, owner: str = "") -> None:
+        """With a name the session survives; without one it is forgotten afterwards."""
+        self._node = node
+        self._durable = bool(name)
+        self._owner = owner
+        self.name = name or f"~{node.fresh()}"
+        self.acknowledged = 0
+        self._wake = asyncio.Event()
+        self._closed = ""
+
+    async def __aenter__(self) -> Consumer:
+        former = self._node.closers.get(self.name)
+        if former is not None:
+            former("the session is used by another connection now")
+        self._node.closers[self.name] = self._close
+        self._node.wakers[self.name] = self._wake.set
+        session = await self._node.submit(
+            lambda broker, now: broker.attach(
+                self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
+            )
+        )
+        self.acknowledged = session.done
+        self._wake.set()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._node.closers.get(self.name) != self._close:
+            return
+        del self._node.closers[self.name], self._node.wakers[self.name]
+        if self._node.ready and self.name in self._node.broker.sessions:
+            await self._node.submit(lambda broker, now: broker.detach(self.name, now))
+
+    def _close(self, reason: str) -> None:
+        self._closed = reason
+        self._wake.set()
+
+    async def subscribe(self, id: str, filter: Filter, since: float | str | None = None) -> None:
+        """Ask for events, perhaps from a position or a time on."""
+        if since is not None:
+            await history.subscribe(self._node, self.name, id, filter, since)
+        else:
+            await self._node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), self.name, now))
+
+    async def unsubscribe(self, id: str) -> None:
+        """Ask no more."""
+        await self._node.submit(lambda broker, now: broker.change(m.Unsubscribe(id), self.name, now))
+
+    async def acknowledge(self, number: int) -> None:
+        """Be done with all deliveries up to a number."""
+        await self._node.submit(lambda broker, _: broker.acknowledge(self.name, number))
+        self.acknowledged = number
+
+    async def end(self) -> None:
+        """End the session, with all that waits for it."""
+        await self._node.submit(lambda broker, now: broker.end(self.name, now))
+
+    async def deliveries(self, chunk: int = 100) -> AsyncIterator[list[Delivered]]:
+        """Events as they come, some at a time; Refusal when another connection takes over the session."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while True:
+                if self._closed:
+                    raise Refusal(self._closed)
+                taken = self._node.broker.take(self.name, chunk, self._node.clock())
+                if not taken:
+                    break
+                entries = self._node.storage.entries([pending.position for _, pending in taken])
+                self._node.traffic.deliveries += len(taken)
+                yield [
+                    Delivered(
+                        number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
+                        pending.subscriptions,
+                    )
+                    for number, pending in taken
+                    if (entry := entries.get(pending.position)) is not None
+                ]  # fmt: skip

@@ -1,0 +1,166 @@
+"""What a node keeps: entries of the log and rows of the store, and the sessions and links that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from fieldfare.events.event import Event
+from fieldfare.node.log import Entry
+from fieldfare.routing.messages import About, Role
+
+Key: TypeAlias = tuple[str | int, ...]
+Stored: TypeAlias = Mapping[str, Mapping[Key, Any]]
+"""all rows, by kind and key"""
+Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
+
+
+class Row(NamedTuple):
+    """Something to be stored; with the value None, to be deleted."""
+
+    kind: str
+    key: Key
+    value: Any = None
+
+
+class Step(NamedTuple):
+    """What must be written, all of it or nothing, and whom that concerns then."""
+
+    entries: list[Entry]
+    rows: list[Row]
+    sessions: dict[str, int]
+    """the number of the last delivery that each may take then"""
+    neighbours: dict[str, int]
+    overflowing: set[str]
+    """sessions that must go, since more waits for them than may"""
+
+
+class Refusal(ValueError):
+    """What a client says has no effect; it says why."""
+
+
+class Publication(NamedTuple):
+    """Events of a publisher, taken all or none."""
+
+    session: str
+    number: int
+    """of the first one; 0: the broker counts"""
+    events: Sequence[Event]
+    expires: float | None = None
+    """when nobody is to get them any more"""
+    replaces: str = ""
+
+
+class Pending(NamedTuple):
+    """An event that waits for a session."""
+
+    position: int
+    subscriptions: tuple[str, ...]
+    expires: float
+    replayed: bool = False
+
+
+class Origin(NamedTuple):
+    """Where an event came from."""
+
+    number: int = 0
+    after: int = 0
+    first: int = 0
+    last: int = 0
+
+
+class Rest(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What stands in the log beside an event."""
+
+    by: str
+    """tells sessions of the same name apart"""
+    source: str
+    via: str = ""
+    """the neighbour that it came from, and under which number"""
+    number: int = 0
+    after: int = 0
+    """the number of the last thing that this neighbour said before and that is in rows"""
+    to: list[tuple[str, str, int, list[str]]] = []
+    """sessions: name, identity, number, ids of subscriptions"""
+    out: list[tuple[str, int]] = []
+    """neighbours, with numbers"""
+    expires: float = 0.0
+    replaces: str = ""
+    first: int = 0
+    """the numbers of its publisher's events that were taken with it, all or none"""
+    last: int = 0
+
+
+class Session(msgspec.Struct):
+    """A client, as far as its events and deliveries go."""
+
+    identity: str
+    durable: bool
+    here: bool = True
+    seen: float = 0.0
+    """when it came or went"""
+    sequence: int = 0
+    """of the last event that it published"""
+    count: int = 0
+    """of its deliveries"""
+    released: int = 0
+    """up to which it may take them"""
+    taken: int = 0
+    done: int = 0
+    """up to which it has acknowledged them"""
+    dropped: int = 0
+    owner: str = ""
+    """who made it; nobody else may use it"""
+    pending: dict[int, Pending] = {}
+    replaceable: dict[tuple[str, str], int] = {}
+
+
+class Link(msgspec.Struct):
+    """A neighbour, as far as messages go."""
+
+    role: Role
+    said: int = 0
+    released: int = 0
+    safe: int = 0
+    """up to which the neighbour has all that we said"""
+    heard: int = 0
+    """up to which we have all that the neighbour said, and it is written"""
+    taken: int = 0
+    """the same, written or not"""
+    changed: int = 0
+    """the last of that which was not an event"""
+    mine: str = ""
+    """a name for this link, as it has been since it was new: here, and at the neighbour's"""
+    theirs: str = ""
+    outbox: dict[int, bytes | int] = {}
+    """messages, or the positions of events"""
+    told: dict[About, dict[str, None]] = {}
+    """what it wants and promises, as texts; there may be more than counts: see `_note_told`"""
+
+
+NEVER: Final = float("inf")
+
+
+pack: Final[Callable[[Rest], bytes]] = msgspec.msgpack.Encoder().encode
+_unpack: Final[Callable[[bytes], Rest]] = msgspec.msgpack.Decoder(Rest).decode
+
+
+def rest_of(entry: Entry) -> Rest:
+    """What stands in the log beside an event."""
+    return _unpack(entry.rest)
+
+
+def whole(entry: Entry) -> int:
+    """Up to where a log that ends with an entry is whole: of a publication that was not written to its end, nothing."""
+    rest = rest_of(entry)
+    return entry.position if entry.sequence >= rest.last else entry.position - 1 - (entry.sequence - rest.first)
+
+
+def low_water(stored: Stored) -> int:
+    """The first position of the log that a broker needs to come back with such rows."""
+    checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
+    sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
+    links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
+    return min([checkpoint, *sessions, *links])

@@ -1,0 +1,367 @@
+"""Links: neighbours of a node, over WebSockets. Either side may dial; what is said is the same.
+
+Two nodes that meet first say who they are. If both know the link from before, they go on where they were: each says up
+to where it has heard the other, and hears the rest. If one of them has forgotten, both begin anew (see
+`DurableBroker.connect`). Then messages flow, numbered; `Received` says how far they are safe.
+
+The overlay must not have cycles. Nodes tell each other whom they reach (`Reach`), and a node does not become a
+neighbour of one that it reaches already by another way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from fieldfare.node.connection import Socket
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import rest_of
+from fieldfare.node.node import Node
+from fieldfare.node.traffic import LinkTraffic
+from fieldfare.routing import wire
+from fieldfare.routing.messages import Role
+
+LINK: Final = "fieldfare.v1.link"
+"""the WebSocket subprotocol between nodes"""
+CHUNK: Final = 500
+PATIENCE: Final = 10.0
+FIRST_PAUSE: Final = 0.2
+LONGEST_PAUSE: Final = 15.0
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class LinkFrame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
+    """Anything that nodes say to each other."""
+
+
+class Meet(LinkFrame, frozen=True):
+    """Who we are."""
+
+    node: str
+    url: str
+    strategy: str
+    version: int = wire.VERSION
+    role: str = "peer"
+    """what the dialling node wants the other one to be"""
+    reaches: dict[str, str] = {}
+    """nodes by name, with their addresses"""
+
+
+class Greet(LinkFrame, frozen=True):
+    """What we know of this link: its name here, its name there, and up to where we have heard you."""
+
+    mine: str
+    theirs: str
+    heard: int
+
+
+class Said(LinkFrame, frozen=True):
+    """Messages, with the number of the first."""
+
+    first: int
+    messages: list[bytes]
+
+
+class Received(LinkFrame, frozen=True):
+    """All up to a number is safe here."""
+
+    number: int
+
+
+class Reach(LinkFrame, frozen=True):
+    """The nodes behind us, with their addresses."""
+
+    nodes: dict[str, str]
+
+
+class Part(LinkFrame, frozen=True):
+    """We are no neighbours (any more)."""
+
+    reason: str
+    forever: bool = False
+    """forget the link, with all that was to be said on it"""
+
+
+AnyFrame: TypeAlias = Meet | Greet | Said | Received | Reach | Part
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(AnyFrame).decode
+
+
+F = TypeVar("F", bound=LinkFrame)
+
+
+class LinkError(ValueError):
+    """Why there is no link."""
+
+
+class Neighbourhood:
+    """The links of a node: those that are up, and whom they lead to."""
+
+    def __init__(self, node: Node) -> None:
+        """None is up yet."""
+        self.node = node
+        self.url = ""
+        self.up: dict[str, LinkConnection] = {}
+        self.behind: dict[str, Mapping[str, str]] = {}
+        """nodes that a neighbour says it reaches, with their addresses"""
+
+    def reaches(self, but: str = "") -> dict[str, str]:
+        """The nodes that we reach without a neighbour, ourselves among them."""
+        nodes = {self.node.name: self.url}
+        for neighbour, others in self.behind.items():
+            if neighbour != but and neighbour in self.node.broker.links:
+                nodes |= others
+        return nodes
+
+    def tell_reach(self) -> None:
+        """Let all neighbours know whom we reach."""
+        for link in self.up.values():
+            link.tell_reach()
+
+    async def part(self, name: str) -> None:
+        """Be no neighbour of a node any more."""
+        link = self.up.get(name)
+        if link is not None:
+            await link.part("it was told so", forever=True)
+        await self.node.submit(lambda broker, now: broker.disconnect(name, now))
+        self.behind.pop(name, None)
+        self.tell_reach()
+
+    async def dial(self, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
+        """Keep a link up, for ever: after each failure a pause, longer each time, and a little random."""
+        pause = FIRST_PAUSE
+        while True:
+            began = self.node.clock()
+            try:
+                socket = await open_socket(url)
+                await LinkConnection(self, socket, dialled=True).serve()
+                problem = "the link is down"
+            except (OSError, LinkError, TimeoutError) as error:
+                problem = str(error) or type(error).__name__
+            if self.node.clock() - began > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
+            logger.info("link to %s: %s; again in %.1f s", url, problem, pause)
+            await asyncio.sleep(pause * random.uniform(0.7, 1.3))
+            pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+class LinkConnection:
+    """A link that is up."""
+
+    def __init__(self, hood: Neighbourhood, socket: Socket, *, dialled: bool) -> None:
+        """The socket is open, and nothing was said yet."""
+        self._hood = hood
+        self._node = hood.node
+        self._socket = socket
+        self.dialled = dialled
+        self.neighbour = ""
+        self.url = ""
+        self._sent = 0
+        self._said_received = 0
+        self._reach: dict[str, str] | None = None
+        self._wake = asyncio.Event()
+        self._ended = asyncio.Event()
+        self.traffic = LinkTraffic()
+
+    async def serve(self) -> None:
+        """Meet, and stay until either side goes."""
+        try:
+            await asyncio.wait_for(self._meet(), PATIENCE)
+        except (LinkError, msgspec.DecodeError) as error:
+            await self._hang_up(str(error))
+            raise LinkError(str(error)) from None
+        logger.info("linked to %s", self.neighbour)
+        self._hood.tell_reach()
+        tasks = [asyncio.create_task(job()) for job in (self._read_all, self._send_all, self._ended.wait)]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            self._leave()
+            with contextlib.suppress(ConnectionError, RuntimeError):
+                await self._socket.close(1000, "")
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                raise LinkError(f"{self.neighbour}: {result}") from result
+
+    # Meeting
+
+    async def _meet(self) -> None:
+        node, hood = self._node, self._hood
+        role = node.config.role if self.dialled else "peer"
+        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=hood.reaches()))
+        meet = await self._receive(Meet)
+        self._check(meet)
+        other = self.neighbour = meet.node
+        self.url = meet.url
+        wanted = Role(role) if self.dialled else Role(meet.role).opposite
+        self._take_place(other)
+        known = node.broker.links.get(other)
+        mine = known.mine if known is not None and known.role is wanted else node.fresh()
+        theirs = known.theirs if known is not None and known.mine == mine else ""
+        await self._send(Greet(mine, theirs, known.heard if known is not None and known.mine == mine else 0))
+        greet = await self._receive(Greet)
+        if known is None or (greet.mine, greet.theirs) != (theirs, mine):
+            await node.submit(lambda broker, now: broker.connect(other, wanted, now, mine=mine, theirs=greet.mine))
+        else:
+            await node.submit(lambda broker, _: broker.received(other, greet.heard))
+            self._sent = greet.heard
+        self._said_received = node.broker.links[other].heard
+        hood.behind[other] = {name: url for name, url in meet.reaches.items() if name != node.name}
+        node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
+        node.wakers[other] = self._wake.set
+        self._wake.set()
+
+    def _check(self, meet: Meet) -> None:
+        node = self._node
+        if meet.version != wire.VERSION:
+            raise LinkError(
+                f"{meet.node} speaks version {meet.version} of the link protocol, {node.name} {wire.VERSION}"
+            )
+        if meet.strategy != node.config.strategy:
+            raise LinkError(f"{meet.node} routes by {meet.strategy}, {node.name} by {node.config.strategy}")
+        if meet.node == node.name:
+            raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
+        if meet.node in node.broker.sessions:
+            raise LinkError(f"a session is called {meet.node} like this node")
+        ours = self._hood.reaches(but=meet.node)
+        both = set(ours) & {name for name in meet.reaches if name not in (node.name, meet.node)}
+        if meet.node not in node.broker.links and (meet.node in ours or node.name in meet.reaches or both):
+            raise LinkError(f"{node.name} and {meet.node} reach each other already: a link would close a cycle")
+
+    def _take_place(self, other: str) -> None:
+        """Of two links to the same neighbour one stays: the later one, or that which the first by name has dialled."""
+        former = self._hood.up.get(other)
+        if former is not None:
+            if former.dialled != self.dialled and former.dialled == (self._node.name < other):
+                raise LinkError(f"{other} is linked already")
+            former._ended.set()
+        self._hood.up[other] = self
+
+    def _leave(self) -> None:
+        if self._hood.up.get(self.neighbour) is self:
+            del self._hood.up[self.neighbour]
+            self._node.wakers.pop(self.neighbour, None)
+
+    # Talking
+
+    async def part(self, reason: str, *, forever: bool) -> None:
+        """Say goodbye."""
+        await self._hang_up(reason, forever=forever)
+        self._ended.set()
+
+    def tell_reach(self) -> None:
+        """Let the neighbour know whom we reach without it, if that has changed."""
+        self._wake.set()
+
+    async def _hang_up(self, reason: str, *, forever: bool = False) -> None:
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            await self._send(Part(reason, forever=forever))
+            await self._socket.close(1008, reason[:100])
+
+    async def _send(self, frame: LinkFrame) -> None:
+        data = _encode(frame)
+        self.traffic.bytes_out += len(data)
+        await self._socket.send(data)
+
+    async def _receive(self, kind: type[F]) -> F:
+        data = await self._socket.receive()
+        if not isinstance(data, bytes):
+            raise LinkError("hung up" if data is None else "links have binary frames")
+        self.traffic.bytes_in += len(data)
+        frame: AnyFrame = _decode(data)
+        if isinstance(frame, Part):
+            raise LinkError(frame.reason)
+        if not isinstance(frame, kind):
+            raise LinkError(f"{type(frame).__name__} where {kind.__name__} was expected")
+        return frame
+
+    async def _send_all(self) -> None:
+        node, other = self._node, self.neighbour
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            reach = self._hood.reaches(but=other)
+            if reach != self._reach:
+                self._reach = reach
+                await self._send(Reach(reach))
+            while other in node.broker.links:
+                heard = node.broker.links[other].heard
+                if heard > self._said_received:
+                    self._said_received = heard
+                    await self._send(Received(heard))
+                outgoing = node.broker.outgoing(other, self._sent, CHUNK)
+                if not outgoing:
+                    break
+                self._sent = outgoing[-1][0]
+                await self._send(Said(outgoing[0][0], self._written([what for _, what in outgoing])))
+
+    def _written(self, outgoing: list[bytes | int]) -> list[bytes]:
+        entries = self._node.storage.entries([what for what in outgoing if isinstance(what, int)])
+        written = []
+        for what in outgoing:
+            if isinstance(what, bytes):
+                self.traffic.tells_out += 1
+                written.append(what)
+                continue
+            self.traffic.events_out += 1
+            entry = entries[what]
+            rest = rest_of(entry)
+            written.append(
+                wire.encode_forward(
+                    entry.event,
+                    entry.publisher,
+                    entry.sequence,
+                    by=rest.by,
+                    source=rest.source,
+                    expires=rest.expires,
+                    replaces=rest.replaces,
+                )
+            )
+        return written
+
+    async def _read_all(self) -> None:
+        node, other = self._node, self.neighbour
+        while True:
+            data = await self._socket.receive()
+            if data is None:
+                return
+            if not isinstance(data, bytes):
+                raise LinkError("links have binary frames")
+            self.traffic.bytes_in += len(data)
+            match _decode(data):
+                case Said(first=first, messages=messages):
+                    await node.room()
+                    before = node.broker.position
+                    await node.submit(partial(_hear, other, first, messages))
+                    self.traffic.events_in += node.broker.position - before
+                case Received(number=number):
+                    await node.submit(partial(_received, other, number))
+                case Reach(nodes=nodes):
+                    self._hood.behind[other] = {name: url for name, url in nodes.items() if name != node.name}
+                    self._hood.tell_reach()
+                case Part(reason=reason, forever=forever):
+                    if forever:
+                        await node.submit(lambda broker, now: broker.disconnect(other, now))
+                        self._hood.behind.pop(other, None)
+                    raise LinkError(f"{other} hung up: {reason}")
+                case frame:
+                    raise LinkError(f"{type(frame).__name__} was not expected")
+
+
+def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> None:
+    broker.hear(neighbour, first, messages, now)
+
+
+def _received(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:
+    broker.received(neighbour, number)

@@ -1,0 +1,245 @@
+"""`Node`: a running broker. All that happens to the broker happens here, one thing after the other.
+
+Whoever has something for the broker `submit`s it and gets a future. A single task takes all that has been submitted,
+lets the broker do it, writes what follows in one go (*group commit*), and then answers everybody and wakes those who
+have something to take. While it writes, more is submitted: the more there is to do, the larger the groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from fieldfare.node.config import Config
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import Publication, Refusal, Row, Step
+from fieldfare.node.security import security_of
+from fieldfare.node.storage import Storage
+from fieldfare.node.store import StoreError
+from fieldfare.node.traffic import Traffic
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.strategies import by_name
+
+T = TypeVar("T")
+Job = Callable[[DurableBroker, float], Any]
+
+GROUP: Final = 4000
+"""events that are taken in one go, at most"""
+BACKLOG: Final = 20_000
+"""events that may wait; then publishers have to"""
+CHECKPOINT: Final = 60.0
+"""seconds between checkpoints"""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class NodeStopped(RuntimeError):
+    """Nothing more is done."""
+
+
+class Node:
+    """A broker, its storage, and a task that brings them together."""
+
+    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
+        """Open the storage and let the broker have what is in it."""
+        self.config = config
+        self.name = config.name
+        self.clock = clock
+        self.security = security_of(config)
+        self.storage = Storage(Path(config.data) if config.data else None, config.log)
+        stored, entries = self.storage.load()
+        owner = stored.get("name", {}).get((), self.name)
+        if owner != self.name:
+            self.storage.close()
+            raise StoreError(f"{config.data} belongs to the node {owner}, not to {self.name}: say --name {owner}")
+        self.storage.remember(Row("name", (), self.name))
+        life = int(stored.get("life", {}).get((), 0)) + 1
+        self.storage.remember(Row("life", (), life))
+        self.broker = DurableBroker(
+            Broker(self.name, by_name(config.strategy), life=life),
+            stored,
+            entries,
+            limit=config.sessions.limit,
+            queue=config.sessions.queue,
+            policy=config.sessions.policy,
+            now=clock(),
+        )
+        self.broker.position = max(self.broker.position, self.storage.log.last)
+        self.broker.introduce()
+        self.traffic = Traffic(clock())
+        self.wakers: dict[str, Callable[[], None]] = {}
+        """what to call when a session or a neighbour has something to take"""
+        self.watchers: set[Callable[[Step], None]] = set()
+        """what to call after each step"""
+        self.closers: dict[str, Callable[[str], None]] = {}
+        """what to call when a session must go"""
+        self._waiting: deque[tuple[Job | Publication, asyncio.Future[Any]]] = deque()
+        self._backlog = 0
+        self._work = asyncio.Event()
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """holds what ended the node, if it could not write"""
+        self._room = asyncio.Event()
+        self._room.set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.ready = False
+
+    # For whoever has something to do
+
+    def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
+        """Let something be done by the broker; the future is done when it is written."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((job, future))
+        self._work.set()
+        return future
+
+    def publish(self, publication: Publication) -> asyncio.Future[int]:
+        """Let events be taken; the future says up to which number all is safe, or holds a Refusal."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((publication, future))
+        self._backlog += len(publication.events)
+        if self._backlog > BACKLOG:
+            self._room.clear()
+        self._work.set()
+        return future
+
+    async def room(self) -> None:
+        """Wait until more events can be taken. Whoever reads from a publisher waits here, and so the publisher does."""
+        await self._room.wait()
+
+    def fresh(self) -> str:
+        """A name that nothing else has."""
+        return secrets.token_hex(8)
+
+    # Life
+
+    async def start(self) -> None:
+        """Begin to work."""
+        await self._step([])
+        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._look_after())]
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Do what was submitted, write a checkpoint, and close the files."""
+        self.ready = False
+        if self._tasks:
+            await self.submit(lambda broker, _: broker.checkpoint())
+            for task in self._tasks:
+                task.cancel()
+            for task in self._tasks:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self.storage.close()
+
+    async def _run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._waiting:
+                await self._step(self._next_group())
+                await asyncio.sleep(0)  # let others have a turn
+
+    def _next_group(self) -> list[tuple[Job | Publication, asyncio.Future[Any]]]:
+        group = []
+        events = 0
+        while self._waiting and events < GROUP:
+            group.append(self._waiting.popleft())
+            what = group[-1][0]
+            events += len(what.events) if isinstance(what, Publication) else 1
+        self._backlog -= sum(len(what.events) for what, _ in group if isinstance(what, Publication))
+        if self._backlog <= BACKLOG // 2:
+            self._room.set()
+        return group
+
+    async def _step(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
+        """Do a group of things, write what follows, then answer."""
+        answers = self._do(group)
+        step = self.broker.drain()
+        try:
+            if self.storage.sync:
+                await asyncio.to_thread(self.storage.write, step)
+            else:
+                self.storage.write(step)
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error, group)
+            raise
+        self.broker.release(step)
+        for (_, future), answer in zip(group, answers, strict=True):
+            if future.done():
+                continue  # whoever wanted to know is gone
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        for name in (*step.sessions, *step.neighbours):
+            wake = self.wakers.get(name)
+            if wake is not None:
+                wake()
+        for name in step.overflowing:
+            if name in self.closers:
+                self.closers[name]("you are too slow: more waits for you than this node keeps for anybody")
+        for watch in tuple(self.watchers):
+            watch(step)
+
+    def _fail(self, error: Exception, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
+        """What cannot be written cannot be promised: the node ends, and comes back with what it has written before."""
+        logger.critical("%s cannot write, and stops: %s", self.name, error)
+        self.ready = False
+        for _, future in (*group, *self._waiting):
+            if not future.done():
+                future.set_exception(NodeStopped(f"{self.name} cannot write: {error}"))
+        if not self.failure.done():
+            self.failure.set_exception(error)
+
+    def _do(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> list[Any]:
+        """Things in their order; publications that follow each other at once."""
+        now = self.clock()
+        began = time.perf_counter()
+        answers: list[Any] = []
+        publications: list[Publication] = []
+        for what, _ in group:
+            if isinstance(what, Publication):
+                publications.append(what)
+                continue
+            answers += self._take(publications, now)
+            publications = []
+            try:
+                answers.append(what(self.broker, now))
+            except ValueError as error:
+                answers.append(error)
+            except Exception as error:  # one bad job must not end the node
+                logger.exception("a job failed")
+                answers.append(error)
+        answers += self._take(publications, now)
+        self.traffic.busy += time.perf_counter() - began
+        return answers
+
+    def _take(self, publications: list[Publication], now: float) -> list[int | Refusal]:
+        if not publications:
+            return []
+        self.traffic.events_in += sum(len(one.events) for one in publications)
+        return self.broker.publish(publications, now)
+
+    async def _look_after(self) -> None:
+        """Now and then: what is too old goes, and the log is kept in order."""
+        while True:
+            await asyncio.sleep(CHECKPOINT)
+            life = self.config.sessions.life_seconds
+
+            def job(broker: DurableBroker, now: float, life: float = life) -> int:
+                broker.expire(now, life)
+                broker.checkpoint()
+                return broker.low_water()
+
+            keep_from = await self.submit(job)
+            try:
+                await asyncio.to_thread(self.storage.tidy, self.clock(), keep_from)
+            except OSError:
+                logger.exception("the log could not be tidied up")

@@ -1,0 +1,157 @@
+"""`Storage`: where a node keeps what must survive, and the last events at hand.
+
+With a folder that is a log of events and a store of rows in it. Without one both are in memory: then nothing survives
+the process, and only the last events can be replayed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, Protocol
+
+from fieldfare.node.config import Log as LogSettings
+from fieldfare.node.kept import Row, Step, Stored, low_water, whole
+from fieldfare.node.log import Entry, Log
+from fieldfare.node.store import Store
+
+AT_HAND: Final = 20_000
+"""entries that need not be read again from disk"""
+IN_MEMORY: Final = 100_000
+"""entries that a node without a folder keeps"""
+
+
+class EventLog(Protocol):
+    """What is needed of a log of events."""
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest entry."""
+
+    @property
+    def last(self) -> int:
+        """The position of the last entry."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries, and let them survive."""
+
+    def read(self, first: int, last: int | None = None) -> Iterator[Entry]:
+        """Entries from a position on."""
+
+    def position_at(self, time: float) -> int:
+        """Where the entries begin that are not older."""
+
+    def close(self) -> None:
+        """Let go of the files."""
+
+
+class MemoryLog:
+    """The last entries, in memory."""
+
+    def __init__(self, limit: int = IN_MEMORY) -> None:
+        """None yet."""
+        self.last = 0
+        self.bytes = 0
+        self._kept: deque[Entry] = deque(maxlen=limit)
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest entry."""
+        return self._kept[0].position if self._kept else self.last + 1
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries; the oldest go."""
+        self._kept.extend(entries)
+        self.last = entries[-1].position if entries else self.last
+
+    def read(self, first: int, last: int | None = None) -> Iterator[Entry]:
+        """Entries from a position on."""
+        kept = list(self._kept)
+        start = max(0, first - kept[0].position) if kept else 0
+        return (entry for entry in islice(kept, start, None) if last is None or entry.position <= last)
+
+    def position_at(self, time: float) -> int:
+        """Where the entries begin that are not older."""
+        return next((entry.position for entry in self._kept if entry.time >= time), self.last + 1)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class Storage:
+    """The log, the store, and the last entries at hand."""
+
+    def __init__(self, folder: Path | None, settings: LogSettings) -> None:
+        """Open what is in a folder; what a crash left unfinished is cut off."""
+        self._settings = settings
+        self.sync = folder is not None and settings.sync == "full"
+        self._store: Store | None = None
+        self._disk: Log | None = None
+        self.log: EventLog = MemoryLog()
+        self._recent: dict[int, Entry] = {}
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._store = Store(folder / "node.sqlite", sync=settings.sync)
+            self._disk = Log(
+                folder / "log",
+                segment_bytes=settings.segment_bytes,
+                segment_seconds=settings.segment_seconds,
+                sync=self.sync,
+            )
+            self.log = self._disk
+            for entry in self._disk.read(self._disk.last):
+                self._disk.truncate(whole(entry))
+
+    def load(self) -> tuple[Stored, Iterator[Entry]]:
+        """All that was written: rows, and the entries that are needed with them."""
+        stored: Stored = self._store.load() if self._store is not None else {}
+        return stored, self.log.read(low_water(stored)) if self.log.last else iter(())
+
+    def write(self, step: Step) -> None:
+        """Let everything of a step survive: first the events, then what is said of them."""
+        if step.entries:
+            self.log.append(step.entries)
+            for entry in step.entries:
+                self._recent[entry.position] = entry
+            while len(self._recent) > AT_HAND:
+                del self._recent[next(iter(self._recent))]
+        if self._store is not None:
+            self._store.commit(step.rows)
+
+    def remember(self, row: Row) -> None:
+        """Write a single row of the node's own."""
+        if self._store is not None:
+            self._store.commit([row])
+
+    def entries(self, positions: Sequence[int]) -> dict[int, Entry]:
+        """Entries by position, in rising order; what the log no longer has is left out."""
+        found = {position: self._recent[position] for position in positions if position in self._recent}
+        missing = [position for position in positions if position not in found]
+        while missing:  # those that stand close together are read in one go
+            run = [position for position in missing if position < missing[0] + 1000]
+            wanted = set(run)
+            found |= {entry.position: entry for entry in self.log.read(run[0], run[-1]) if entry.position in wanted}
+            missing = missing[len(run) :]
+        return found
+
+    def tidy(self, now: float, keep_from: int) -> int:
+        """Seal what is closed, and let go what is old; slow. Gives how many events went."""
+        if self._disk is None:
+            return 0
+        self._disk.seal()
+        limits = self._settings
+        return self._disk.retain(
+            max_bytes=limits.max_bytes, max_seconds=limits.max_seconds, now=now, keep_from=keep_from
+        )
+
+    def close(self) -> None:
+        """Close the files."""
+        self.log.close()
+        if self._store is not None:
+            self._store.close()

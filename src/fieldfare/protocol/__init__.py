@@ -1,0 +1,1 @@
+"""What clients and nodes say to each other on a WebSocket, and how it is written."""

@@ -1,0 +1,84 @@
+"""`Codec`: frames as bytes or text, and the events in them.
+
+>>> from fieldfare.protocol.frames import Hello
+>>> JSON_CODEC.encode(Hello(session="ana"))
+'{"is":"Hello","session":"ana"}'
+>>> JSON_CODEC.from_client('{"is":"Helo"}')
+Traceback (most recent call last):
+    ...
+fieldfare.protocol.codec.FrameError: no frame: Invalid value 'Helo' - at `$.is`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from fieldfare.events import json, msgpack
+from fieldfare.events.event import Event
+from fieldfare.protocol.frames import JSON, MSGPACK, Frame, FromClient, FromNode
+
+Data = TypeVar("Data", bytes, str)
+Said = TypeVar("Said", FromClient, FromNode)
+
+
+class FrameError(ValueError):
+    """Data that is no frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[Data]):
+    """A way to write frames."""
+
+    name: str
+    """as a WebSocket subprotocol"""
+    encode: Callable[[Frame], Data]
+    _from_client: Callable[[Any], FromClient]
+    _from_node: Callable[[Any], FromNode]
+    event: Callable[[bytes], Event]
+    """an event out of a frame"""
+    raw: Callable[[Event], bytes]
+    """an event as it stands in a frame"""
+
+    def from_client(self, data: bytes | str) -> FromClient:
+        """What a client says."""
+        return self._read(self._from_client, data)
+
+    def from_node(self, data: bytes | str) -> FromNode:
+        """What a node says."""
+        return self._read(self._from_node, data)
+
+    def _read(self, read: Callable[[Any], Said], data: bytes | str) -> Said:
+        if isinstance(data, str) != (self.name == JSON):
+            raise FrameError(f"{self.name} has {'text' if self.name == JSON else 'binary'} frames")
+        try:
+            return read(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, OverflowError) as error:
+            raise FrameError(f"no frame: {error}") from None
+
+
+def _text(frame: Frame) -> str:
+    return msgspec.json.encode(frame).decode()
+
+
+MSGPACK_CODEC: Final = Codec(
+    MSGPACK,
+    msgspec.msgpack.Encoder().encode,
+    msgspec.msgpack.Decoder(FromClient).decode,
+    msgspec.msgpack.Decoder(FromNode).decode,
+    msgpack.decode,
+    msgpack.encode,
+)
+JSON_CODEC: Final = Codec(
+    JSON,
+    _text,
+    msgspec.json.Decoder(FromClient).decode,
+    msgspec.json.Decoder(FromNode).decode,
+    json.decode,
+    json.encode,
+)
+CODECS: Final[dict[str, Codec[Any]]] = {codec.name: codec for codec in (MSGPACK_CODEC, JSON_CODEC)}
+"""by the name of their subprotocol"""
