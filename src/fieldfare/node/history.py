@@ -59,8 +59,6 @@ def matching(log: EventLog, filter: Filter, first: int, last: int) -> Iterator[i
 
 def first_position(log: EventLog, since: float | str) -> int:
     """Where to begin: a position is a whole number; a time is in seconds, or a text in the form of RFC 3339."""
-    if isinstance(since, bool):
-        raise Refusal("since is a position, or a time")
     if isinstance(since, int):
         if since < 0:
             raise Refusal("positions begin with 1")

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -51,8 +51,13 @@ class Meet(LinkFrame, frozen=True):
     version: int = wire.VERSION
     role: str = "peer"
     """what the dialling node wants the other one to be"""
-    reaches: dict[str, str] = {}
-    """nodes by name, with their addresses"""
+    reaches: dict[str, dict[str, str]] = {}
+    """by neighbour: the nodes behind it, and itself, with their addresses"""
+
+    def others(self, me: str) -> dict[str, str]:
+        """Whom it reaches without us."""
+        behind = [nodes for neighbour, nodes in self.reaches.items() if neighbour != me]
+        return {self.node: self.url, **{name: url for nodes in behind for name, url in nodes.items()}}
 
 
 class Greet(LinkFrame, frozen=True):
@@ -99,7 +104,11 @@ F = TypeVar("F", bound=LinkFrame)
 
 
 class LinkError(ValueError):
-    """Why there is no link."""
+    """Why there is no link, perhaps for good."""
+
+    def __init__(self, reason: str, *, forever: bool = False) -> None:
+        super().__init__(reason)
+        self.forever = forever
 
 
 class Neighbourhood:
@@ -110,16 +119,13 @@ class Neighbourhood:
         self.node = node
         self.url = ""
         self.up: dict[str, LinkConnection] = {}
-        self.behind: dict[str, Mapping[str, str]] = {}
-        """nodes that a neighbour says it reaches, with their addresses"""
+        self.behind: dict[str, dict[str, str]] = {}
+        """the nodes that a neighbour reaches without us, and itself, with their addresses"""
 
     def reaches(self, but: str = "") -> dict[str, str]:
         """The nodes that we reach without a neighbour, ourselves among them."""
-        nodes = {self.node.name: self.url}
-        for neighbour, others in self.behind.items():
-            if neighbour != but and neighbour in self.node.broker.links:
-                nodes |= others
-        return nodes
+        behind = [nodes for neighbour, nodes in self.behind.items() if neighbour != but]
+        return {self.node.name: self.url, **{name: url for nodes in behind for name, url in nodes.items()}}
 
     def tell_reach(self) -> None:
         """Let all neighbours know whom we reach."""
@@ -176,8 +182,13 @@ class LinkConnection:
         try:
             await asyncio.wait_for(self._meet(), PATIENCE)
         except (LinkError, msgspec.DecodeError) as error:
-            await self._hang_up(str(error))
-            raise LinkError(str(error)) from None
+            self._leave()
+            problem = error if isinstance(error, LinkError) else LinkError(str(error))
+            await self._hang_up(str(problem), forever=problem.forever)
+            raise problem from None
+        except BaseException:
+            self._leave()
+            raise
         logger.info("linked to %s", self.neighbour)
         self._hood.tell_reach()
         tasks = [asyncio.create_task(job()) for job in (self._read_all, self._send_all, self._ended.wait)]
@@ -199,7 +210,7 @@ class LinkConnection:
     async def _meet(self) -> None:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
-        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=hood.reaches()))
+        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=hood.behind))
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node
@@ -211,13 +222,14 @@ class LinkConnection:
         theirs = known.theirs if known is not None and known.mine == mine else ""
         await self._send(Greet(mine, theirs, known.heard if known is not None and known.mine == mine else 0))
         greet = await self._receive(Greet)
+        self._check_cycle(meet)  # once more, and without a pause before it counts: another link may be new
+        hood.behind[other] = meet.others(node.name)
         if known is None or (greet.mine, greet.theirs) != (theirs, mine):
             await node.submit(lambda broker, now: broker.connect(other, wanted, now, mine=mine, theirs=greet.mine))
         else:
             await node.submit(lambda broker, _: broker.received(other, greet.heard))
             self._sent = greet.heard
         self._said_received = node.broker.links[other].heard
-        hood.behind[other] = {name: url for name, url in meet.reaches.items() if name != node.name}
         node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
         node.wakers[other] = self._wake.set
         self._wake.set()
@@ -234,10 +246,14 @@ class LinkConnection:
             raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
         if meet.node in node.broker.sessions:
             raise LinkError(f"a session is called {meet.node} like this node")
-        ours = self._hood.reaches(but=meet.node)
-        both = set(ours) & {name for name in meet.reaches if name not in (node.name, meet.node)}
-        if meet.node not in node.broker.links and (meet.node in ours or node.name in meet.reaches or both):
-            raise LinkError(f"{node.name} and {meet.node} reach each other already: a link would close a cycle")
+        self._check_cycle(meet)
+
+    def _check_cycle(self, meet: Meet) -> None:
+        node = self._node
+        both = set(self._hood.reaches(but=meet.node)) & set(meet.others(node.name))
+        if meet.node not in node.broker.links and both:
+            reason = f"{node.name} and {meet.node} both reach {', '.join(sorted(both))}: a link would close a cycle"
+            raise LinkError(reason, forever=True)
 
     def _take_place(self, other: str) -> None:
         """Of two links to the same neighbour one stays: the later one, or that which the first by name has dialled."""

@@ -129,7 +129,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
     token = security.joining_token(config, node.clock())
     try:
         socket = await websockets.connect(
-            url.rstrip("/") + "/link",
+            url.rstrip("/").removesuffix("/link") + "/link",
             subprotocols=[websockets.Subprotocol(LINK)],
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
             ssl=security.tls_context(config) if url.startswith("wss:") else None,

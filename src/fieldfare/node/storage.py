@@ -10,12 +10,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 
 from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.kept import Row, Step, Stored, low_water, whole
 from fieldfare.node.log import Entry, Log
-from fieldfare.node.store import Store
+from fieldfare.node.store import Store, StoreError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 AT_HAND: Final = 20_000
 """entries that need not be read again from disk"""
@@ -95,8 +100,11 @@ class Storage:
         self._disk: Log | None = None
         self.log: EventLog = MemoryLog()
         self._recent: dict[int, Entry] = {}
+        self._lock: IO[str] | None = None
+        self._rolled = 0.0
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
             self._store = Store(folder / "node.sqlite", sync=settings.sync)
             self._disk = Log(
                 folder / "log",
@@ -144,8 +152,11 @@ class Storage:
         """Seal what is closed, and let go what is old; slow. Gives how many events went."""
         if self._disk is None:
             return 0
-        self._disk.seal()
         limits = self._settings
+        if now - self._rolled > limits.segment_seconds:
+            self._rolled = now
+            self._disk.roll()
+        self._disk.seal()
         return self._disk.retain(
             max_bytes=limits.max_bytes, max_seconds=limits.max_seconds, now=now, keep_from=keep_from
         )
@@ -155,3 +166,17 @@ class Storage:
         self.log.close()
         if self._store is not None:
             self._store.close()
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _locked(folder: Path) -> IO[str]:
+    """Let no other process use a folder as long as this file is open."""
+    file = (folder / "lock").open("w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise StoreError(f"{folder} is used by another node that runs now") from None
+    return file

@@ -1,0 +1,131 @@
+"""`fieldfare up`: start a node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+
+if TYPE_CHECKING:
+    from fieldfare.node.config import Config
+    from fieldfare.node.service import Service
+
+
+@reported()
+def command(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings as TOML.", show_default=False)
+    ] = None,
+    *,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the node. [default: host name and port]", show_default=False)
+    ] = "",
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]", show_default=False)
+    ] = "",
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="[default: 7400]", show_default=False)
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where everything is kept. [default: nowhere, it ends with the process]",
+            show_default=False,
+        ),
+    ] = None,  # fmt: skip
+    join: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="A node to link to; may be repeated.", show_default=False)
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME", help="How to route. [default: covering]", show_default=False)
+    ] = "",
+    example: Annotated[bool, typer.Option("--example", help="Print settings to start with, and end.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more of what happens.")] = False,
+) -> None:
+    """Start a node: a broker with a port, a dashboard, and memory.
+
+    Settings come from a file (--config), from the environment (FIELDFARE_PORT and so on), and from these options; the
+    last one counts. Without --data nothing survives the process. Nodes that --join each other are one network: what is
+    published at one is delivered at all. The links must not form a cycle.
+
+    Examples:
+        fieldfare up
+        fieldfare up --data here
+        fieldfare up --port 7401 --join ws://127.0.0.1:7400
+        fieldfare up --example
+    """
+    if example:
+        from importlib.resources import files
+
+        typer.echo((files("fieldfare.node") / "example.toml").read_text(), nl=False)
+        return
+    from fieldfare.node.config import ConfigError, load
+    from fieldfare.node.log import LogError
+    from fieldfare.node.store import StoreError
+
+    flags: dict[str, Any] = {
+        "name": name or None,
+        "host": host or None,
+        "port": port,
+        "data": str(data) if data is not None else None,
+        "join": tuple(join or ()) or None,
+        "strategy": strategy or None,
+    }
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        settings = load(config, os.environ, flags)
+        with asyncio.Runner(loop_factory=_loop) as runner:
+            runner.run(_run(settings))
+    except (ConfigError, StoreError, LogError) as error:
+        raise InputError("", error) from None
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The quicker loop, where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _run(config: Config) -> None:
+    from fieldfare.node import http
+    from fieldfare.node.server import running
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(config, http.routes) as service:
+        typer.echo(_greeting(service))
+        waiting = asyncio.create_task(stop.wait())
+        await asyncio.wait({waiting, service.node.failure}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if service.node.failure.done():
+            raise OSError(f"{config.name} cannot write: {service.node.failure.exception()}")
+        typer.echo("stopping", err=True)
+
+
+def _greeting(service: Service) -> str:
+    config, node = service.node.config, service.node
+    web = service.hood.url.replace("ws", "http", 1)
+    kept = f"in {config.data}, {node.storage.log.last:,} events so far" if config.data else "nowhere: give --data DIR"
+    lines = {
+        "node": f"{node.name} ({config.strategy})",
+        "clients": service.hood.url,
+        "HTTP": f"{web}/openapi.json",
+        **({"dashboard": f"{web}/dashboard"} if config.dashboard else {}),
+        "kept": kept,
+        **({"joins": ", ".join(config.join)} if config.join else {}),
+    }
+    return "\n".join(f"{title:<10} {text}" for title, text in lines.items())

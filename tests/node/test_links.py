@@ -1,0 +1,155 @@
+"""Nodes that are linked: events cross them, and links break and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.node.talking import line, linked, settings, talking, until
+
+from fieldfare.node.server import running
+from fieldfare.protocol import frames as f
+
+
+@pytest.mark.parametrize("strategy", ["covering", "merging", "flooding", "simple", "covering+ads"])
+def test_events_cross_nodes(strategy: str) -> None:
+    async def test() -> None:
+        configs = [settings(name, flags={"strategy": strategy}) for name in "abc"]
+        async with line(*configs) as (a, b, c), talking(a) as ana, talking(c) as bob, talking(b) as eve:
+            assert isinstance(await bob.ask(f.Advertise, "all", "x >= 0"), f.Done)
+            await ana.subscribe("s", "x > 1")
+            await eve.subscribe("s", "x = 0")
+            if strategy != "flooding":
+                await until(c.node.broker.wanted)
+                await asyncio.sleep(0.1)
+            for number in range(1, 41):
+                await bob.publish(number, {"x": number % 4})
+            assert [event["x"] for event in await ana.events(20)] == [2, 3] * 10
+            assert [event["x"] for event in await eve.events(10)] == [0] * 10
+            assert await ana.silence(0.05)
+
+    asyncio.run(test())
+
+
+def test_a_node_that_was_away_misses_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        first = settings("a", tmp_path / "a")
+        async with running(first) as a, talking(a, "bob") as bob:
+            other = settings("b", tmp_path / "b", {"join": (a.hood.url,)})
+            async with running(other) as b:
+                await linked(a, b)
+                async with talking(b, "ana") as ana:
+                    await ana.subscribe("s", "x > 0")
+                    await until(a.node.broker.wanted)
+                    await bob.publish(1, {"x": 1})
+                    assert await ana.events(1) == [{"x": 1}]
+            await bob.publish(2, {"x": 2}, {"x": 0}, {"x": 3})
+            async with running(other) as b:
+                async with talking(b, "ana") as ana:
+                    got = await ana.events(3)
+                    assert got == [{"x": 1}, {"x": 2}, {"x": 3}]
+                await linked(a, b)
+                await until(lambda: not a.node.broker.links["b"].outbox)
+
+    asyncio.run(test())
+
+
+def test_a_node_that_has_forgotten_begins_anew(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings("a", tmp_path / "a")) as a, talking(a) as bob:
+            for folder in ("b", "b2"):
+                async with running(settings("b", tmp_path / folder, {"join": (a.hood.url,)})) as b:
+                    await linked(a, b)
+                    async with talking(b) as ana:
+                        await ana.subscribe("s", f"x = '{folder}'")
+                        await until(lambda: [str(one) for one in a.node.broker.wanted()] == [f"x = '{folder}'"])  # noqa: B023
+                        await bob.publish(1 if folder == "b" else 2, {"x": folder})
+                        assert await ana.events(1) == [{"x": folder}]
+
+    asyncio.run(test())
+
+
+def test_a_link_that_would_close_a_cycle_is_refused() -> None:
+    async def test() -> None:
+        async with line(settings("a"), settings("b"), settings("c")) as (a, b, c):
+            await until(lambda: set(a.hood.reaches()) == {"a", "b", "c"})
+            join = (a.hood.url, c.hood.url)
+            async with running(settings("d", flags={"join": join})) as d:
+                await until(lambda: len(d.hood.up) == 1)
+                await asyncio.sleep(0.5)
+                assert len(d.hood.up) == 1
+                assert set(d.hood.reaches()) == {"a", "b", "c", "d"}
+                assert set(b.hood.reaches()) == {"a", "b", "c", "d"}
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("flags", [{"strategy": "flooding"}, {"name": "a"}])
+def test_nodes_that_do_not_fit_are_refused(flags: dict[str, object]) -> None:
+    async def test() -> None:
+        async with running(settings("a")) as a:
+            other = settings("b", flags={**flags, "join": (a.hood.url,)})
+            async with running(other) as b:
+                await asyncio.sleep(0.4)
+                assert not a.hood.up
+                assert not b.hood.up
+
+    asyncio.run(test())
+
+
+def test_nodes_part_for_good() -> None:
+    async def test() -> None:
+        async with line(settings("a"), settings("b")) as (a, b), talking(b) as ana:
+            await ana.subscribe("s", "x > 0")
+            await until(a.node.broker.wanted)
+            await a.hood.part("b")
+            assert not a.node.broker.wanted()
+            assert "b" not in a.node.broker.links
+
+    asyncio.run(test())
+
+
+def test_both_may_dial() -> None:
+    async def test() -> None:
+        async with line(settings("a"), settings("b")) as (a, b):
+            dialling = asyncio.create_task(_dial(a, b.hood.url))
+            await asyncio.sleep(0.5)
+            assert list(a.hood.up) == ["b"]
+            assert list(b.hood.up) == ["a"]
+            async with talking(a) as ana, talking(b) as bob:
+                await ana.subscribe("s", "x > 0")
+                await until(b.node.broker.wanted)
+                await bob.publish(1, {"x": 1})
+                assert await ana.events(1) == [{"x": 1}]
+            dialling.cancel()
+
+    async def _dial(a: object, url: str) -> None:
+        from fieldfare.node.server import _open  # noqa: PLC0415
+        from fieldfare.node.service import Service  # noqa: PLC0415
+
+        assert isinstance(a, Service)
+        config = msgspec.structs.replace(a.node.config, join=(url,))
+        await a.hood.dial(url, lambda to: _open(to, config, a.node))
+
+    asyncio.run(test())
+
+
+def test_hierarchical_nodes() -> None:
+    """A parent is told nothing but gets everything, so that children need not be told what others want."""
+
+    async def test() -> None:
+        async with running(settings("top")) as top:
+            flags = {"join": (top.hood.url,), "role": "parent"}
+            async with running(settings("left", flags=flags)) as left, running(settings("right", flags=flags)) as right:
+                await linked(top, left)
+                await linked(top, right)
+                async with talking(left) as ana, talking(right) as bob:
+                    await ana.subscribe("s", "x > 0")
+                    await until(top.node.broker.wanted)
+                    assert right.node.broker.broker.entries == 0
+                    await bob.publish(1, {"x": 1})
+                    assert await ana.events(1) == [{"x": 1}]
+
+    asyncio.run(test())
