@@ -26,8 +26,8 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/fieldfare warmup
 	@touch $@
 
-run: setup ## match events with filters: `fieldfare match`
-	@$(BIN)/fieldfare match
+run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
+	@$(BIN)/fieldfare demo
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
 	@echo "==> pytest" && $(BIN)/python -m pytest -n 2

@@ -16,7 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import bench, convert, explain, lab, match, simulate, warmup
+from fieldfare.cli import admin, bench, convert, demo, explain, lab, match, pub, simulate, sub, top, up, warmup
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -67,6 +67,11 @@ def start(
 
 app.callback(help=help_of(start))(start)
 for _name, _command in (
+    ("demo", demo.command),
+    ("up", up.command),
+    ("pub", pub.command),
+    ("sub", sub.command),
+    ("top", top.command),
     ("match", match.command),
     ("explain", explain.command),
     ("convert", convert.command),
@@ -74,6 +79,20 @@ for _name, _command in (
     ("warmup", warmup.command),
 ):
     app.command(_name, help=help_of(_command))(_command)
+
+admins: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a node, and put things right.")
+_admin: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("overview", admin.overview),
+    ("sessions", admin.sessions),
+    ("session", admin.session),
+    ("subscriptions", admin.subscriptions),
+    ("table", admin.table),
+    ("links", admin.links),
+    ("token", admin.make_token),
+)
+for _name, _command in _admin:
+    admins.command(_name, help=help_of(_command))(_command)
+app.add_typer(admins, name="admin")
 
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("match", help=help_of(bench.command))(bench.command)

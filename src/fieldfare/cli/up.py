@@ -14,6 +14,8 @@ import typer
 from fieldfare.cli.errors import InputError, reported
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from fieldfare.node.config import Config
     from fieldfare.node.service import Service
 
@@ -36,10 +38,11 @@ def command(
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where everything is kept. [default: nowhere, it ends with the process]",
+            metavar="DIR",
+            help="Where everything is kept. [default: nowhere, it ends with the process]",
             show_default=False,
         ),
-    ] = None,  # fmt: skip
+    ] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="URL", help="A node to link to; may be repeated.", show_default=False)
     ] = None,
@@ -99,21 +102,27 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 async def _run(config: Config) -> None:
-    from fieldfare.node import http
     from fieldfare.node.server import running
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with running(config, http.routes) as service:
+    async with running(config, _routes) as service:
         typer.echo(_greeting(service))
-        waiting = asyncio.create_task(stop.wait())
-        await asyncio.wait({waiting, service.node.failure}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
+        ends: list[asyncio.Future[Any]] = [asyncio.create_task(stop.wait()), service.node.failure]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        ends[0].cancel()
         if service.node.failure.done():
             raise OSError(f"{config.name} cannot write: {service.node.failure.exception()}")
         typer.echo("stopping", err=True)
+
+
+def _routes(service: Service) -> list[BaseRoute]:
+    """All that a node answers beside WebSockets."""
+    from fieldfare.node import dashboard, http
+
+    return [*http.routes(service), *(dashboard.routes(service) if service.node.config.dashboard else [])]
 
 
 def _greeting(service: Service) -> str:

@@ -39,7 +39,8 @@ class Store:
     def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
         """An empty store, or one of the columns and the arena of a snapshot."""
         self._choice = kernels
-        self.kernels: ModuleType | None = backend.choose(kernels)
+        self._equipped = arena is not None or kernels != "auto"
+        self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.kept: dict[int, Filter] = {}
@@ -58,6 +59,7 @@ class Store:
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, seen by every reader that begins after."""
+        self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         if not plain or any(entry.verify or entry.needle is not None for entry in entries):
@@ -75,6 +77,12 @@ class Store:
             delta.append(owner, number, entries)
         else:  # too large for any delta
             self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+
+    def _equip(self) -> None:
+        """Load the kernels with the first filter: they take a hundred megabytes, which an empty index is not worth."""
+        if not self._equipped:
+            self._equipped = True
+            self.kernels = backend.choose(self._choice)
 
     def _without_needles(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
         """Put away the entries that are found by a needle; the rest is for arenas."""
@@ -95,6 +103,7 @@ class Store:
 
     def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
         """Store many filters, under numbers from `first`, as a segment of their own."""
+        self._equip()
         collector = Collector(self.columns, self._without_needles)
         self.kept.update(collector.load(first, filters))
         self._append(collector.rows())

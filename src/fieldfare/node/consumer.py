@@ -10,6 +10,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.node import history
+from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Refusal
 from fieldfare.node.node import Node
 from fieldfare.routing import messages as m
@@ -81,6 +82,21 @@ class Consumer:
         await self._node.submit(lambda broker, _: broker.acknowledge(self.name, number))
         self.acknowledged = number
 
+    async def resume(self, number: int, position: int) -> None:
+        """Be done with all up to a delivery that an earlier connection took, if it is that of the same event.
+
+        A session of the same name may be another one by now, and count anew: then what comes twice is the lesser evil.
+        """
+
+        def job(broker: DurableBroker, _: float) -> None:
+            session = broker.sessions[self.name]
+            pending = session.pending.get(number)
+            if pending is not None and pending.position == position and number <= session.released:
+                session.taken = max(session.taken, number)
+                broker.acknowledge(self.name, number)
+
+        await self._node.submit(job)
+
     async def end(self) -> None:
         """End the session, with all that waits for it."""
         await self._node.submit(lambda broker, now: broker.end(self.name, now))
@@ -93,6 +109,8 @@ class Consumer:
             while True:
                 if self._closed:
                     raise Refusal(self._closed)
+                if self.name not in self._node.broker.sessions:
+                    raise Refusal("the session is over")
                 taken = self._node.broker.take(self.name, chunk, self._node.clock())
                 if not taken:
                     break

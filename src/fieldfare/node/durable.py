@@ -351,9 +351,10 @@ class DurableBroker:
             for about in self.broker.routes.subjects():
                 self._say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
 
-    def hear(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> None:
-        """Take what a neighbour says, once; events that follow each other are matched as one batch."""
+    def hear(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
+        """Take what a neighbour says, once; events that follow each other are matched as one batch. Gives how many."""
         link = self._link(neighbour)
+        count = 0
         events: list[tuple[m.Forward, Origin]] = []
         for number, data in enumerate(messages, first):
             if number <= link.taken:
@@ -363,6 +364,7 @@ class DurableBroker:
             message = wire.decode(data)
             if isinstance(message, m.Forward):
                 events.append((message, Origin(number, link.changed)))
+                count += 1
             else:
                 self._spread(events, neighbour, now)
                 events = []
@@ -377,6 +379,7 @@ class DurableBroker:
         self._spread(events, neighbour, now)
         if link.taken != link.heard:
             self._note_link(neighbour)
+        return count
 
     def received(self, neighbour: str, number: int) -> None:
         """A neighbour has all that we said up to a number."""

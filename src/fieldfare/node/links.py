@@ -358,9 +358,9 @@ class LinkConnection:
             match _decode(data):
                 case Said(first=first, messages=messages):
                     await node.room()
-                    before = node.broker.position
-                    await node.submit(partial(_hear, other, first, messages))
-                    self.traffic.events_in += node.broker.position - before
+                    events = await node.submit(partial(_hear, other, first, messages))
+                    self.traffic.events_in += events
+                    self.traffic.tells_in += len(messages) - events
                 case Received(number=number):
                     await node.submit(partial(_received, other, number))
                 case Reach(nodes=nodes):
@@ -375,8 +375,8 @@ class LinkConnection:
                     raise LinkError(f"{type(frame).__name__} was not expected")
 
 
-def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> None:
-    broker.hear(neighbour, first, messages, now)
+def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> int:
+    return broker.hear(neighbour, first, messages, now)
 
 
 def _received(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:

@@ -14,13 +14,14 @@ import secrets
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from fieldfare.node.config import Config
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Publication, Refusal, Row, Step
+from fieldfare.node.kept import Key, Publication, Refusal, Row, Step
+from fieldfare.node.log import LogError
 from fieldfare.node.security import security_of
 from fieldfare.node.storage import Storage
 from fieldfare.node.store import StoreError
@@ -37,6 +38,9 @@ BACKLOG: Final = 20_000
 """events that may wait; then publishers have to"""
 CHECKPOINT: Final = 60.0
 """seconds between checkpoints"""
+
+OTHERS: Final = ("webhook",)
+"""kinds of rows that are not the broker's"""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -61,6 +65,8 @@ class Node:
             self.storage.close()
             raise StoreError(f"{config.data} belongs to the node {owner}, not to {self.name}: say --name {owner}")
         self.storage.remember(Row("name", (), self.name))
+        self._others = {kind: dict(stored.get(kind, {})) for kind in OTHERS}
+        self._to_keep: list[Row] = []
         life = int(stored.get("life", {}).get((), 0)) + 1
         self.storage.remember(Row("life", (), life))
         self.broker = DurableBroker(
@@ -89,6 +95,7 @@ class Node:
         self._room = asyncio.Event()
         self._room.set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._beside: set[asyncio.Task[Any]] = set()
         self.ready = False
 
     # For whoever has something to do
@@ -118,6 +125,25 @@ class Node:
         """A name that nothing else has."""
         return secrets.token_hex(8)
 
+    def keep(self, row: Row) -> None:
+        """Called from a job: let a row that is not the broker's be written with all that the job does."""
+        self._to_keep.append(row)
+        if row.value is None:
+            self._others[row.kind].pop(row.key, None)
+        else:
+            self._others[row.kind][row.key] = row.value
+
+    def kept(self, kind: str) -> Mapping[Key, Any]:
+        """Such rows, by key."""
+        return self._others[kind]
+
+    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Let something run beside the node's work; it is cancelled when the node stops."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
+
     # Life
 
     async def start(self) -> None:
@@ -128,6 +154,10 @@ class Node:
 
     async def stop(self) -> None:
         """Do what was submitted, write a checkpoint, and close the files."""
+        beside = tuple(self._beside)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         self.ready = False
         if self._tasks:
             await self.submit(lambda broker, _: broker.checkpoint())
@@ -162,6 +192,8 @@ class Node:
         """Do a group of things, write what follows, then answer."""
         answers = self._do(group)
         step = self.broker.drain()
+        step.rows.extend(self._to_keep)
+        self._to_keep = []
         try:
             if self.storage.sync:
                 await asyncio.to_thread(self.storage.write, step)
@@ -241,5 +273,5 @@ class Node:
             keep_from = await self.submit(job)
             try:
                 await asyncio.to_thread(self.storage.tidy, self.clock(), keep_from)
-            except OSError:
+            except (OSError, LogError):
                 logger.exception("the log could not be tidied up")

@@ -1,0 +1,160 @@
+"""`fieldfare demo`: three nodes, a market, and a few who watch it; all on this machine, in real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.nodes import run, web_address
+
+NODES: Final = ("oslo", "rome", "lima")
+WATCHERS: Final = (
+    ("ana", "oslo", "symbol = 'IBM' AND price < 120"),
+    ("bob", "rome", "change > 1.5 OR change < -1.5"),
+    ("eve", "lima", "volume > 9000 AND symbol IN ('SAP', 'ASML')"),
+    ("max", "lima", "symbol STARTS WITH 'A'"),
+)
+PRICES: Final = {"IBM": 120.0, "SAP": 180.0, "ASML": 650.0, "AAPL": 190.0, "AMZN": 140.0, "TSLA": 240.0}
+
+
+@reported()
+def command(
+    *,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65000, help="Of the first node.")] = 7400,
+    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Quotes a second.")] = 50.0,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where nodes keep things. [default: a temporary folder]", show_default=False),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="N", min=0.1, help="End after so long.", show_default=False)
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the dashboard.")] = True,
+) -> None:
+    """Start three nodes, a publisher of quotes and four subscribers, and show the dashboard. Ctrl-C ends all of it.
+
+    The nodes are linked in a line, oslo - rome - lima. Quotes are published at oslo, and reach only those who asked.
+    While it runs, try the other commands: fieldfare sub "price > 600", fieldfare top, fieldfare admin table.
+
+    Examples:
+        fieldfare demo
+        fieldfare demo --seconds 5 --no-browser
+    """
+    with ExitStack() as stack:
+        folder = data or Path(stack.enter_context(TemporaryDirectory(prefix="fieldfare-")))
+        urls = {name: f"ws://127.0.0.1:{port + place}" for place, name in enumerate(NODES)}
+        for place, name in enumerate(NODES):
+            join = urls[NODES[place - 1]] if place else ""
+            stack.enter_context(_node(name, port + place, folder, join))
+        run(_play(urls, rate, seconds, browser=browser))
+
+
+@contextmanager
+def _node(name: str, port: int, folder: Path, join: str) -> Iterator[None]:
+    """A node in a process of its own."""
+    command = [sys.executable, "-m", "fieldfare", "up", "--name", name, "--port", str(port)]
+    command += ["--data", str(folder / name), *(["--join", join] if join else [])]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603 - our own program
+    try:
+        yield
+        if process.poll() is not None:
+            said = (folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
+            raise InputError(name, said[-1] if said else "ended at once")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def _play(urls: dict[str, str], rate: float, seconds: float | None, *, browser: bool) -> None:
+    for name, url in urls.items():
+        await _answers(name, url)
+    dashboard = f"{web_address(urls['oslo'])}/dashboard"
+    typer.echo(f"nodes      {', '.join(f'{name} {url}' for name, url in urls.items())}")
+    typer.echo(f"dashboard  {dashboard}")
+    for name, node, filter in WATCHERS:
+        typer.echo(f"{name:<10} asks {node} for {filter}")
+    typer.secho("Ctrl-C ends it.\n", fg="bright_black")
+    if browser:
+        webbrowser.open(dashboard)
+    jobs = [_watch(name, urls[node], filter) for name, node, filter in WATCHERS]
+    tasks = [asyncio.create_task(job) for job in (*jobs, _publish(urls["oslo"], rate))]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _answers(name: str, url: str) -> None:
+    """Wait until a node is there."""
+    host, port = url.removeprefix("ws://").split(":")
+    for _ in range(600):
+        try:
+            _, writer = await asyncio.open_connection(host, int(port))
+        except OSError:
+            await asyncio.sleep(0.1)
+        else:
+            writer.close()
+            return
+    raise InputError(name, f"does not answer at {url}: is the port in use? Try another --port")
+
+
+async def _watch(name: str, url: str, filter: str) -> None:
+    from fieldfare.cli.values import shown
+    from fieldfare.client.client import connect
+
+    async with connect(url, session=name) as client, client.subscribe(filter, id="watch", keep=True) as events:
+        async for event in events:
+            fields = "  ".join(f"{field}={shown(event[field])}" for field in ("symbol", "price", "change", "volume"))
+            typer.echo(f"{typer.style(f'{name:<4}', fg='cyan')} {fields}")
+
+
+async def _publish(url: str, rate: float) -> None:
+    from fieldfare.client.client import connect
+
+    async with connect(url, session="exchange") as client:
+        async for quote in _paced(quotes(random.Random()), rate):
+            await client.room()
+            client.post(quote)
+
+
+async def _paced(events: Iterator[dict[str, object]], rate: float) -> AsyncIterator[dict[str, object]]:
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    for event in events:
+        due += 1 / rate
+        await asyncio.sleep(max(0.0, due - loop.time()))
+        yield event
+
+
+def quotes(chance: random.Random) -> Iterator[dict[str, object]]:
+    """Prices that wander."""
+    prices = dict(PRICES)
+    while True:
+        symbol = chance.choice(list(prices))
+        change = chance.gauss(0, 0.6)
+        prices[symbol] *= 1 + change / 100
+        prices[symbol] += (PRICES[symbol] - prices[symbol]) * 0.01
+        yield {
+            "type": "quote",
+            "symbol": symbol,
+            "price": round(prices[symbol], 2),
+            "change": round(change, 2),
+            "volume": chance.randrange(1, 10_000),
+        }

@@ -1,0 +1,93 @@
+"""What the commands that talk to a node have in common: which node, as whom, and what is said when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Coroutine
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import typer
+
+from fieldfare.cli.errors import InputError
+
+DEFAULT_NODE: Final = "ws://127.0.0.1:7400"
+
+NodeOption: TypeAlias = Annotated[
+    str, typer.Option("--node", "-n", metavar="URL", envvar="FIELDFARE_NODE", help="Which node.")
+]
+TokenOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="TOKEN",
+        envvar="FIELDFARE_TOKEN",
+        help="Who you are, for a node that wants to know.",
+        show_default=False,
+    ),
+]
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Let a command do its work; Ctrl-C ends it quietly."""
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except (ConnectionError, TimeoutError) as error:
+        raise InputError("", f"{error}. Is there a node? Start one: fieldfare up") from None
+
+
+def web_address(node: str) -> str:
+    """Where a node answers HTTP.
+
+    >>> web_address("ws://127.0.0.1:7400/")
+    'http://127.0.0.1:7400'
+    """
+    address = node.rstrip("/")
+    if address.startswith(("ws://", "wss://")):
+        return address.replace("ws", "http", 1)
+    return address if address.startswith(("http://", "https://")) else f"http://{address}"
+
+
+def client_address(node: str) -> str:
+    """Where a node takes clients.
+
+    >>> client_address("http://127.0.0.1:7400"), client_address("127.0.0.1:7400")
+    ('ws://127.0.0.1:7400', 'ws://127.0.0.1:7400')
+    """
+    return web_address(node).replace("http", "ws", 1)
+
+
+def fetch(node: str, path: str, token: str = "", *, method: str = "GET", body: object = None) -> Any:
+    """What a node answers, from JSON."""
+    address = web_address(node) + path
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(address, data=data, method=method)  # noqa: S310 - its scheme was checked
+    request.add_header("Accept", "application/json")
+    if data is not None:
+        request.add_header("Content-Type", "application/json")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urlopen(request, timeout=float(os.environ.get("FIELDFARE_TIMEOUT", "10"))) as answer:  # noqa: S310
+            text = answer.read()
+    except HTTPError as error:
+        problem = error.read()
+        try:
+            detail = json.loads(problem).get("detail", error.reason)
+        except ValueError:
+            detail = error.reason
+        raise InputError(address, f"{error.code}: {detail}") from None
+    except (URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise InputError(address, f"{reason}. Is there a node? Start one: fieldfare up") from None
+    return json.loads(text) if text else None
+
+
+def quoted(name: str) -> str:
+    """A name as a part of an address."""
+    return quote(name, safe="")

@@ -1,0 +1,251 @@
+"""Real nodes that are killed at random: `python -m tests.node.kills 200`, or `make kills KILLS=200`.
+
+Nodes are processes with folders of their own, linked in a line. Publishers and subscribers have sessions; they are cut
+off at random too, and come back as a program would that knows only what it has stored: a publisher what was accepted, a
+subscriber the number of the last event that it is done with. In the end every accepted event has reached every
+subscriber that asked for it, once, in the order of its publisher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fieldfare.client.client import connect
+from fieldfare.filters import parse
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Process:
+    """A node in a process of its own."""
+
+    def __init__(self, name: str, folder: Path, join: str = "", *options: str) -> None:
+        self.name, self.folder, self.port = name, folder, free_port()
+        self.arguments = [*(["--join", join] if join else []), *options]
+        self.running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "fieldfare", "up", "--name", self.name, "--port", str(self.port)]
+        log = (self.folder.parent / f"{self.name}.log").open("ab")
+        self.running = subprocess.Popen([*command, "--data", str(self.folder), *self.arguments], stdout=log, stderr=log)
+        log.close()
+
+    def kill(self, how: int = signal.SIGKILL) -> None:
+        if self.running is not None:
+            self.running.send_signal(how)
+            self.running.wait()
+            self.running = None
+
+    async def answers(self, seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.close()
+                return
+            if time.monotonic() > end or (self.running is not None and self.running.poll() is not None):
+                log = (self.folder.parent / f"{self.name}.log").read_text()[-2000:]
+                raise AssertionError(f"{self.name} does not answer; it said:\n{log}")
+            await asyncio.sleep(0.05)
+
+
+class Publisher:
+    """Publishes numbered events; knows which were accepted."""
+
+    def __init__(self, name: str, url: str, chance: random.Random) -> None:
+        self.name, self.url, self.chance = name, url, chance
+        self.count = 0
+        self.accepted: set[int] = set()
+        self.lives = 0
+
+    async def live(self, until: asyncio.Event) -> None:
+        """Until it is cut off (cancelled), or told to end: then it waits for all to be safe."""
+        self.lives += 1
+        async with connect(self.url, session=self.name) as client:
+            while not until.is_set():
+                for _ in range(self.chance.randrange(1, 20)):
+                    self.count += 1
+                    number = self.count
+                    ticket = client.post({"by": self.name, "n": number, "k": number % 5})
+                    ticket.then(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                await asyncio.sleep(self.chance.random() * 0.05)
+                await client.room()
+            await client.drain()
+
+
+class Subscriber:
+    """Stores what it gets together with the number under which it came, as one does who must not do anything twice."""
+
+    def __init__(self, name: str, url: str, filter: str) -> None:
+        self.name, self.url, self.filter = name, url, filter
+        self.done = 0
+        self.got: list[tuple[str, int]] = []
+        self.again = 0
+
+    async def live(self) -> None:
+        async with (
+            connect(self.url, session=self.name) as client,
+            client.subscribe(self.filter, id="s", keep=True) as events,
+        ):
+            async for delivery in events.deliveries():
+                if delivery.number > self.done:
+                    self.done = delivery.number
+                    self.got.append((str(delivery.event["by"]), int(str(delivery.event["n"]))))
+                else:
+                    self.again += 1
+                await delivery.done()
+
+
+async def run(kills: int, seed: int, *, pause: float = 1.0, nodes: int = 3, say: bool = False) -> dict[str, int]:
+    """Kill so many times, and see; gives counts."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        line: list[Process] = []
+        for number in range(nodes):
+            join = line[-1].url if line else ""
+            line.append(Process(f"n{number}", Path(folder) / f"n{number}", join))
+        subscribers = [
+            Subscriber(f"s{i}", line[i % nodes].url, filter)
+            for i, filter in enumerate(["k >= 0", "k = 1", "k > 2", "by = 'p0' AND k != 3"])
+        ]
+        publishers = [Publisher(f"p{i}", line[i % nodes].url, chance) for i in range(3)]
+        try:
+            for node in line:
+                node.start()
+                await node.answers()
+            return await _play(World(chance, line, subscribers, publishers), kills, pause, say=say)
+        finally:
+            for node in line:
+                node.kill()
+
+
+class World(NamedTuple):
+    """All that may be killed."""
+
+    chance: random.Random
+    line: list[Process]
+    subscribers: list[Subscriber]
+    publishers: list[Publisher]
+
+
+async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[str, int]:
+    chance, line, subscribers, publishers = world
+    end = asyncio.Event()
+    listening = {one.name: asyncio.create_task(one.live()) for one in subscribers}
+    for node in line:
+        await _knows(node, [one.filter for one in subscribers])
+    talking = {one.name: asyncio.create_task(one.live(end)) for one in publishers}
+    cut = 0
+    for number in range(kills):
+        await asyncio.sleep(pause * (0.2 + chance.random()))
+        node = chance.choice(line)
+        node.kill()
+        if chance.random() < 0.3:
+            await asyncio.sleep(chance.random())
+        node.start()
+        if chance.random() < 0.3:  # a client dies, too
+            cut += 1
+            if chance.random() < 0.5:
+                listener = chance.choice(subscribers)
+                listening[listener.name] = await _anew(listening[listener.name], listener.live)
+            else:
+                talker = chance.choice(publishers)
+                talking[talker.name] = await _anew(talking[talker.name], lambda one=talker: one.live(end))  # type: ignore[misc]
+        if say and number % 10 == 9:
+            sys.stdout.write(f"{number + 1} kills, {sum(len(one.accepted) for one in publishers):,} events accepted\n")
+            sys.stdout.flush()
+    for node in line:
+        await node.answers()
+    end.set()
+    await asyncio.wait_for(asyncio.gather(*talking.values()), 120)
+    counts = await _judge(subscribers, publishers)
+    for task in listening.values():
+        task.cancel()
+    await asyncio.gather(*listening.values(), return_exceptions=True)
+    return {"kills": kills, "clients cut off": cut, **counts}
+
+
+async def _knows(node: Process, filters: list[str]) -> None:
+    """Wait until a node knows what is wanted, here or elsewhere: what was published before is due to nobody."""
+    async with connect(node.url) as client:
+        for _ in range(600):
+            wanted = parse(" OR ".join(f"({text})" for text in ("k = 'nothing'", *await client.wanted())))
+            if all(wanted.covers(parse(one)) for one in filters):
+                return
+            await asyncio.sleep(0.1)
+    raise AssertionError(f"{node.name} does not know what is wanted")
+
+
+async def _anew(task: asyncio.Task[None], live: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    """End a client without a word, and begin another one; it may take a while until there is a node."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+    async def persist() -> None:
+        while True:
+            try:
+                return await live()
+            except OSError:
+                await asyncio.sleep(0.1)
+
+    return asyncio.create_task(persist())
+
+
+async def _judge(subscribers: list[Subscriber], publishers: list[Publisher]) -> dict[str, int]:
+    """Wait until all has arrived; then nothing may be missing, twice, unasked or out of order."""
+
+    def due(one: Subscriber, numbers: dict[str, set[int]]) -> set[tuple[str, int]]:
+        wanted = parse(one.filter)
+        return {
+            (by, n) for by, these in numbers.items() for n in these if wanted.matches({"by": by, "n": n, "k": n % 5})
+        }
+
+    accepted = {one.name: one.accepted for one in publishers}
+    said = {one.name: set(range(1, one.count + 1)) for one in publishers}
+    deadline = time.monotonic() + 120
+    while any(due(one, accepted) - set(one.got) for one in subscribers):
+        if time.monotonic() > deadline:
+            missing = {one.name: sorted(due(one, accepted) - set(one.got))[:5] for one in subscribers}
+            raise AssertionError(f"missing: {missing}")
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(0.5)
+    for one in subscribers:
+        assert len(set(one.got)) == len(one.got), f"{one.name} got something twice"
+        assert set(one.got) <= due(one, said), f"{one.name} got what it had not asked for"
+        for publisher in accepted:
+            numbers = [n for by, n in one.got if by == publisher]
+            assert numbers == sorted(numbers), f"{one.name} got events of {publisher} out of order"
+    return {
+        "published": sum(one.count for one in publishers),
+        "accepted": sum(map(len, accepted.values())),
+        "delivered": sum(len(one.got) for one in subscribers),
+        "delivered again and left out": sum(one.again for one in subscribers),
+    }
+
+
+if __name__ == "__main__":
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    counts = asyncio.run(run(int(sys.argv[1]) if len(sys.argv) > 1 else 50, seed, say=True))
+    for what, count in {"seed": seed, **counts}.items():
+        sys.stdout.write(f"{count:10,}  {what}\n")
