@@ -1,0 +1,673 @@
+"""The MQTT bridge, with Mosquitto on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiomqtt
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from tests.node.talking import settings, talking, until
+
+from fieldfare.events.event import Event
+from fieldfare.node import bridges
+from fieldfare.node.bridges import Arrived, Leaving, Problem, Runner, mqtt, runner
+from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
+from fieldfare.node.config import ConfigError
+from fieldfare.node.server import running
+from fieldfare.node.service import Service
+
+PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed: apt-get install mosquitto")
+
+
+class Mosquitto:
+    """A broker on a port of its own, that can be killed and come back."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"mqtt://127.0.0.1:{self.port}"
+        self.stored = folder / "mosquitto.db"
+        lines = (f"listener {self.port} 127.0.0.1", *more, "persistence true", f"persistence_location {folder}/")
+        rest = ("max_queued_messages 0", "autosave_interval 0", "user root", f"log_dest file {folder / 'log'}")
+        users = () if any(line.startswith("password_file") for line in more) else ("allow_anonymous true",)
+        (folder / "conf").write_text("\n".join((*lines, *rest, *users, "")))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        assert PROGRAM is not None
+        self.process = subprocess.Popen([PROGRAM, "-c", str(self.folder / "conf")], stderr=subprocess.DEVNULL)
+        for _ in range(500):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            signal.sigtimedwait((), 0.01)
+        raise AssertionError("mosquitto does not answer")
+
+    def kill(self) -> None:
+        """At once, as a loss of power would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    async def save(self) -> None:
+        """Mosquitto writes only now and then; what it has acknowledged since the last time does not survive a kill."""
+        assert self.process is not None
+        self.stored.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        await until(self.stored.exists)
+        await asyncio.sleep(0.05)
+
+    @contextlib.asynccontextmanager
+    async def client(self, identifier: str | None = None, **more: Any) -> AsyncIterator[aiomqtt.Client]:
+        keeping: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        keeping.SessionExpiryInterval = 1000
+        async with aiomqtt.Client(
+            "127.0.0.1",
+            self.port,
+            identifier=identifier,
+            protocol=aiomqtt.ProtocolVersion.V5,
+            clean_start=identifier is None,
+            properties=keeping,
+            **more,
+        ) as client:
+            yield client
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Mosquitto]:
+    folder = tmp_path / "mosquitto"
+    folder.mkdir()
+    mosquitto = Mosquitto(folder)
+    mosquitto.start()
+    yield mosquitto
+    mosquitto.kill()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(runner, "LONGEST_PAUSE", 0.2)
+
+
+@contextlib.asynccontextmanager
+async def bridged(
+    broker: Mosquitto, name: str = "a", folder: Path | None = None, up: bool = True, **table: Any
+) -> AsyncIterator[tuple[Service, Runner]]:
+    """A node with a bridge called plant."""
+    given = {"kind": "mqtt", "name": "plant", "url": broker.url, **table}
+    async with running(msgspec.structs.replace(settings(name, folder), bridge=(given,))) as node:
+        [made] = bridges.start(node)
+        if up:
+            await until(lambda: made.status().up)
+        yield node, made
+
+
+def said(**more: Any) -> Properties:
+    properties: Any = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    for name, value in more.items():
+        setattr(properties, name, value)
+    return properties  # type: ignore[no-any-return]
+
+
+async def hear(client: aiomqtt.Client, count: int) -> list[aiomqtt.Message]:
+    async with asyncio.timeout(10):
+        return [await anext(client.messages) for _ in range(count)]
+
+
+def run(test: Any) -> None:
+    asyncio.run(test)
+
+
+@needs_mosquitto
+def test_topics_come_in(broker: Mosquitto) -> None:
+    async def test() -> None:
+        rules = [
+            {"topic": "sensors/+/temperature", "fields": {"room": 1}, "type": "temperature"},
+            {"topic": "sensors/#", "fields": {"where": "topic", "third": 2}},
+        ]
+        async with bridged(broker, **{"in": rules}) as (node, made), broker.client() as client, talking(node) as ana:
+            await ana.subscribe("s", "TRUE")
+            await client.publish(
+                "sensors/kitchen/temperature", "21.5", 1, properties=said(UserProperty=[("unit", "C")])
+            )
+            await client.publish("sensors/hall/temperature", '{"value": 19, "at": {"x": 1}}', 2)
+            await client.publish("elsewhere/hall/temperature", "1", 1)
+            await client.publish("sensors/hall/smoke", "yes", 1)
+            await client.publish("sensors/hall", b"\xff\x00", 0)
+            assert await ana.events(4) == [
+                {"unit": "C", "value": 21.5, "room": "kitchen", "type": "temperature"},
+                {"value": 19, "at": {"x": 1}, "room": "hall", "type": "temperature"},
+                {"value": "yes", "where": "sensors/hall/smoke", "third": "smoke"},
+                {"data": b"\xff\x00", "where": "sensors/hall"},
+            ]
+            assert await ana.silence()  # topics that overlap bring a message once
+            assert (made.status().incoming, made.status().bad) == (4, 0)
+
+    run(test())
+
+
+@needs_mosquitto
+def test_events_go_out_by_their_content(broker: Mosquitto) -> None:
+    async def test() -> None:
+        rules = [
+            {"filter": "type = 'alarm' AND level > 3", "topic": "alarms/{room}", "retain": True},
+            {"filter": "level > 8", "topic": "siren", "qos": 0, "properties": False},
+        ]
+        async with bridged(broker, out=rules) as (node, made), broker.client() as client, talking(node) as bob:
+            await client.subscribe("#", 1)
+            alarm = {
+                "type": "alarm",
+                "level": 5,
+                "room": "hall",
+                "at": {"x": 1.5},
+                "time": datetime(2026, 1, 1, tzinfo=UTC),
+            }
+            await bob.publish(1, alarm, {**alarm, "level": 1}, {**alarm, "level": 9}, ttl=100.0)
+            messages = await hear(client, 3)
+            assert [(str(one.topic), one.qos) for one in messages] == [
+                ("alarms/hall", 1),
+                ("alarms/hall", 1),
+                ("siren", 0),
+            ]
+            first: Any = messages[0]
+            assert msgspec.json.decode(first.payload) == {**alarm, "time": "2026-01-01T00:00:00Z"}
+            properties = dict(first.properties.UserProperty)
+            id = properties.pop(ID)
+            assert properties == {
+                "type": "alarm", "level": "5", "room": "hall", "at.x": "1.5", "time": "2026-01-01T00:00:00Z",
+            }  # fmt: skip
+            assert first.properties.ContentType == "application/json"
+            assert 98 <= first.properties.MessageExpiryInterval <= 100
+            assert [key for key, _ in messages[2].properties.UserProperty] == [ID]  # type: ignore[union-attr]
+            assert id != dict(messages[1].properties.UserProperty)[ID]  # type: ignore[union-attr]
+            await until(lambda: made.status().outgoing == 2)
+            async with broker.client() as late:
+                await late.subscribe("alarms/#")
+                assert (await hear(late, 1))[0].retain
+
+    run(test())
+
+
+@needs_mosquitto
+def test_two_nodes_through_one_broker_and_no_loop(broker: Mosquitto) -> None:
+    async def test() -> None:
+        rules: dict[str, Any] = {
+            "in": [{"topic": "shared/#"}],
+            "out": [{"filter": "x > 0", "topic": "shared/{x}"}],
+        }
+        async with (
+            bridged(broker, "a", **rules) as (a, at_a),
+            bridged(broker, "b", **rules) as (b, at_b),
+            talking(a) as ana,
+            talking(b) as bob,
+        ):
+            await ana.subscribe("s", "TRUE")
+            await bob.subscribe("s", "TRUE")
+            moment = datetime(2026, 5, 4, tzinfo=UTC)
+            await ana.publish(1, {"x": 1, "data": b"\x01", "when": moment, "deep": {"y": 2}})
+            await bob.publish(1, {"x": 2, "list": [1, "two"]})
+            both = [
+                {"x": 1, "data": b"\x01", "when": moment, "deep": {"y": 2}},
+                {"x": 2, "list": (1, "two")},
+            ]
+            for talker in (ana, bob):
+                got = await talker.events(2)
+                assert sorted(got, key=lambda event: str(event["x"])) == both
+                assert await talker.silence()
+            assert (at_a.status().incoming, at_a.status().outgoing) == (1, 1)
+            assert (at_b.status().incoming, at_b.status().outgoing) == (1, 1)
+
+    run(test())
+
+
+@needs_mosquitto
+def test_bad_payloads_do_not_stop_it(broker: Mosquitto) -> None:
+    async def test() -> None:
+        table: dict[str, Any] = {"in": [{"topic": "t/+"}], "out": [{"filter": "y > 0", "topic": "out/{room}"}]}
+        async with bridged(broker, **table) as (node, made), broker.client() as client, talking(node) as ana:
+            await ana.subscribe("s", "x > 0")
+            await client.subscribe("out/#", 1)
+            await client.publish("t/1", "{no json", 1, properties=said(ContentType="application/json"))
+            await client.publish("t/1", '{"x": 1, "x": 2}', 1)
+            await client.publish("t/1", "1" * 300, 1)
+            await client.publish("t/1", b"\xff", 1, properties=said(ContentType="text/plain"))
+            await client.publish("t/1", '{"x": 3}', 1)
+            assert await ana.events(1) == [{"x": 3}]
+            assert (made.status().bad, made.status().incoming) == (4, 1)
+            assert "not in UTF-8" in made.status().problem
+            for number, room in enumerate((None, "a/b", "+", "\x01", "ok"), 1):
+                await ana.publish(number, {"y": 1, **({"room": room} if room else {})})
+            assert str((await hear(client, 1))[0].topic) == "out/ok"
+            await until(lambda: made.status().outgoing == 1)
+            assert made.status().bad == 8
+            assert made.status().up
+
+    run(test())
+
+
+@needs_mosquitto
+def test_the_broker_keeps_what_comes_while_the_node_is_away(broker: Mosquitto, tmp_path: Path) -> None:
+    async def test() -> None:
+        rules: dict[str, Any] = {"in": [{"topic": "t"}], "out": [{"filter": "y > 0", "topic": "out"}]}
+        async with broker.client("listener") as client:
+            await client.subscribe("out", 1)
+        async with bridged(broker, folder=tmp_path / "a", **rules) as (node, _), talking(node, "ana") as ana:
+            await ana.subscribe("s", "x > 0")
+        async with broker.client() as client:
+            for number in range(1, 51):
+                await client.publish("t", msgspec.json.encode({"x": number}), 1)
+        async with bridged(broker, folder=tmp_path / "a", **rules) as (node, made), talking(node, "ana") as ana:
+            assert [event["x"] for event in await ana.events(50)] == list(range(1, 51))
+            assert made.status().incoming == 50
+
+    run(test())
+
+
+@needs_mosquitto
+def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: Path) -> None:
+    async def test() -> None:
+        rules: dict[str, Any] = {
+            "in": [{"topic": "in/+", "id": "x"}],
+            "out": [{"filter": "y > 0", "topic": "out/{y}"}],
+        }
+        async with broker.client("listener") as client:
+            await client.subscribe("out/#", 1)
+        folder = tmp_path / "a"
+        async with bridged(broker, folder=folder, **rules) as (node, made), talking(node, "ana") as ana:
+            await ana.subscribe("s", "x > 0")
+            async with broker.client() as client:
+                for number in range(1, 101):
+                    await client.publish("in/1", msgspec.json.encode({"x": number}), 1)
+            for number in range(1, 101):
+                await ana.publish(number, {"y": number})
+            await until(lambda: made.status().outgoing > 0 and made.status().incoming > 0)
+            await broker.save()
+            taken = made.status().outgoing
+            for number in range(101, 151):
+                await ana.publish(number, {"y": number})
+            broker.kill()
+            await until(lambda: not made.status().up)
+            assert "127.0.0.1" in made.status().error
+            assert taken <= made.status().outgoing
+            for number in range(151, 201):
+                await ana.publish(number, {"y": number})
+            survived = made.status().outgoing
+        # The node is away, too; then both come back.
+        broker.start()
+        async with bridged(broker, folder=folder, **rules) as (node, made), talking(node, "ana") as ana:
+            await until(lambda: made.status().waiting == 0)
+            assert made.status().outgoing >= 200 - survived
+            got = {event["x"] for event in await ana.events(100)}
+            assert got == set(range(1, 101))
+            async with broker.client("listener") as client:
+                heard: set[int] = set()
+                # What Mosquitto acknowledged and had not written yet is lost by Mosquitto, not by the bridge.
+                wanted = set(range(1, taken + 1)) | set(range(survived + 1, 201))
+                async with asyncio.timeout(10):
+                    while not wanted <= heard:
+                        heard.add(msgspec.json.decode((await anext(client.messages)).payload)["y"])
+
+    run(test())
+
+
+@needs_mosquitto
+def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
+    async def test() -> None:
+        rules: dict[str, Any] = {"in": [{"topic": "in"}], "out": [{"filter": "y > 0", "topic": "out"}]}
+        async with bridged(broker, **rules) as (node, made), talking(node) as ana:
+            await ana.subscribe("s", "x > 0")
+            for turn in range(1, 4):
+                broker.kill()
+                await until(lambda: not made.status().up)
+                await ana.publish(turn, {"y": turn})
+                broker.start()
+                await until(lambda: made.status().up)
+                await until(lambda turn=turn: made.status().outgoing == turn)
+                async with broker.client() as client:  # the subscription was made anew: nothing of it was saved
+                    await client.publish("in", msgspec.json.encode({"x": turn}), 1)
+                assert await ana.events(1) == [{"x": turn}]
+
+    run(test())
+
+
+@needs_mosquitto
+def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (node, made), broker.client() as client:
+            publish, dead = node.node.publish, asyncio.Event()
+
+            def never(_: object) -> asyncio.Future[int]:
+                dead.set()
+                return asyncio.get_running_loop().create_future()
+
+            monkeypatch.setattr(node.node, "publish", never)
+            await client.publish("t", "1", 1)
+            await asyncio.wait_for(dead.wait(), 5)
+            assert made.status().incoming == 0
+            monkeypatch.setattr(node.node, "publish", publish)
+        # The node ended before the event was safe. So the broker still has it.
+        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (node, made):
+            await until(lambda: made.status().incoming == 1)
+
+    run(test())
+
+
+@needs_mosquitto
+def test_what_a_bridge_sends_twice_comes_in_once(broker: Mosquitto) -> None:
+    async def test() -> None:
+        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (_, made), broker.client() as client:
+            for id in ("n/1", "n/1", "n/2"):
+                await client.publish("t", "1", 1, properties=said(UserProperty=[(ID, id)]))
+            await until(lambda: made.status().incoming == 2 and made.status().duplicates == 1)
+
+    run(test())
+
+
+@needs_mosquitto
+def test_shared_and_retained_topics(broker: Mosquitto) -> None:
+    async def test() -> None:
+        rules = [
+            {"topic": "$share/nodes/jobs/+", "fields": {"job": 1}},
+            {"topic": "state"},
+            {"topic": "old", "retained": False},
+        ]
+        async with broker.client() as client:
+            await client.publish("state", '"on"', 1, retain=True)
+            await client.publish("old", '"on"', 1, retain=True)
+            async with bridged(broker, **{"in": rules}) as (_, made):
+                await client.publish("jobs/7", "1", 1)
+                await until(lambda: made.status().incoming == 2)
+                assert (made.status().bad, made.status().error) == (0, "")
+
+    run(test())
+
+
+@needs_mosquitto
+def test_what_an_earlier_configuration_subscribed_to_is_counted(broker: Mosquitto) -> None:
+    async def test() -> None:
+        async with bridged(broker, **{"in": [{"topic": "old"}]}):
+            pass
+        async with bridged(broker, **{"in": [{"topic": "new"}]}) as (_, made), broker.client() as client:
+            await client.publish("old", "1", 1)
+            await client.publish("new", "1", 1)
+            await until(lambda: made.status().incoming == 1 and made.status().bad == 1)
+            assert "another client_id" in made.status().problem
+
+    run(test())
+
+
+@needs_mosquitto
+def test_passwords_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = shutil.which("mosquitto_passwd")
+    if program is None:
+        pytest.skip("mosquitto_passwd is not installed")
+    users, rights = tmp_path / "users", tmp_path / "rights"
+    subprocess.run([program, "-c", "-b", str(users), "plant", "secret"], check=True)
+    rights.write_text("user plant\ntopic readwrite allowed/#\n")
+    broker = Mosquitto(tmp_path, f"password_file {users}", f"acl_file {rights}")
+    broker.start()
+
+    async def test() -> None:
+        monkeypatch.setenv("PLANT_PASSWORD", "wrong")
+        table: dict[str, Any] = {"username": "plant", "password_variable": "PLANT_PASSWORD"}
+        async with bridged(broker, up=False, out=[{"filter": "y > 0", "topic": "allowed/y"}], **table) as (_, made):
+            await until(lambda: "Not authorized" in made.status().error)
+            assert "wrong" not in repr(made._bridge.settings)  # type: ignore[attr-defined]
+        monkeypatch.setenv("PLANT_PASSWORD", "secret")
+        out = [{"filter": "y > 0", "topic": "{topic}"}]
+        async with bridged(broker, out=out, **table) as (node, made), talking(node) as bob:
+            await bob.publish(1, {"y": 1, "topic": "allowed/y"})
+            await until(lambda: made.status().outgoing == 1)
+            # What it may not publish is not lost: somebody may change that.
+            await bob.publish(2, {"y": 1, "topic": "forbidden"})
+            await until(lambda: "refuses a message to forbidden: Not authorized" in made.status().error)
+            assert made.status().waiting == 1
+
+    try:
+        run(test())
+    finally:
+        broker.kill()
+
+
+@needs_mosquitto
+def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path, "max_packet_size 2000")
+    broker.start()
+
+    async def test() -> None:
+        async with bridged(broker, out=[{"filter": "y > 0", "topic": "t"}]) as (node, made), talking(node) as bob:
+            await bob.publish(1, {"y": 1, "text": "x" * 3000}, {"y": 2})
+            await until(lambda: made.status().outgoing == 1 and made.status().bad == 1)
+            assert "larger than 2000 bytes" in made.status().problem
+
+    try:
+        run(test())
+    finally:
+        broker.kill()
+
+
+@needs_mosquitto
+def test_tls(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([openssl, *command.split(), *names], check=True, capture_output=True)
+    broker = Mosquitto(tmp_path, f"certfile {certificate}", f"keyfile {key}")
+    broker.url = broker.url.replace("mqtt:", "mqtts:")
+    broker.start()
+
+    async def test() -> None:
+        rule = [{"filter": "y > 0", "topic": "t"}]
+        async with bridged(broker, out=rule, authorities=str(certificate)) as (node, made), talking(node) as bob:
+            await bob.publish(1, {"y": 1})
+            await until(lambda: made.status().outgoing == 1)
+        async with bridged(broker, up=False, out=rule) as (_, made):
+            await until(lambda: "CERTIFICATE_VERIFY_FAILED" in made.status().error)
+
+    try:
+        run(test())
+    finally:
+        broker.kill()
+
+
+# What a message means
+
+
+def event(rule: In, **message: Any) -> Mapping[str, object]:
+    got = arrived(rule, Message("a/b", **message))
+    assert isinstance(got, Arrived), got
+    return got.event.tree
+
+
+@pytest.mark.parametrize(
+    ("payload", "content_type", "tree"),
+    [
+        (b"", "", {}),
+        (b"1.5", "", {"value": 1.5}),
+        (b"true", "", {"value": True}),
+        (b"null", "", {"value": None}),
+        (b"[1, 2]", "", {"value": (1, 2)}),
+        (b'"on"', "", {"value": "on"}),
+        (b"on", "", {"value": "on"}),
+        (b' {"x": 1}', "", {"x": 1}),
+        (b"{x}", "", {"value": "{x}"}),
+        (b"\xfe", "", {"data": b"\xfe"}),
+        (b"1", "text/plain", {"value": "1", "datacontenttype": "text/plain"}),
+        (b"1", "application/json; charset=utf-8", {"value": 1}),
+        (b"1", "image/png", {"data": b"1", "datacontenttype": "image/png"}),
+        (b"\x81\xa1x\x01", "application/msgpack", {"x": 1}),
+        (
+            b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":{"x":1}}',
+            "application/cloudevents+json",
+            {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": {"x": 1}},
+        ),
+    ],
+)
+def test_payloads(payload: bytes, content_type: str, tree: dict[str, object]) -> None:
+    assert event(In("a/b"), payload=payload, content_type=content_type) == tree
+
+
+@pytest.mark.parametrize("payload", [b"1, 2", b'1, "x": 2', b"", b"nope"])
+def test_what_says_json_and_is_not_is_refused(payload: bytes) -> None:
+    got = arrived(In("a/b"), Message("a/b", payload, "application/json"))
+    assert isinstance(got, Problem)
+    assert got.text.startswith("a message to a/b: ")
+
+
+def test_fields_in_the_order_of_their_weight() -> None:
+    rule = In("+/+", {"room": 1, "far": 5, "all": "topic"}, "t")
+    properties = (
+        ("x", "text"),
+        ("room", "?"),
+        ("type", "?"),
+        ("tag", "1"),
+        ("tag", "2"),
+        ("tag", "3"),
+        ("fieldfare-z", "?"),
+    )
+    assert event(rule, payload=b'{"x": 1, "type": "p"}', properties=properties) == {
+        "room": "b", "type": "t", "tag": ("1", "2", "3"), "x": 1, "all": "a/b",
+    }  # fmt: skip
+    assert event(In("+/+"), reply_to="r/1", correlation=b"c") == {"reply_to": "r/1", "correlation_data": b"c"}
+    assert event(In("+/+"), properties=(("time", "2026-01-01T00:00:00Z"),)) == {
+        "time": datetime(2026, 1, 1, tzinfo=UTC)
+    }
+
+
+def test_the_id_of_a_message_is_what_the_rule_says() -> None:
+    def id(rule: In, payload: bytes, *properties: tuple[str, str]) -> str:
+        got = arrived(rule, Message("a/b", payload, properties=properties))
+        assert isinstance(got, Arrived)
+        return got.id
+
+    plain, named = In("a/b"), In("a/b", id="n")
+    assert id(plain, b'{"id": 1}') == id(named, b'{"id": 1}') == ""
+    assert id(named, b'{"n": 1}') == id(named, b'{"n": 1}') != id(named, b'{"n": 2}')
+    assert id(named, b'{"n": 1}') != id(named, b'{"n": "1"}')
+    assert id(named, b"", ("n", "1")) != ""
+    assert id(plain, b"", (ID, "q")) == id(named, b"", (ID, "q")) != ""
+
+
+texts = st.text(max_size=8)
+trees = st.dictionaries(
+    st.text("abc.", min_size=1, max_size=3).filter(lambda name: "." not in name),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | texts | st.binary(max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+        max_leaves=4,
+    ),
+    max_size=4,
+)
+
+
+@given(trees)
+def test_an_event_comes_through_as_it_was(tree: dict[str, object]) -> None:
+    sent = Event(tree)
+    message = leaving(Out("TRUE", "t"), Leaving(sent, "i/1"), 0)
+    assert isinstance(message, Message)
+    got = arrived(In("t"), message)
+    assert isinstance(got, Arrived)
+    assert repr(got.event) == repr(sent)  # NaN is not equal to itself
+
+
+def test_topics_out_of_fields() -> None:
+    def topic(template: str, **fields: object) -> str:
+        message = leaving(Out("TRUE", template), Leaving(Event(fields), "i/1"), 0)
+        return message.topic if isinstance(message, Message) else message.text
+
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert topic("a/{x}/{y.z}/{t}", x=True, y={"z": 1.5}, t=moment) == "a/true/1.5/2026-01-01T00:00:00Z"
+    assert topic("{reply_to}", reply_to="r/1") == "r/1"
+    assert "is missing" in topic("a/{x}")
+    for value in ("a/b", [1], None, b"x"):
+        assert "cannot be a level of a topic" in topic("a/{x}", x=value)
+    for value in ("#", "+", "a\x00", "\x7f", "x" * 70_000):
+        assert "no topic that one can publish to" in topic("a/{x}", x=value)
+    for value in ("", "$SYS/x"):
+        assert "no topic that one can publish to" in topic("{x}", x=value)
+
+
+def test_requests_and_answers() -> None:
+    one = Leaving(Event(reply_to="r/1", correlation_data=b"c"), "i/1")
+    message = leaving(Out("TRUE", "t"), one, 0)
+    assert isinstance(message, Message)
+    assert (message.reply_to, message.correlation) == ("r/1", b"c")
+    answer = leaving(Out("TRUE", "{reply_to}"), one, 0)
+    assert isinstance(answer, Message)
+    assert (answer.topic, answer.reply_to) == ("r/1", "")
+
+
+# The settings
+
+GOOD: dict[str, Any] = {"url": "mqtt://h:1", "in": [{"topic": "a/+"}]}
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "says"),
+    [
+        ({"url": "http://h"}, "url", "write mqtt://HOST:PORT"),
+        ({"url": "mqtt://h:x"}, "url", "this is no URL"),
+        ({"url": "mqtt://h/topic"}, "url", "write mqtt://HOST:PORT"),
+        ({"url": "mqtt://ana:secret@h"}, "url", "must not hold a name or password"),
+        ({"in": []}, "", "nothing comes in and nothing goes out"),
+        ({"in": [{"topic": "a/#/b"}]}, "in[0].topic", "is no topic"),
+        ({"in": [{"topic": "a"}, {"topic": "b+"}]}, "in[1].topic", "is no topic"),
+        ({"in": [{"topic": "$share/g"}]}, "in[0].topic", "is no topic"),
+        ({"in": [{"topic": "a"}, {"topic": "a"}]}, "in", "two have the same topic"),
+        ({"in": [{"topic": "a/+", "fields": {"x": 2}}]}, "in[0].fields", "a/+ has levels 0 to 1"),
+        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[...].fields[...]", ">= 0"),
+        ({"in": [{"topic": "a", "qos": 2}]}, "in[...].qos", "invalid enum value 2"),
+        ({"in": [{"topik": "a"}]}, "in[...]", "topic"),
+        ({"out": [{"filter": "x <", "topic": "a"}]}, "out[0].filter", "line 1"),
+        ({"out": [{"filter": "x > 1", "topic": "a/{x"}]}, "out[0].topic", "is no topic with fields"),
+        ({"out": [{"filter": "x > 1", "topic": "a/+"}]}, "out[0].topic", "is no topic with fields"),
+        ({"out": [{"filter": "x > 1"}]}, "out[...]", "topic is missing"),
+        ({"outt": []}, "", "there is no setting outt"),
+        ({"password": "secret"}, "username", "is missing"),
+        ({"password": 17}, "password", "expected str"),
+        ({"password_variable": "NO_SUCH_VARIABLE"}, "password_variable", "there is no variable"),
+        ({"authorities": "/no/such/file"}, "authorities", "there is no file"),
+        ({"certificate": "/no/such/file"}, "certificate", "go together"),
+    ],
+)
+def test_mistakes(table: dict[str, Any], key: str, says: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        mqtt.make("id", {**GOOD, **table})
+    assert error.value.key == key
+    assert says in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_what_it_wants_and_promises() -> None:
+    out = [{"filter": "x > 1", "topic": "a"}, {"filter": "y = 2", "topic": "b"}]
+    made = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b", "type": "u"}], "out": out})
+    assert made.wants is not None
+    assert made.promises is not None
+    assert [made.wants.matches(event) for event in ({"x": 2}, {"y": 2}, {"x": 1})] == [True, True, False]
+    assert [made.promises.matches(event) for event in ({"type": "t"}, {"type": "u"}, {"x": 1})] == [True, True, False]
+    loose = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b"}]})
+    assert loose.promises is not None
+    assert loose.promises.matches({})
+    assert loose.wants is None
+    assert made.settings.client_id == "id"

@@ -1,0 +1,173 @@
+"""Tokens, roles and TLS, with a real node and real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import websockets
+from tests.node.talking import linked, settings, talking
+
+from fieldfare.client.client import connect
+from fieldfare.client.errors import ConnectionRefused, Refused
+from fieldfare.node.config import Secret, load
+from fieldfare.node.security import make_token
+from fieldfare.node.server import running
+from fieldfare.node.service import Service
+from fieldfare.protocol import frames as f
+from fieldfare.protocol.codec import MSGPACK_CODEC
+
+SECRET = "a secret that has more than thirty-two bytes"
+SETTINGS = f"""
+name = "a"
+port = 0
+[security]
+secret = "{SECRET}"
+anonymous = "guest"
+[security.roles.guest]
+subscribe = "public = TRUE"
+[security.roles.trader]
+publish = "kind = 'quote'"
+subscribe = "kind = 'quote'"
+[security.roles.node]
+join = true
+"""
+
+
+OLD = make_token(Secret(SECRET), "ana", ["trader"], 60.0, time.time() - 1000)
+
+
+def token(name: str, *roles: str, seconds: float = 60.0) -> str:
+    return make_token(Secret(SECRET), name, list(roles), seconds, time.time())
+
+
+@contextlib.asynccontextmanager
+async def guarded(folder: Path, more: str = "") -> AsyncIterator[Service]:
+    file = folder / "a.toml"
+    file.write_text(SETTINGS + more)
+    async with running(load(file, {}, {})) as service:
+        yield service
+
+
+def test_roles_say_who_may_do_what(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node:
+            url = node.hood.url
+            async with connect(url, token=token("ana", "trader")) as ana, connect(url) as guest:
+                async with ana.subscribe("kind = 'quote' AND price < 5") as cheap:
+                    await ana.publish({"kind": "quote", "price": 3})
+                    assert await cheap.next(5) == {"kind": "quote", "price": 3}
+                with pytest.raises(Refused, match="publish"):
+                    await ana.publish({"kind": "order"})
+                with pytest.raises(Refused, match="subscribe"):
+                    async with ana.subscribe("price < 5"):
+                        pass
+                with pytest.raises(Refused) as refused:
+                    await guest.publish({"public": True})
+                assert refused.value.code == "denied"
+                async with guest.subscribe("public = TRUE AND x > 1"):
+                    pass
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", OLD, token("ana", "trader")[:-3] + "abc"])
+def test_a_bad_token_is_refused_and_not_repeated(tmp_path: Path, wrong: str) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node:
+            with pytest.raises(ConnectionRefused) as refused:
+                async with connect(node.hood.url, token=wrong):
+                    pass
+            assert wrong not in str(refused.value)
+
+    asyncio.run(test())
+
+
+def test_a_session_belongs_to_who_made_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node:
+            async with connect(node.hood.url, session="s", token=token("ana", "trader")):
+                pass
+            with pytest.raises(ConnectionRefused, match="somebody else"):
+                async with connect(node.hood.url, session="s", token=token("bob", "trader")):
+                    pass
+
+    asyncio.run(test())
+
+
+def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.security.LEEWAY", 0.0)
+
+    async def test() -> None:
+        async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=1.2)) as ana:
+            assert "expired" in (await ana.hear(f.Bye)).reason
+
+    asyncio.run(test())
+
+
+def test_only_nodes_may_join(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as a:
+            with pytest.raises(websockets.InvalidStatus):
+                await websockets.connect(
+                    a.hood.url + "/link",
+                    subprotocols=[websockets.Subprotocol("fieldfare.v1.link")],
+                    additional_headers={"Authorization": f"Bearer {token('eve', 'trader')}"},
+                )
+            other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))
+            async with running(other) as b:
+                await linked(a, b)
+
+    asyncio.run(test())
+
+
+def test_nobody_listens_to_the_world_by_accident() -> None:
+    with pytest.raises(ValueError, match="security"):
+        settings("a", flags={"host": "0.0.0.0"})
+
+
+def test_tls(tmp_path: Path) -> None:
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"]
+    try:
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed, which makes the certificate")
+    more = '[tls]\ncertificate = "cert.pem"\nkey = "key.pem"\nauthorities = "cert.pem"\n'
+
+    async def test() -> None:
+        async with guarded(tmp_path, more) as node:
+            assert node.hood.url.startswith("wss://")
+            trusting = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+            async with connect(node.hood.url, token=token("ana", "trader"), ssl=trusting) as ana:
+                await ana.publish({"kind": "quote"})
+            with pytest.raises(OSError, match=r"(?i)certificate"):
+                async with connect(node.hood.url, token=token("ana", "trader"), reconnect=False):
+                    pass
+            other = msgspec.structs.replace(node.node.config, name="b", join=(node.hood.url,))
+            async with running(other) as b:
+                await linked(node, b)
+
+    asyncio.run(test())
+
+
+def test_the_token_may_come_in_the_header(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node:
+            async with websockets.connect(
+                node.hood.url,
+                subprotocols=[websockets.Subprotocol(MSGPACK_CODEC.name)],
+                additional_headers={"Authorization": f"Bearer {token('ana', 'trader')}"},
+            ) as socket:
+                await socket.send(MSGPACK_CODEC.encode(f.Hello(session="mine")))
+                assert isinstance(MSGPACK_CODEC.from_node(await socket.recv()), f.Welcome)
+            assert node.node.broker.sessions["mine"].owner == "ana"
+
+    asyncio.run(test())

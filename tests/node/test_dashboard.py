@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.node import dashboard, http
+from fieldfare.node.config import Config, Secret, SecuritySettings, load
+from fieldfare.node.consumer import Consumer
+from fieldfare.node.security import make_token
+from fieldfare.node.server import running
+from fieldfare.node.service import Service
+
+T = TypeVar("T")
+CHROMIUM = shutil.which("chromium")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+FILTERS = {"cheap": "price < 10", "cheaper": "price < 5", "ibm": "symbol = 'IBM'"}
+
+
+class Nodes:
+    """Nodes that run beside the test, in a thread with a loop."""
+
+    def __init__(self) -> None:
+        self.services: dict[str, Service] = {}
+        self._contexts: dict[str, contextlib.AbstractAsyncContextManager[Service]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._beside: list[Any] = []
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def start(self, name: str, *joins: str, config: Config | None = None) -> str:
+        join = tuple(self.services[other].hood.url for other in joins)
+        settings = config or load(None, {}, {"port": 0, "name": name, "join": join})
+        context = running(settings, lambda service: [*http.routes(service), *dashboard.routes(service)])
+        self.services[name] = self.do(context.__aenter__())
+        self._contexts[name] = context
+        until(lambda: all(other in self.services[name].hood.up for other in joins))
+        return self.address(name)
+
+    def stop(self, name: str) -> None:
+        self.do(self._contexts.pop(name).__aexit__(None, None, None))
+
+    def address(self, name: str) -> str:
+        return self.services[name].hood.url.replace("ws", "http", 1)
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self._beside.append(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        for future in self._beside:
+            future.cancel()
+        for name in reversed(list(self._contexts)):
+            self.stop(name)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def until(true: Any, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def nodes() -> Iterator[Nodes]:
+    some = Nodes()
+    try:
+        yield some
+    finally:
+        some.close()
+
+
+async def publish(service: Service) -> None:
+    number = 0
+    while True:
+        number += 1
+        await service.publish([Event({"symbol": "KO", "price": number % 20, "number": number}) for _ in range(3)])
+        await asyncio.sleep(0.05)
+
+
+async def subscribe(service: Service, name: str, filters: dict[str, str], *, stay: bool) -> None:
+    async with Consumer(service.node, name) as consumer:
+        for id, filter in filters.items():
+            await consumer.subscribe(id, parse(filter))
+        if stay:
+            async for some in consumer.deliveries():
+                await consumer.acknowledge(some[-1].number)
+
+
+@pytest.fixture(scope="module")
+def overlay() -> Iterator[Nodes]:
+    """Three in a row: events from c go to a."""
+    with nodes() as some:
+        some.start("a")
+        some.start("b", "a")
+        some.start("c", "b")
+        some.do(subscribe(some.services["a"], "gone", {"all": "price >= 0"}, stay=False))
+        some.beside(subscribe(some.services["a"], "ana", FILTERS, stay=True))
+        some.beside(publish(some.services["c"]))
+        yield some
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def looking(browser: Browser, address: str, *nodes: str, may_fail: str = "(?!)") -> Iterator[Page]:
+    """A page that is closed afterwards; nothing went wrong then, and nobody but the nodes was asked anything."""
+    said: list[str] = []
+    asked: set[str] = set()
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_default_timeout(8000)
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
+    page.on("websocket", lambda socket: asked.add(urlsplit(socket.url).netloc))
+    try:
+        page.goto(address)
+        yield page
+    finally:
+        page.close()
+    assert [text for text in said if not re.search(may_fail, text)] == []
+    assert asked <= {urlsplit(node).netloc for node in (address, *nodes)}
+
+
+# The files
+
+
+def test_files_are_served_under_a_strict_policy(overlay: Nodes) -> None:
+    with httpx.Client(base_url=overlay.address("a")) as client:
+        assert client.get("/dashboard").headers["location"] == "dashboard/"
+        page = client.get("/dashboard/")
+        assert page.status_code == 200
+        assert page.headers["content-type"].startswith("text/html")
+        policies = page.headers["content-security-policy"].split("; ")
+        assert "default-src 'none'" in policies
+        assert "script-src 'self'" in policies
+        assert "frame-ancestors 'none'" in policies
+        connect = next(part for part in policies if part.startswith("connect-src")).split()
+        assert {overlay.address(name) for name in "abc"} < set(connect)
+        again = client.get("/dashboard/", headers={"If-None-Match": page.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert client.get("/dashboard/__init__.py").status_code == 404
+        assert client.get("/dashboard/..%2fnode.py").status_code == 404
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    files = dashboard.assets()
+    named = set(re.findall(r'(?:src|href)="([\w.]+)"', files["index.html"].content.decode()))
+    for file in files.values():
+        if "javascript" in file.kind:
+            named |= set(re.findall(r'from "\./([\w.]+)"', file.content.decode()))
+    assert named == set(files) - {"index.html"}
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ws://a b", "ws://a;script-src *", "ws://a'none'", "javascript://x", "ws://ü", "ws://a,b"]
+)
+def test_what_a_node_calls_itself_does_not_get_into_the_policy(address: str) -> None:
+    assert dashboard.policy([address]) == dashboard.policy([])
+
+
+# What a person sees
+
+
+@needs_browser
+def test_the_map_shows_all_nodes_and_what_flows(overlay: Nodes, browser: Browser) -> None:
+    others = overlay.address("b"), overlay.address("c")
+    with looking(browser, overlay.address("a") + "/dashboard", *others) as page:
+        expect(page.locator("#map .node.up")).to_have_count(3)
+        expect(page.locator("#map .link:not(.down)")).to_have_count(2)
+        expect(page.locator("#total-nodes")).to_have_text("3")
+        expect(page.locator("#node-name")).to_have_text("a")
+        expect(page.locator('#map [data-node="c"] .value')).to_have_text(re.compile("^[1-9]"))
+        expect(page.locator("#map .labels text").first).to_have_text(re.compile(r"[1-9]\d* events/s"))
+        expect(page.locator("#map .dots circle.events").nth(3)).to_be_attached()
+        assert not page.evaluate("document.querySelector('.spark .line').getAttribute('d').includes('NaN')")
+        page.locator('#map [data-node="c"]').focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#node-name")).to_have_text("c")
+        expect(page.locator('[data-figure="published"] b')).to_have_text(re.compile("^[1-9]"))
+        expect(page.locator('[data-figure="cost"] b')).to_have_text(re.compile("[µm]s$"))
+        expect(page.locator("#node-links tr")).to_have_count(1)
+        expect(page.locator("#node-url")).to_have_attribute("href", overlay.address("c") + "/dashboard/")
+
+
+@needs_browser
+def test_sessions_are_listed_with_their_filters(overlay: Nodes, browser: Browser) -> None:
+    with looking(browser, overlay.address("a") + "/dashboard/#sessions", *map(overlay.address, "bc")) as page:
+        ana = page.locator("#session-rows tr", has_text="ana")
+        expect(ana).to_contain_text("here")
+        expect(ana).to_contain_text("durable")
+        gone = page.locator("#session-rows tr", has_text="gone")
+        expect(gone).to_contain_text("away")
+        assert int(gone.locator(".number").first.inner_text().replace("\u2009", "")) > 0
+        page.click('[data-session="ana"]')
+        for filter in FILTERS.values():
+            expect(page.locator("#session-detail")).to_contain_text(filter)
+
+
+@needs_browser
+def test_the_workbench_explains_a_filter_and_shows_what_matches(overlay: Nodes, browser: Browser) -> None:
+    with looking(
+        browser, overlay.address("a") + "/dashboard/#workbench", *map(overlay.address, "bc"), may_fail="status of 400"
+    ) as page:
+        page.fill("#filter", "NOT price >= 7 AND price >= 2")
+        expect(page.locator("#normal")).to_have_text("price >= 2 AND price < 7")
+        expect(page.locator('[data-relation="Covered by"]')).to_contain_text("price < 10")
+        expect(page.locator('[data-relation="Overlaps"]')).to_contain_text("price < 5")
+        expect(page.locator("#live-state")).to_have_text("listening")
+        expect(page.locator("#events tr").nth(5)).to_be_visible()
+        prices = [int(re.findall(r"price: (\d+)", text)[0]) for text in page.locator("#events tr").all_inner_texts()]
+        assert set(prices) <= set(range(2, 7))
+        page.click("#pause")
+        before = page.locator("#events tr").count()
+        expect(page.locator("#pause")).to_have_text(re.compile(r"Go on \(\d+\+? new\)"))
+        assert page.locator("#events tr").count() == before
+        page.click("#pause")
+
+        page.fill("#filter", "number = 9007199254740993")
+        expect(page.locator("#normal")).to_have_text("number = 9007199254740993")
+        expect(page.locator("#no-events")).to_be_visible()
+        expect(page.locator("#live-state")).to_have_text("listening")
+        page.fill("#event", '{"number": 9007199254740993, "text": "<b>bold</b>"}')
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#published")).to_contain_text("Safe")
+        expect(page.locator("#events tr")).to_contain_text('{number: 9007199254740993, text: "<b>bold</b>"}')
+
+        page.fill("#filter", "price < AND symbol = 'x'")
+        trouble = page.locator("#filter-trouble")
+        expect(trouble).to_contain_text("column 9")
+        assert trouble.locator("pre").inner_text().split("\n")[1] == " " * 8 + "^"
+        expect(page.locator("#live-state")).to_have_text("not listening")
+        page.fill("#event", '{"number": ')
+        page.click("#publish .main")
+        expect(page.locator("#published")).to_contain_text("no JSON")
+
+
+@needs_browser
+def test_the_poset_is_drawn_and_searched(overlay: Nodes, browser: Browser) -> None:
+    with looking(
+        browser, overlay.address("a") + "/dashboard/#table", *map(overlay.address, "bc"), may_fail="status of 400"
+    ) as page:
+        box = page.locator('#poset [data-filter="price < 10"]')
+        expect(page.locator("#poset .box")).to_have_count(4)
+        expect(page.locator("#poset .edge")).to_have_count(1)
+        lower = page.locator('#poset [data-filter="price < 5"]')
+        assert _top(lower) > _top(box)
+        box.focus()
+        expect(page.locator("#filter-detail")).to_contain_text("clients of this node")
+        page.keyboard.press("ArrowDown")
+        expect(lower).to_have_class(re.compile("chosen"))
+        page.fill("#find", "price < 7")
+        expect(box).to_have_class(re.compile("coveredBy"))
+        expect(lower).to_have_class(re.compile("covers"))
+        page.fill("#find", '{"price": 3, "symbol": "KO"}')
+        expect(page.locator("#found")).to_have_text("3 of 4 filters match this event")
+        expect(page.locator("#poset .matches")).to_have_count(3)
+        page.fill("#find", "price <")
+        expect(page.locator("#found")).to_have_class("bad")
+
+
+def _top(box: Any) -> float:
+    bounds = box.bounding_box()
+    assert bounds is not None
+    return float(bounds["y"])
+
+
+@needs_browser
+def test_nodes_that_come_and_go_are_shown(browser: Browser) -> None:
+    with nodes() as some:
+        address = some.start("first")
+        with looking(browser, address + "/dashboard/", may_fail="connect|Refused|Failed to load") as page:
+            expect(page.locator("#map .node.up")).to_have_count(1)
+            expect(page.locator("#no-links")).to_be_visible()
+            some.start("second", "first")
+            second = page.locator('#map [data-node="second"]')
+            expect(second).to_contain_text("reload to look at it")
+            second.click()
+            expect(page.locator("#node-trouble")).to_contain_text("joined after this page was opened")
+        with looking(browser, address + "/dashboard/", some.address("second"), may_fail="Failed to load|ERR_") as page:
+            expect(page.locator("#map .node.up")).to_have_count(2)
+            some.stop("second")
+            second = page.locator('#map [data-node="second"]')
+            expect(second).to_have_class(re.compile("unreachable"))
+            expect(second).to_contain_text("unreachable")
+            expect(page.locator("#map .link.down")).to_have_count(1)
+            second.click()
+            expect(page.locator("#node-trouble")).to_contain_text("Nobody answers")
+
+
+@needs_browser
+def test_a_node_with_security_wants_a_token(browser: Browser) -> None:
+    secret = Secret("a secret of the tests, long enough to be one")
+    config = Config(name="safe", port=0, security=SecuritySettings(secret=secret))
+    with nodes() as some:
+        address = some.start("safe", config=config)
+        with looking(browser, address + "/dashboard/#workbench", may_fail="status of 401") as page:
+            expect(page.locator("#alert-text")).to_have_text("This node wants a token.")
+            page.click("#alert-token")
+            page.fill("#token", make_token(secret, "ana", ["admin"], 600, time.time()))
+            page.keyboard.press("Enter")
+            expect(page.locator("#own-name")).to_have_text("safe")
+            expect(page.locator("#alert")).to_be_hidden()
+            page.fill("#filter", "x = 1")
+            expect(page.locator("#live-state")).to_have_text("listening")
+            page.click("#to-token")
+            page.fill("#token", "nonsense")
+            page.keyboard.press("Enter")
+            expect(page.locator("#alert-token")).to_be_visible()

@@ -1,0 +1,13 @@
+"""Real processes, killed; `make kills` does this hundreds of times."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.node.kills import run
+
+
+def test_what_was_accepted_survives_kill_9() -> None:
+    counts = asyncio.run(run(4, seed=3, pause=0.6, nodes=2))
+    assert counts["accepted"] > 0
+    assert counts["delivered"] > 0
