@@ -213,15 +213,17 @@ def make_token(
         FIELDFARE_TOKEN_SECRET=a-secret-of-at-least-thirty-two-bytes fieldfare admin token ana --role client
     """
     from fieldfare.node.config import ConfigError, load
-    from fieldfare.node.security import make_token
+    from fieldfare.node.security import make_token, security_of
 
     try:
         settings = load(config, os.environ, {})
         if settings.security is None or settings.security.secret.is_empty:
             raise InputError("", "there is no secret: set FIELDFARE_TOKEN_SECRET, or security.secret in --config FILE")
-        unknown = [one for one in role if one not in settings.security.roles]
+        security = security_of(settings)
+        roles = security.roles if security is not None else {}
+        unknown = [one for one in role if one not in roles]
         if unknown:
-            raise InputError("--role", f"{unknown[0]} is none of {', '.join(settings.security.roles)}")
+            raise InputError("--role", f"{unknown[0]} is none of {', '.join(roles)}")
         typer.echo(make_token(settings.security.secret, name, role, days * 86400, time.time()))
     except ConfigError as error:
         raise InputError("", error) from None

@@ -111,6 +111,7 @@ async def _answers(name: str, url: str) -> None:
             await asyncio.sleep(0.1)
         else:
             writer.close()
+            await writer.wait_closed()
             return
     raise InputError(name, f"does not answer at {url}: is the port in use? Try another --port")
 

@@ -1,0 +1,188 @@
+"""The commands around a node, with a real one in a process of its own; the examples in their help are run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.test_help import ON_A_NODE, examples
+from tests.node.kills import Process, free_port
+from typer.testing import CliRunner, Result
+
+from fieldfare.cli import app
+from fieldfare.cli.demo import NODES, WATCHERS
+from fieldfare.client.client import connect
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    one = Process("oslo", tmp_path_factory.mktemp("node") / "data")
+    one.start()
+    try:
+        asyncio.run(_prepare(one))
+        yield one
+    finally:
+        one.kill(signal.SIGTERM)
+
+
+def shell(command: str, directory: Path, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell of its own."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(
+        command, shell=True, cwd=directory, env=environment, capture_output=True, encoding="utf-8", check=False,
+        timeout=seconds,
+    )  # fmt: skip
+
+
+def invoke(command: str, node: Process) -> Result:
+    """Run a command here, which takes less time; what a pipe brings is read from its file."""
+    before, _, after = command.rpartition("| ")
+    words = shlex.split(after)
+    environment = {"FIELDFARE_NODE": node.url, "COLUMNS": "120", "FIELDFARE_TOKEN_SECRET": None}
+    while "=" in words[0]:
+        name, _, value = words.pop(0).partition("=")
+        environment[name] = value
+    assert words.pop(0) == "fieldfare"
+    given = Path(before.split()[-1]).read_text() if before else None
+    return CliRunner().invoke(app, words, env=environment, input=given)
+
+
+async def _prepare(node: Process) -> None:
+    """What the examples take for granted."""
+    await node.answers()
+    async with connect(node.url, session="ana") as ana, ana.subscribe("price < 0", id="s", keep=True):
+        for _ in range(12):
+            await ana.publish({"symbol": "IBM", "price": 119})
+    async with connect(node.url, session="eve") as eve, eve.subscribe("price < -1", id="s", keep=True):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("command", "example"), [(command, example) for command in ON_A_NODE for example in examples(command)]
+)
+def test_every_example_works(
+    command: str, example: str, node: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if command in ("top", "admin overview"):
+        example = re.sub("--node [^ ]+", "", example)
+    ending = {"top": " --count 1", "sub": " --since 1 --count 1"}
+    example = example.replace("--since -5m", "").replace("--count 10", "")
+    (tmp_path / "trades.jsonl").write_text('{"symbol": "IBM", "price": 119}\n' * 3)
+    (tmp_path / "log.jsonl").write_text('{"symbol": "IBM", "price": 1}\n')
+    done = invoke(example + ending.get(command, ""), node)
+    assert done.exit_code == 0, done.output
+    assert done.stdout or "published" in done.stderr or "neighbour" in done.stderr
+
+
+def test_what_is_published_is_seen(node: Process) -> None:
+    last = json.loads(invoke("fieldfare admin overview --json", node).stdout)["log"]["last"]
+    done = invoke("""fieldfare pub '{"n": 1}' '{"n": 2, "t": "a"}'""", node)
+    assert done.stderr.endswith("2 events published\n")
+    done = invoke(f"fieldfare sub 'n > 0' --since {last + 1} --count 2 --json", node)
+    assert done.stdout == '{"n":1}\n{"n":2,"t":"a"}\n'
+    done = invoke("fieldfare sub 'n > 1' --since -1h --count 1", node)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} #\d+  n=2  t='a'\n", done.stdout)
+
+
+def test_a_session_goes_on_where_it_was(node: Process) -> None:
+    begin = json.loads(invoke("fieldfare admin overview --json", node).stdout)["log"]["last"] + 1
+    invoke("""fieldfare pub '{"k": 1}' '{"k": 2}' '{"k": 3}'""", node)
+    one = invoke(f"fieldfare sub 'k > 0' --session here --since {begin} --count 2 --json", node)
+    assert one.stdout == '{"k":1}\n{"k":2}\n'
+    again = invoke("fieldfare sub 'k > 0' --session here --count 1 --json", node)
+    assert again.stdout == '{"k":3}\n'
+    assert "here" in invoke("fieldfare admin sessions her", node).stdout
+    assert "k > 0" in invoke("fieldfare admin session here", node).stdout
+    assert "k > 0" in invoke("fieldfare admin subscriptions 'k >'", node).stdout
+    assert "k > 0" in invoke("fieldfare admin table", node).stdout
+    assert invoke("fieldfare admin session here --end", node).stdout == "here is ended\n"
+    gone = invoke("fieldfare admin session here", node)
+    assert (gone.exit_code, "no session here" in gone.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("fieldfare pub", "give an event"),
+        ("fieldfare pub '{\"a\": }'", "not JSON"),
+        ("fieldfare pub nothing.jsonl", "no such file"),
+        ("fieldfare sub 'x <'", "expected a field"),
+        ("fieldfare sub 'x > 1' --since soon", "neither a position nor a time"),
+        ("fieldfare sub 'x > 1' --since -soon", "no time ago"),
+        ("fieldfare pub '{}' --node ws://127.0.0.1:9", "Is there a node?"),
+        ("fieldfare admin overview --node 127.0.0.1:9", "Is there a node?"),
+        ("fieldfare admin token ana --role client", "there is no secret"),
+        ("fieldfare up --port 99999", "65535"),
+        ("fieldfare up --strategy best", "strategy"),
+        ("fieldfare up --host 0.0.0.0", "security"),
+        ("fieldfare up --join http://x", "ws://"),
+    ],
+)
+def test_mistakes_are_named(command: str, problem: str, node: Process) -> None:
+    done = invoke(command, node)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_up_says_where_it_listens_and_ends_in_good_order(tmp_path: Path) -> None:
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "fieldfare",
+        "up",
+        "--port",
+        str(port),
+        "--name",
+        "n",
+        "--data",
+        str(tmp_path / "n"),
+    ]
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            first = [process.stdout.readline() for _ in range(4)]
+            assert f"ws://127.0.0.1:{port}" in "".join(first)
+            again = shell(f"fieldfare up --port {free_port()} --name n --data {tmp_path / 'n'}", tmp_path)
+            assert "used by another node" in again.stderr
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+    other = shell(f"fieldfare up --port {port} --name m --data {tmp_path / 'n'}", tmp_path)
+    assert "belongs to the node n" in other.stderr
+
+
+def test_the_port_is_taken(node: Process, tmp_path: Path) -> None:
+    done = shell(f"fieldfare up --port {node.port} --name other", tmp_path)
+    assert (done.returncode, "try another --port" in done.stderr) == (2, True)
+
+
+def test_an_example_of_settings(tmp_path: Path) -> None:
+    (tmp_path / "oslo.toml").write_text(shell("fieldfare up --example", tmp_path).stdout)
+    port = free_port()
+    done = shell(f"timeout -s INT 6 fieldfare up -c oslo.toml --port {port}", tmp_path)
+    assert "oslo (covering)" in done.stdout
+    assert (tmp_path / "oslo-data").is_dir()
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    port = free_port()
+    began = time.monotonic()
+    done = shell(f"fieldfare demo --seconds 9 --no-browser --rate 200 --port {port}", tmp_path, 90)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 60
+    assert all(name in done.stdout for name in NODES)
+    got = {line.split()[0] for line in done.stdout.splitlines() if "symbol=" in line}
+    assert got <= {name for name, _, _ in WATCHERS}
+    assert "max" in got
