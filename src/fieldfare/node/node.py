@@ -8,7 +8,6 @@ have something to take. While it writes, more is submitted: the more there is to
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import sqlite3
@@ -96,13 +95,20 @@ class Node:
         self._room.set()
         self._tasks: list[asyncio.Task[None]] = []
         self._beside: set[asyncio.Task[Any]] = set()
+        self.leaving = asyncio.Event()
+        """the node is about to stop: answers that never end are to end"""
         self.ready = False
+        self.reports: dict[str, Callable[[], Any]] = {}
+        """how those do that work beside the node, such as bridges, by name"""
 
     # For whoever has something to do
 
     def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
         """Let something be done by the broker; the future is done when it is written."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if self.failure.done():
+            future.set_exception(NodeStopped(f"{self.name} cannot write"))
+            return future
         self._waiting.append((job, future))
         self._work.set()
         return future
@@ -110,6 +116,9 @@ class Node:
     def publish(self, publication: Publication) -> asyncio.Future[int]:
         """Let events be taken; the future says up to which number all is safe, or holds a Refusal."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if self.failure.done():
+            future.set_exception(NodeStopped(f"{self.name} cannot write"))
+            return future
         self._waiting.append((publication, future))
         self._backlog += len(publication.events)
         if self._backlog > BACKLOG:
@@ -154,18 +163,17 @@ class Node:
 
     async def stop(self) -> None:
         """Do what was submitted, write a checkpoint, and close the files."""
+        self.leaving.set()
         beside = tuple(self._beside)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
         self.ready = False
-        if self._tasks:
+        if self._tasks and not self.failure.done():
             await self.submit(lambda broker, _: broker.checkpoint())
-            for task in self._tasks:
-                task.cancel()
-            for task in self._tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self.storage.close()
 
     async def _run(self) -> None:

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from fieldfare.node import security
+from fieldfare.node import bridges, security
 from fieldfare.node.config import Config
 from fieldfare.node.connection import Connection
 from fieldfare.node.links import LINK, LinkConnection, LinkError, Neighbourhood
@@ -162,6 +162,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
     ]
+    for runner in bridges.start(service) if config.bridge else ():
+        node.reports[runner.session] = runner.status
     try:
         yield service
     finally:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
+import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +21,7 @@ import aiomqtt
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -109,7 +113,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.asynccontextmanager
 async def bridged(
-    broker: Mosquitto, name: str = "a", folder: Path | None = None, up: bool = True, **table: Any
+    broker: Mosquitto, table: Mapping[str, Any], name: str = "a", folder: Path | None = None, up: bool = True
 ) -> AsyncIterator[tuple[Service, Runner]]:
     """A node with a bridge called plant."""
     given = {"kind": "mqtt", "name": "plant", "url": broker.url, **table}
@@ -143,7 +147,7 @@ def test_topics_come_in(broker: Mosquitto) -> None:
             {"topic": "sensors/+/temperature", "fields": {"room": 1}, "type": "temperature"},
             {"topic": "sensors/#", "fields": {"where": "topic", "third": 2}},
         ]
-        async with bridged(broker, **{"in": rules}) as (node, made), broker.client() as client, talking(node) as ana:
+        async with bridged(broker, {"in": rules}) as (node, made), broker.client() as client, talking(node) as ana:
             await ana.subscribe("s", "TRUE")
             await client.publish(
                 "sensors/kitchen/temperature", "21.5", 1, properties=said(UserProperty=[("unit", "C")])
@@ -171,7 +175,7 @@ def test_events_go_out_by_their_content(broker: Mosquitto) -> None:
             {"filter": "type = 'alarm' AND level > 3", "topic": "alarms/{room}", "retain": True},
             {"filter": "level > 8", "topic": "siren", "qos": 0, "properties": False},
         ]
-        async with bridged(broker, out=rules) as (node, made), broker.client() as client, talking(node) as bob:
+        async with bridged(broker, {"out": rules}) as (node, made), broker.client() as client, talking(node) as bob:
             await client.subscribe("#", 1)
             alarm = {
                 "type": "alarm",
@@ -214,8 +218,8 @@ def test_two_nodes_through_one_broker_and_no_loop(broker: Mosquitto) -> None:
             "out": [{"filter": "x > 0", "topic": "shared/{x}"}],
         }
         async with (
-            bridged(broker, "a", **rules) as (a, at_a),
-            bridged(broker, "b", **rules) as (b, at_b),
+            bridged(broker, rules, "a") as (a, at_a),
+            bridged(broker, rules, "b") as (b, at_b),
             talking(a) as ana,
             talking(b) as bob,
         ):
@@ -242,7 +246,7 @@ def test_two_nodes_through_one_broker_and_no_loop(broker: Mosquitto) -> None:
 def test_bad_payloads_do_not_stop_it(broker: Mosquitto) -> None:
     async def test() -> None:
         table: dict[str, Any] = {"in": [{"topic": "t/+"}], "out": [{"filter": "y > 0", "topic": "out/{room}"}]}
-        async with bridged(broker, **table) as (node, made), broker.client() as client, talking(node) as ana:
+        async with bridged(broker, table) as (node, made), broker.client() as client, talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             await client.subscribe("out/#", 1)
             await client.publish("t/1", "{no json", 1, properties=said(ContentType="application/json"))
@@ -269,12 +273,12 @@ def test_the_broker_keeps_what_comes_while_the_node_is_away(broker: Mosquitto, t
         rules: dict[str, Any] = {"in": [{"topic": "t"}], "out": [{"filter": "y > 0", "topic": "out"}]}
         async with broker.client("listener") as client:
             await client.subscribe("out", 1)
-        async with bridged(broker, folder=tmp_path / "a", **rules) as (node, _), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=tmp_path / "a") as (node, _), talking(node, "ana") as ana:
             await ana.subscribe("s", "x > 0")
         async with broker.client() as client:
             for number in range(1, 51):
                 await client.publish("t", msgspec.json.encode({"x": number}), 1)
-        async with bridged(broker, folder=tmp_path / "a", **rules) as (node, made), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=tmp_path / "a") as (node, made), talking(node, "ana") as ana:
             assert [event["x"] for event in await ana.events(50)] == list(range(1, 51))
             assert made.status().incoming == 50
 
@@ -291,7 +295,7 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
         async with broker.client("listener") as client:
             await client.subscribe("out/#", 1)
         folder = tmp_path / "a"
-        async with bridged(broker, folder=folder, **rules) as (node, made), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=folder) as (node, made), talking(node, "ana") as ana:
             await ana.subscribe("s", "x > 0")
             async with broker.client() as client:
                 for number in range(1, 101):
@@ -299,8 +303,8 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
             for number in range(1, 101):
                 await ana.publish(number, {"y": number})
             await until(lambda: made.status().outgoing > 0 and made.status().incoming > 0)
-            await broker.save()
             taken = made.status().outgoing
+            await broker.save()
             for number in range(101, 151):
                 await ana.publish(number, {"y": number})
             broker.kill()
@@ -312,10 +316,12 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
             survived = made.status().outgoing
         # The node is away, too; then both come back.
         broker.start()
-        async with bridged(broker, folder=folder, **rules) as (node, made), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=folder) as (node, made), talking(node, "ana") as ana:
             await until(lambda: made.status().waiting == 0)
             assert made.status().outgoing >= 200 - survived
-            got = {event["x"] for event in await ana.events(100)}
+            got: set[object] = set()
+            while len(got) < 100:  # some may come twice: Mosquitto forgot what we acknowledged
+                got |= {event["x"] for event in await ana.events(1)}
             assert got == set(range(1, 101))
             async with broker.client("listener") as client:
                 heard: set[int] = set()
@@ -332,7 +338,7 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
 def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
     async def test() -> None:
         rules: dict[str, Any] = {"in": [{"topic": "in"}], "out": [{"filter": "y > 0", "topic": "out"}]}
-        async with bridged(broker, **rules) as (node, made), talking(node) as ana:
+        async with bridged(broker, rules) as (node, made), talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             for turn in range(1, 4):
                 broker.kill()
@@ -351,7 +357,7 @@ def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
 @needs_mosquitto
 def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (node, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, made), broker.client() as client:
             publish, dead = node.node.publish, asyncio.Event()
 
             def never(_: object) -> asyncio.Future[int]:
@@ -364,7 +370,7 @@ def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, mon
             assert made.status().incoming == 0
             monkeypatch.setattr(node.node, "publish", publish)
         # The node ended before the event was safe. So the broker still has it.
-        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (node, made):
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, made):
             await until(lambda: made.status().incoming == 1)
 
     run(test())
@@ -373,7 +379,7 @@ def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, mon
 @needs_mosquitto
 def test_what_a_bridge_sends_twice_comes_in_once(broker: Mosquitto) -> None:
     async def test() -> None:
-        async with bridged(broker, **{"in": [{"topic": "t"}]}) as (_, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (_, made), broker.client() as client:
             for id in ("n/1", "n/1", "n/2"):
                 await client.publish("t", "1", 1, properties=said(UserProperty=[(ID, id)]))
             await until(lambda: made.status().incoming == 2 and made.status().duplicates == 1)
@@ -392,7 +398,7 @@ def test_shared_and_retained_topics(broker: Mosquitto) -> None:
         async with broker.client() as client:
             await client.publish("state", '"on"', 1, retain=True)
             await client.publish("old", '"on"', 1, retain=True)
-            async with bridged(broker, **{"in": rules}) as (_, made):
+            async with bridged(broker, {"in": rules}) as (_, made):
                 await client.publish("jobs/7", "1", 1)
                 await until(lambda: made.status().incoming == 2)
                 assert (made.status().bad, made.status().error) == (0, "")
@@ -403,9 +409,9 @@ def test_shared_and_retained_topics(broker: Mosquitto) -> None:
 @needs_mosquitto
 def test_what_an_earlier_configuration_subscribed_to_is_counted(broker: Mosquitto) -> None:
     async def test() -> None:
-        async with bridged(broker, **{"in": [{"topic": "old"}]}):
+        async with bridged(broker, {"in": [{"topic": "old"}]}):
             pass
-        async with bridged(broker, **{"in": [{"topic": "new"}]}) as (_, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "new"}]}) as (_, made), broker.client() as client:
             await client.publish("old", "1", 1)
             await client.publish("new", "1", 1)
             await until(lambda: made.status().incoming == 1 and made.status().bad == 1)
@@ -428,12 +434,15 @@ def test_passwords_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     async def test() -> None:
         monkeypatch.setenv("PLANT_PASSWORD", "wrong")
         table: dict[str, Any] = {"username": "plant", "password_variable": "PLANT_PASSWORD"}
-        async with bridged(broker, up=False, out=[{"filter": "y > 0", "topic": "allowed/y"}], **table) as (_, made):
+        async with bridged(broker, {**table, "out": [{"filter": "y > 0", "topic": "allowed/y"}]}, up=False) as (
+            _,
+            made,
+        ):
             await until(lambda: "Not authorized" in made.status().error)
             assert "wrong" not in repr(made._bridge.settings)  # type: ignore[attr-defined]
         monkeypatch.setenv("PLANT_PASSWORD", "secret")
         out = [{"filter": "y > 0", "topic": "{topic}"}]
-        async with bridged(broker, out=out, **table) as (node, made), talking(node) as bob:
+        async with bridged(broker, {**table, "out": out}) as (node, made), talking(node) as bob:
             await bob.publish(1, {"y": 1, "topic": "allowed/y"})
             await until(lambda: made.status().outgoing == 1)
             # What it may not publish is not lost: somebody may change that.
@@ -453,7 +462,7 @@ def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
     broker.start()
 
     async def test() -> None:
-        async with bridged(broker, out=[{"filter": "y > 0", "topic": "t"}]) as (node, made), talking(node) as bob:
+        async with bridged(broker, {"out": [{"filter": "y > 0", "topic": "t"}]}) as (node, made), talking(node) as bob:
             await bob.publish(1, {"y": 1, "text": "x" * 3000}, {"y": 2})
             await until(lambda: made.status().outgoing == 1 and made.status().bad == 1)
             assert "larger than 2000 bytes" in made.status().problem
@@ -465,6 +474,7 @@ def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
 
 
 @needs_mosquitto
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # paho, when it trusts no certificate
 def test_tls(tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
@@ -479,15 +489,19 @@ def test_tls(tmp_path: Path) -> None:
 
     async def test() -> None:
         rule = [{"filter": "y > 0", "topic": "t"}]
-        async with bridged(broker, out=rule, authorities=str(certificate)) as (node, made), talking(node) as bob:
+        async with (
+            bridged(broker, {"out": rule, "authorities": str(certificate)}) as (node, made),
+            talking(node) as bob,
+        ):
             await bob.publish(1, {"y": 1})
             await until(lambda: made.status().outgoing == 1)
-        async with bridged(broker, up=False, out=rule) as (_, made):
+        async with bridged(broker, {"out": rule}, up=False) as (_, made):
             await until(lambda: "CERTIFICATE_VERIFY_FAILED" in made.status().error)
 
     try:
         run(test())
     finally:
+        gc.collect()
         broker.kill()
 
 
@@ -581,6 +595,7 @@ trees = st.dictionaries(
 )
 
 
+@hypothesis_settings(deadline=None)
 @given(trees)
 def test_an_event_comes_through_as_it_was(tree: dict[str, object]) -> None:
     sent = Event(tree)
@@ -636,13 +651,13 @@ GOOD: dict[str, Any] = {"url": "mqtt://h:1", "in": [{"topic": "a/+"}]}
         ({"in": [{"topic": "$share/g"}]}, "in[0].topic", "is no topic"),
         ({"in": [{"topic": "a"}, {"topic": "a"}]}, "in", "two have the same topic"),
         ({"in": [{"topic": "a/+", "fields": {"x": 2}}]}, "in[0].fields", "a/+ has levels 0 to 1"),
-        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[...].fields[...]", ">= 0"),
-        ({"in": [{"topic": "a", "qos": 2}]}, "in[...].qos", "invalid enum value 2"),
-        ({"in": [{"topik": "a"}]}, "in[...]", "topic"),
+        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[0].fields[...]", ">= 0"),
+        ({"in": [{"topic": "a", "qos": 2}]}, "in[0].qos", "invalid enum value 2"),
+        ({"in": [{"topik": "a"}]}, "in[0]", "there is no setting topik; did you mean topic?"),
         ({"out": [{"filter": "x <", "topic": "a"}]}, "out[0].filter", "line 1"),
         ({"out": [{"filter": "x > 1", "topic": "a/{x"}]}, "out[0].topic", "is no topic with fields"),
         ({"out": [{"filter": "x > 1", "topic": "a/+"}]}, "out[0].topic", "is no topic with fields"),
-        ({"out": [{"filter": "x > 1"}]}, "out[...]", "topic is missing"),
+        ({"out": [{"filter": "x > 1"}]}, "out[0]", "topic is missing"),
         ({"outt": []}, "", "there is no setting outt"),
         ({"password": "secret"}, "username", "is missing"),
         ({"password": 17}, "password", "expected str"),
@@ -657,6 +672,16 @@ def test_mistakes(table: dict[str, Any], key: str, says: str) -> None:
     assert error.value.key == key
     assert says in str(error.value)
     assert "secret" not in str(error.value)
+
+
+def test_the_settings_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "bridge.md").read_text("utf-8")
+    tables = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+    [first] = tables[0]["bridge"]
+    made = mqtt.make("id", {key: value for key, value in first.items() if key not in ("kind", "name")})
+    assert len(made.settings.incoming) == len(made.settings.outgoing) == 2
+    mqtt.make("id", {"url": "mqtt://h", **tables[1]})
+    assert tables[2]["bridge"][0]["kind"].endswith(":make")
 
 
 def test_what_it_wants_and_promises() -> None:
