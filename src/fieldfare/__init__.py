@@ -13,6 +13,8 @@ from fieldfare.filters.functions import register as function
 from fieldfare.filters.languages.python import call, field
 
 if TYPE_CHECKING:
+    from fieldfare.client.client import connect
+    from fieldfare.client.sync import connect_sync
     from fieldfare.matching.index import Index
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "Limits",
     "ValueSet",
     "call",
+    "connect",
+    "connect_sync",
     "field",
     "function",
     "parse",
@@ -35,9 +39,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Index` when it is first asked for: it needs Arrow and NumPy, which take longer to import than all the rest."""
+    """What takes longer to import than all the rest, when it is first asked for: it needs Arrow, NumPy, WebSockets."""
     if name == "Index":
         from fieldfare.matching.index import Index  # noqa: PLC0415
 
         return Index
+    if name == "connect":
+        from fieldfare.client.client import connect  # noqa: PLC0415
+
+        return connect
+    if name == "connect_sync":
+        from fieldfare.client.sync import connect_sync  # noqa: PLC0415
+
+        return connect_sync
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,6 +62,7 @@ class Process:
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.close()
+                await writer.wait_closed()
                 return
             if time.monotonic() > end or (self.running is not None and self.running.poll() is not None):
                 log = (self.folder.parent / f"{self.name}.log").read_text()[-2000:]

@@ -81,6 +81,22 @@ def test_all_survives_the_node(tmp_path: Path) -> None:
     run(test())
 
 
+def test_all_survives_a_power_failure_too(tmp_path: Path) -> None:
+    """As far as a test can tell: everything is written in another thread, and read again."""
+
+    async def test() -> None:
+        config = settings(folder=tmp_path, flags={"log.sync": "full"})
+        async with running(config) as node, talking(node, "bob") as bob:
+            for number in range(1, 21):
+                assert await bob.publish(number, {"x": number}) == f.Accepted(number)
+        async with running(config) as node, talking(node, "bob") as bob, talking(node) as ana:
+            assert bob.welcome.accepted == 20
+            await ana.subscribe("s", "x > 0", since=1)
+            assert len(await ana.events(20)) == 20
+
+    run(test())
+
+
 def test_no_more_than_the_credit() -> None:
     async def test() -> None:
         async with running(settings()) as node, talking(node, credit=2) as ana, talking(node) as bob:

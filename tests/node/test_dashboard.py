@@ -19,6 +19,7 @@ from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import Config, Secret, SecuritySettings, load
 from fieldfare.node.consumer import Consumer
+from fieldfare.node.durable import DurableBroker
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
@@ -221,6 +222,24 @@ def test_sessions_are_listed_with_their_filters(overlay: Nodes, browser: Browser
 
 
 @needs_browser
+def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
+    async def attach(service: Service) -> None:
+        def job(broker: DurableBroker, now: float) -> None:
+            for number in range(60):
+                broker.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
+
+        await service.node.submit(job)
+
+    overlay.do(attach(overlay.services["b"]))
+    with looking(browser, overlay.address("b") + "/dashboard/#sessions", *map(overlay.address, "ac")) as page:
+        expect(page.locator("#page")).to_have_text("1 to 50 of 61")
+        page.click("#later")
+        expect(page.locator("#page")).to_have_text("51 to 61 of 61")
+        expect(page.locator("#later")).to_be_disabled()
+        expect(page.locator("#session-rows")).to_contain_text("s55")
+
+
+@needs_browser
 def test_the_workbench_explains_a_filter_and_shows_what_matches(overlay: Nodes, browser: Browser) -> None:
     with looking(
         browser, overlay.address("a") + "/dashboard/#workbench", *map(overlay.address, "bc"), may_fail="status of 400"
@@ -309,6 +328,22 @@ def test_nodes_that_come_and_go_are_shown(browser: Browser) -> None:
             expect(page.locator("#map .link.down")).to_have_count(1)
             second.click()
             expect(page.locator("#node-trouble")).to_contain_text("Nobody answers")
+
+
+@needs_browser
+def test_a_node_with_an_odd_name_or_address_does_no_harm(overlay: Nodes, browser: Browser) -> None:
+    overview = httpx.get(overlay.address("a") + "/admin/overview").json()
+    odd = {"<img src=x onerror=alert(1)>": "javascript:alert(1)", "empty": "", "broken": "ws://["}
+    with looking(browser, "about:blank", *map(overlay.address, "abc")) as page:
+        page.route("**/admin/overview", lambda route: route.fulfill(json=overview | {"overlay": odd, "links": []}))
+        page.goto(overlay.address("a") + "/dashboard/")
+        expect(page.locator("#map .node")).to_have_count(4)
+        node = page.locator("#map .node", has_text="<img src=x")
+        expect(node).to_contain_text("unreachable")
+        node.click()
+        expect(page.locator("#node-name")).to_have_text("<img src=x onerror=alert(1)>")
+        expect(page.locator("#node-trouble")).to_contain_text("not one that can be asked")
+        assert page.locator("#node-url").get_attribute("href") is None
 
 
 @needs_browser

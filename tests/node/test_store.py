@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldfare.node.durable import Row
+from fieldfare.node.kept import Row
 from fieldfare.node.store import Store, StoreError
 
 keys = st.tuples(st.sampled_from("ab"), st.integers(0, 3))

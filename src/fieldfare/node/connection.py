@@ -91,7 +91,8 @@ class Connection:
 
     async def _begin(self) -> bool:
         try:
-            data = await asyncio.wait_for(self._socket.receive(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                data = await self._socket.receive()
             if data is None:
                 return False
             hello = self._codec.from_client(data)
@@ -203,8 +204,8 @@ class Connection:
         taken = self._node.broker.take(self._name, limit, self._node.clock())
         if not taken:
             return False
-        self._credit -= len(taken)
         for part in self._deliveries(taken):
+            self._credit -= len(part)
             self._node.traffic.deliveries += len(part)
             await self._send(f.Deliveries(part))
         return len(taken) == limit
@@ -298,6 +299,8 @@ class Connection:
             for place, raw in enumerate(frame.events):
                 try:
                     events.append(self._codec.event(bytes(raw)))
+                    if self._codec is JSON_CODEC:
+                        msgpack.decode(msgpack.encode(events[-1]))  # it may be larger there
                 except EventError as error:
                     raise Refusal(f"event {place}: {error}") from None
             for event in events if node.security is not None else ():

@@ -180,7 +180,8 @@ class LinkConnection:
     async def serve(self) -> None:
         """Meet, and stay until either side goes."""
         try:
-            await asyncio.wait_for(self._meet(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):  # `wait_for` may swallow a cancellation in Python 3.11
+                await self._meet()
         except (LinkError, msgspec.DecodeError) as error:
             self._leave()
             problem = error if isinstance(error, LinkError) else LinkError(str(error))

@@ -94,6 +94,7 @@ class Node:
         self._room = asyncio.Event()
         self._room.set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._ending = False
         self._beside: set[asyncio.Task[Any]] = set()
         self.leaving = asyncio.Event()
         """the node is about to stop: answers that never end are to end"""
@@ -106,8 +107,8 @@ class Node:
     def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
         """Let something be done by the broker; the future is done when it is written."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        if self.failure.done():
-            future.set_exception(NodeStopped(f"{self.name} cannot write"))
+        if self.failure.done() or self._ending:
+            future.set_exception(NodeStopped(f"{self.name} has stopped"))
             return future
         self._waiting.append((job, future))
         self._work.set()
@@ -116,8 +117,8 @@ class Node:
     def publish(self, publication: Publication) -> asyncio.Future[int]:
         """Let events be taken; the future says up to which number all is safe, or holds a Refusal."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        if self.failure.done():
-            future.set_exception(NodeStopped(f"{self.name} cannot write"))
+        if self.failure.done() or self._ending:
+            future.set_exception(NodeStopped(f"{self.name} has stopped"))
             return future
         self._waiting.append((publication, future))
         self._backlog += len(publication.events)
@@ -169,15 +170,18 @@ class Node:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
         self.ready = False
-        if self._tasks and not self.failure.done():
-            await self.submit(lambda broker, _: broker.checkpoint())
-        for task in self._tasks:
+        self._ending = True
+        self._work.set()
+        for task in self._tasks[1:]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks and not self.failure.done():
+            self.broker.checkpoint()
+            await self._step([])
         self.storage.close()
 
     async def _run(self) -> None:
-        while True:
+        while not self._ending:
             await self._work.wait()
             self._work.clear()
             while self._waiting:

@@ -144,6 +144,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 @contextlib.asynccontextmanager
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Service]:
     """A node that answers, as long as it is used with `async with`."""
+    bridges.make_all(config)  # a mistake there is found before anything else begins
     listening = _listen(config)
     port = listening.getsockname()[1]
     node = Node(config)
@@ -162,14 +163,14 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
     ]
-    for runner in bridges.start(service) if config.bridge else ():
-        node.reports[runner.session] = runner.status
+    node.reports |= {runner.session: runner.status for runner in bridges.start(service)}
     try:
         yield service
     finally:
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks[1:], return_exceptions=True)
+        node.leaving.set()
         server.should_exit = True
         await asyncio.gather(tasks[0], return_exceptions=True)
         await node.stop()
@@ -177,7 +178,9 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
 
 def _listen(config: Config) -> sockets.socket:
     family = sockets.AF_INET6 if ":" in config.host else sockets.AF_INET
-    listening = sockets.socket(family, sockets.SOCK_STREAM)
+    listening = sockets.socket(
+        family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP
+    )  # else asyncio lets Nagle delay answers
     listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
     try:
         listening.bind((config.host, config.port))

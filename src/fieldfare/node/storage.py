@@ -127,8 +127,8 @@ class Storage:
             self.log.append(step.entries)
             for entry in step.entries:
                 self._recent[entry.position] = entry
-            while len(self._recent) > AT_HAND:
-                del self._recent[next(iter(self._recent))]
+            for old in list(islice(self._recent, max(0, len(self._recent) - AT_HAND))):
+                del self._recent[old]
         if self._store is not None:
             self._store.commit(step.rows)
 

@@ -34,7 +34,8 @@ class Store:
 
     def __init__(self, path: Path | str, *, sync: Literal["normal", "full"] = "normal") -> None:
         """Open a store; one that is not there is made."""
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        # One thread at a time uses it, but not always the same one.
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {sync}")

@@ -45,8 +45,6 @@ class Hello(Frame, frozen=True):
     """who it is, if that was not said in the HTTP header `Authorization`"""
     credit: int = 0
     """how many deliveries it can take at once; 0: none until it says `Credit`"""
-    accepted: int = 0
-    """the number of the last event that it knows to be safe"""
 
 
 class Publish(Frame, frozen=True):

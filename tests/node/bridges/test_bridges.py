@@ -349,11 +349,11 @@ def test_a_kind_of_your_own(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "my_bridge", module)
         config = with_bridges({"kind": "my_bridge:make", "name": "mine", "colour": "red"})
         async with running(config) as node:
-            [made] = bridges.start(node)
-            assert made.name == "mine"
-            assert given == [("fieldfare-a-mine", {"colour": "red"})]
-            await until(lambda: made.status().up)
-        assert not made.status().up
+            status = node.node.reports["bridge:mine"]
+            assert status().name == "mine"
+            assert ("fieldfare-a-mine", {"colour": "red"}) in given
+            await until(lambda: status().up)
+        assert not status().up
 
     run(test())
 

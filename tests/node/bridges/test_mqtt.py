@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import tomllib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from paho.mqtt.properties import Properties
 from tests.node.talking import settings, talking, until
 
 from fieldfare.events.event import Event
-from fieldfare.node import bridges
-from fieldfare.node.bridges import Arrived, Leaving, Problem, Runner, mqtt, runner
+from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
 from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
 from fieldfare.node.config import ConfigError
 from fieldfare.node.server import running
@@ -114,14 +113,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.asynccontextmanager
 async def bridged(
     broker: Mosquitto, table: Mapping[str, Any], name: str = "a", folder: Path | None = None, up: bool = True
-) -> AsyncIterator[tuple[Service, Runner]]:
+) -> AsyncIterator[tuple[Service, Callable[[], Status]]]:
     """A node with a bridge called plant."""
     given = {"kind": "mqtt", "name": "plant", "url": broker.url, **table}
     async with running(msgspec.structs.replace(settings(name, folder), bridge=(given,))) as node:
-        [made] = bridges.start(node)
+        status = node.node.reports["bridge:plant"]
         if up:
-            await until(lambda: made.status().up)
-        yield node, made
+            await until(lambda: status().up)
+        yield node, status
 
 
 def said(**more: Any) -> Properties:
@@ -147,7 +146,7 @@ def test_topics_come_in(broker: Mosquitto) -> None:
             {"topic": "sensors/+/temperature", "fields": {"room": 1}, "type": "temperature"},
             {"topic": "sensors/#", "fields": {"where": "topic", "third": 2}},
         ]
-        async with bridged(broker, {"in": rules}) as (node, made), broker.client() as client, talking(node) as ana:
+        async with bridged(broker, {"in": rules}) as (node, status), broker.client() as client, talking(node) as ana:
             await ana.subscribe("s", "TRUE")
             await client.publish(
                 "sensors/kitchen/temperature", "21.5", 1, properties=said(UserProperty=[("unit", "C")])
@@ -163,7 +162,7 @@ def test_topics_come_in(broker: Mosquitto) -> None:
                 {"data": b"\xff\x00", "where": "sensors/hall"},
             ]
             assert await ana.silence()  # topics that overlap bring a message once
-            assert (made.status().incoming, made.status().bad) == (4, 0)
+            assert (status().incoming, status().bad) == (4, 0)
 
     run(test())
 
@@ -175,7 +174,7 @@ def test_events_go_out_by_their_content(broker: Mosquitto) -> None:
             {"filter": "type = 'alarm' AND level > 3", "topic": "alarms/{room}", "retain": True},
             {"filter": "level > 8", "topic": "siren", "qos": 0, "properties": False},
         ]
-        async with bridged(broker, {"out": rules}) as (node, made), broker.client() as client, talking(node) as bob:
+        async with bridged(broker, {"out": rules}) as (node, status), broker.client() as client, talking(node) as bob:
             await client.subscribe("#", 1)
             alarm = {
                 "type": "alarm",
@@ -202,7 +201,7 @@ def test_events_go_out_by_their_content(broker: Mosquitto) -> None:
             assert 98 <= first.properties.MessageExpiryInterval <= 100
             assert [key for key, _ in messages[2].properties.UserProperty] == [ID]  # type: ignore[union-attr]
             assert id != dict(messages[1].properties.UserProperty)[ID]  # type: ignore[union-attr]
-            await until(lambda: made.status().outgoing == 2)
+            await until(lambda: status().outgoing == 2)
             async with broker.client() as late:
                 await late.subscribe("alarms/#")
                 assert (await hear(late, 1))[0].retain
@@ -236,8 +235,8 @@ def test_two_nodes_through_one_broker_and_no_loop(broker: Mosquitto) -> None:
                 got = await talker.events(2)
                 assert sorted(got, key=lambda event: str(event["x"])) == both
                 assert await talker.silence()
-            assert (at_a.status().incoming, at_a.status().outgoing) == (1, 1)
-            assert (at_b.status().incoming, at_b.status().outgoing) == (1, 1)
+            assert (at_a().incoming, at_a().outgoing) == (1, 1)
+            assert (at_b().incoming, at_b().outgoing) == (1, 1)
 
     run(test())
 
@@ -246,7 +245,7 @@ def test_two_nodes_through_one_broker_and_no_loop(broker: Mosquitto) -> None:
 def test_bad_payloads_do_not_stop_it(broker: Mosquitto) -> None:
     async def test() -> None:
         table: dict[str, Any] = {"in": [{"topic": "t/+"}], "out": [{"filter": "y > 0", "topic": "out/{room}"}]}
-        async with bridged(broker, table) as (node, made), broker.client() as client, talking(node) as ana:
+        async with bridged(broker, table) as (node, status), broker.client() as client, talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             await client.subscribe("out/#", 1)
             await client.publish("t/1", "{no json", 1, properties=said(ContentType="application/json"))
@@ -255,14 +254,14 @@ def test_bad_payloads_do_not_stop_it(broker: Mosquitto) -> None:
             await client.publish("t/1", b"\xff", 1, properties=said(ContentType="text/plain"))
             await client.publish("t/1", '{"x": 3}', 1)
             assert await ana.events(1) == [{"x": 3}]
-            assert (made.status().bad, made.status().incoming) == (4, 1)
-            assert "not in UTF-8" in made.status().problem
+            assert (status().bad, status().incoming) == (4, 1)
+            assert "not in UTF-8" in status().problem
             for number, room in enumerate((None, "a/b", "+", "\x01", "ok"), 1):
                 await ana.publish(number, {"y": 1, **({"room": room} if room else {})})
             assert str((await hear(client, 1))[0].topic) == "out/ok"
-            await until(lambda: made.status().outgoing == 1)
-            assert made.status().bad == 8
-            assert made.status().up
+            await until(lambda: status().outgoing == 1)
+            assert status().bad == 8
+            assert status().up
 
     run(test())
 
@@ -278,9 +277,9 @@ def test_the_broker_keeps_what_comes_while_the_node_is_away(broker: Mosquitto, t
         async with broker.client() as client:
             for number in range(1, 51):
                 await client.publish("t", msgspec.json.encode({"x": number}), 1)
-        async with bridged(broker, rules, folder=tmp_path / "a") as (node, made), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=tmp_path / "a") as (node, status), talking(node, "ana") as ana:
             assert [event["x"] for event in await ana.events(50)] == list(range(1, 51))
-            assert made.status().incoming == 50
+            assert status().incoming == 50
 
     run(test())
 
@@ -295,30 +294,30 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
         async with broker.client("listener") as client:
             await client.subscribe("out/#", 1)
         folder = tmp_path / "a"
-        async with bridged(broker, rules, folder=folder) as (node, made), talking(node, "ana") as ana:
+        async with bridged(broker, rules, folder=folder) as (node, status), talking(node, "ana") as ana:
             await ana.subscribe("s", "x > 0")
             async with broker.client() as client:
                 for number in range(1, 101):
                     await client.publish("in/1", msgspec.json.encode({"x": number}), 1)
             for number in range(1, 101):
                 await ana.publish(number, {"y": number})
-            await until(lambda: made.status().outgoing > 0 and made.status().incoming > 0)
-            taken = made.status().outgoing
+            await until(lambda: status().outgoing > 0 and status().incoming > 0)
+            taken = status().outgoing
             await broker.save()
             for number in range(101, 151):
                 await ana.publish(number, {"y": number})
             broker.kill()
-            await until(lambda: not made.status().up)
-            assert "127.0.0.1" in made.status().error
-            assert taken <= made.status().outgoing
+            await until(lambda: not status().up)
+            assert "127.0.0.1" in status().error
+            assert taken <= status().outgoing
             for number in range(151, 201):
                 await ana.publish(number, {"y": number})
-            survived = made.status().outgoing
+            survived = status().outgoing
         # The node is away, too; then both come back.
         broker.start()
-        async with bridged(broker, rules, folder=folder) as (node, made), talking(node, "ana") as ana:
-            await until(lambda: made.status().waiting == 0)
-            assert made.status().outgoing >= 200 - survived
+        async with bridged(broker, rules, folder=folder) as (node, status), talking(node, "ana") as ana:
+            await until(lambda: status().waiting == 0)
+            assert status().outgoing >= 200 - survived
             got: set[object] = set()
             while len(got) < 100:  # some may come twice: Mosquitto forgot what we acknowledged
                 got |= {event["x"] for event in await ana.events(1)}
@@ -338,16 +337,16 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
 def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
     async def test() -> None:
         rules: dict[str, Any] = {"in": [{"topic": "in"}], "out": [{"filter": "y > 0", "topic": "out"}]}
-        async with bridged(broker, rules) as (node, made), talking(node) as ana:
+        async with bridged(broker, rules) as (node, status), talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             for turn in range(1, 4):
                 broker.kill()
-                await until(lambda: not made.status().up)
+                await until(lambda: not status().up)
                 await ana.publish(turn, {"y": turn})
                 broker.start()
-                await until(lambda: made.status().up)
-                await until(lambda turn=turn: made.status().outgoing == turn)
-                async with broker.client() as client:  # the subscription was made anew: nothing of it was saved
+                await until(lambda: status().up)
+                await until(lambda turn=turn: status().outgoing == turn)
+                async with broker.client() as client:  # the subscription was status anew: nothing of it was saved
                     await client.publish("in", msgspec.json.encode({"x": turn}), 1)
                 assert await ana.events(1) == [{"x": turn}]
 
@@ -357,7 +356,7 @@ def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
 @needs_mosquitto
 def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, status), broker.client() as client:
             publish, dead = node.node.publish, asyncio.Event()
 
             def never(_: object) -> asyncio.Future[int]:
@@ -367,11 +366,11 @@ def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, mon
             monkeypatch.setattr(node.node, "publish", never)
             await client.publish("t", "1", 1)
             await asyncio.wait_for(dead.wait(), 5)
-            assert made.status().incoming == 0
+            assert status().incoming == 0
             monkeypatch.setattr(node.node, "publish", publish)
         # The node ended before the event was safe. So the broker still has it.
-        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, made):
-            await until(lambda: made.status().incoming == 1)
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, status):
+            await until(lambda: status().incoming == 1)
 
     run(test())
 
@@ -379,10 +378,10 @@ def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, mon
 @needs_mosquitto
 def test_what_a_bridge_sends_twice_comes_in_once(broker: Mosquitto) -> None:
     async def test() -> None:
-        async with bridged(broker, {"in": [{"topic": "t"}]}) as (_, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "t"}]}) as (_, status), broker.client() as client:
             for id in ("n/1", "n/1", "n/2"):
                 await client.publish("t", "1", 1, properties=said(UserProperty=[(ID, id)]))
-            await until(lambda: made.status().incoming == 2 and made.status().duplicates == 1)
+            await until(lambda: status().incoming == 2 and status().duplicates == 1)
 
     run(test())
 
@@ -398,10 +397,10 @@ def test_shared_and_retained_topics(broker: Mosquitto) -> None:
         async with broker.client() as client:
             await client.publish("state", '"on"', 1, retain=True)
             await client.publish("old", '"on"', 1, retain=True)
-            async with bridged(broker, {"in": rules}) as (_, made):
+            async with bridged(broker, {"in": rules}) as (_, status):
                 await client.publish("jobs/7", "1", 1)
-                await until(lambda: made.status().incoming == 2)
-                assert (made.status().bad, made.status().error) == (0, "")
+                await until(lambda: status().incoming == 2)
+                assert (status().bad, status().error) == (0, "")
 
     run(test())
 
@@ -411,11 +410,11 @@ def test_what_an_earlier_configuration_subscribed_to_is_counted(broker: Mosquitt
     async def test() -> None:
         async with bridged(broker, {"in": [{"topic": "old"}]}):
             pass
-        async with bridged(broker, {"in": [{"topic": "new"}]}) as (_, made), broker.client() as client:
+        async with bridged(broker, {"in": [{"topic": "new"}]}) as (_, status), broker.client() as client:
             await client.publish("old", "1", 1)
             await client.publish("new", "1", 1)
-            await until(lambda: made.status().incoming == 1 and made.status().bad == 1)
-            assert "another client_id" in made.status().problem
+            await until(lambda: status().incoming == 1 and status().bad == 1)
+            assert "another client_id" in status().problem
 
     run(test())
 
@@ -436,19 +435,19 @@ def test_passwords_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         table: dict[str, Any] = {"username": "plant", "password_variable": "PLANT_PASSWORD"}
         async with bridged(broker, {**table, "out": [{"filter": "y > 0", "topic": "allowed/y"}]}, up=False) as (
             _,
-            made,
+            status,
         ):
-            await until(lambda: "Not authorized" in made.status().error)
-            assert "wrong" not in repr(made._bridge.settings)  # type: ignore[attr-defined]
+            await until(lambda: "Not authorized" in status().error)
+            assert "wrong" not in repr(status.__self__._bridge.settings)  # type: ignore[attr-defined]
         monkeypatch.setenv("PLANT_PASSWORD", "secret")
         out = [{"filter": "y > 0", "topic": "{topic}"}]
-        async with bridged(broker, {**table, "out": out}) as (node, made), talking(node) as bob:
+        async with bridged(broker, {**table, "out": out}) as (node, status), talking(node) as bob:
             await bob.publish(1, {"y": 1, "topic": "allowed/y"})
-            await until(lambda: made.status().outgoing == 1)
+            await until(lambda: status().outgoing == 1)
             # What it may not publish is not lost: somebody may change that.
             await bob.publish(2, {"y": 1, "topic": "forbidden"})
-            await until(lambda: "refuses a message to forbidden: Not authorized" in made.status().error)
-            assert made.status().waiting == 1
+            await until(lambda: "refuses a message to forbidden: Not authorized" in status().error)
+            assert status().waiting == 1
 
     try:
         run(test())
@@ -462,10 +461,13 @@ def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
     broker.start()
 
     async def test() -> None:
-        async with bridged(broker, {"out": [{"filter": "y > 0", "topic": "t"}]}) as (node, made), talking(node) as bob:
+        async with (
+            bridged(broker, {"out": [{"filter": "y > 0", "topic": "t"}]}) as (node, status),
+            talking(node) as bob,
+        ):
             await bob.publish(1, {"y": 1, "text": "x" * 3000}, {"y": 2})
-            await until(lambda: made.status().outgoing == 1 and made.status().bad == 1)
-            assert "larger than 2000 bytes" in made.status().problem
+            await until(lambda: status().outgoing == 1 and status().bad == 1)
+            assert "larger than 2000 bytes" in status().problem
 
     try:
         run(test())
@@ -490,13 +492,13 @@ def test_tls(tmp_path: Path) -> None:
     async def test() -> None:
         rule = [{"filter": "y > 0", "topic": "t"}]
         async with (
-            bridged(broker, {"out": rule, "authorities": str(certificate)}) as (node, made),
+            bridged(broker, {"out": rule, "authorities": str(certificate)}) as (node, status),
             talking(node) as bob,
         ):
             await bob.publish(1, {"y": 1})
-            await until(lambda: made.status().outgoing == 1)
-        async with bridged(broker, {"out": rule}, up=False) as (_, made):
-            await until(lambda: "CERTIFICATE_VERIFY_FAILED" in made.status().error)
+            await until(lambda: status().outgoing == 1)
+        async with bridged(broker, {"out": rule}, up=False) as (_, status):
+            await until(lambda: "CERTIFICATE_VERIFY_FAILED" in status().error)
 
     try:
         run(test())
@@ -678,21 +680,21 @@ def test_the_settings_in_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "bridge.md").read_text("utf-8")
     tables = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
     [first] = tables[0]["bridge"]
-    made = mqtt.make("id", {key: value for key, value in first.items() if key not in ("kind", "name")})
-    assert len(made.settings.incoming) == len(made.settings.outgoing) == 2
+    status = mqtt.make("id", {key: value for key, value in first.items() if key not in ("kind", "name")})
+    assert len(status.settings.incoming) == len(status.settings.outgoing) == 2
     mqtt.make("id", {"url": "mqtt://h", **tables[1]})
     assert tables[2]["bridge"][0]["kind"].endswith(":make")
 
 
 def test_what_it_wants_and_promises() -> None:
     out = [{"filter": "x > 1", "topic": "a"}, {"filter": "y = 2", "topic": "b"}]
-    made = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b", "type": "u"}], "out": out})
-    assert made.wants is not None
-    assert made.promises is not None
-    assert [made.wants.matches(event) for event in ({"x": 2}, {"y": 2}, {"x": 1})] == [True, True, False]
-    assert [made.promises.matches(event) for event in ({"type": "t"}, {"type": "u"}, {"x": 1})] == [True, True, False]
+    status = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b", "type": "u"}], "out": out})
+    assert status.wants is not None
+    assert status.promises is not None
+    assert [status.wants.matches(event) for event in ({"x": 2}, {"y": 2}, {"x": 1})] == [True, True, False]
+    assert [status.promises.matches(event) for event in ({"type": "t"}, {"type": "u"}, {"x": 1})] == [True, True, False]
     loose = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b"}]})
     assert loose.promises is not None
     assert loose.promises.matches({})
     assert loose.wants is None
-    assert made.settings.client_id == "id"
+    assert status.settings.client_id == "id"

@@ -158,3 +158,27 @@ def is_problem(response: httpx.Response, status: int | Sequence[int]) -> dict[st
     assert body["status"] == response.status_code
     assert body["detail"]
     return body
+
+
+FAST = {"backoff": 0.01, "timeout": 2}
+
+
+async def subscribed(found: Api, to: Sink, **more: Any) -> str:
+    config = {**FAST, **more.pop("config", {})}
+    response = await found.client.post(
+        "/subscriptions", json={"sink": to.url, "protocol": "HTTP", "config": config, **more}
+    )
+    assert response.status_code == 201, response.text
+    body = response.json()
+    assert response.headers["location"] == f"/subscriptions/{body['id']}"
+    return str(body["id"])
+
+
+async def publish(found: Api, *numbers: int, type: str = "sale") -> None:
+    events = [
+        {"specversion": "1.0", "id": str(n), "source": "/tills/7", "type": type, "data": {"n": n}} for n in numbers
+    ]
+    response = await found.client.post(
+        "/events", json=events, headers={"content-type": "application/cloudevents-batch+json"}
+    )
+    assert response.status_code == 202, response.text

@@ -172,14 +172,26 @@ def test_comments_keep_it_alive_and_the_session_is_let_go(monkeypatch: pytest.Mo
     asyncio.run(main())
 
 
+def test_streams_end_when_the_node_is_about_to_stop() -> None:
+    async def main() -> None:
+        async with api() as found, found.client.stream("GET", "/stream") as response:
+            found.service.node.leaving.set()
+            assert "stops" in (await response.aread()).decode()
+
+    asyncio.run(main())
+
+
 def test_another_connection_takes_over_and_ending_a_session_ends_its_stream() -> None:
     async def main() -> None:
         async with api() as found:
-            async with found.client.stream("GET", "/stream", params={"session": "ana"}) as first:
-                async with found.client.stream("GET", "/stream", params={"session": "ana"}) as second:
-                    assert "another connection" in (await first.aread()).decode()
-                    assert (await found.client.delete("/admin/sessions/ana")).status_code == 204
-                    assert "administrator" in (await second.aread()).decode()
+            query = {"session": "ana"}
+            async with (
+                found.client.stream("GET", "/stream", params=query) as first,
+                found.client.stream("GET", "/stream", params=query) as second,
+            ):
+                assert "another connection" in (await first.aread()).decode()
+                assert (await found.client.delete("/admin/sessions/ana")).status_code == 204
+                assert "administrator" in (await second.aread()).decode()
             assert "ana" not in found.service.node.broker.sessions
 
     asyncio.run(main())

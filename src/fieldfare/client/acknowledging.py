@@ -1,0 +1,125 @@
+"""What was delivered and is not done with: so, what may be acknowledged, and how many deliveries more may come.
+
+Deliveries come in the order of their numbers, with gaps. A client is done with them in any order, but can only say "all
+up to this one": that is the last number before the first one that is still open. After a pause the node begins again
+behind the last that it knows to be done with, and takes no word about a number that it has not sent again.
+
+No I/O here, and no clock.
+"""
+
+from __future__ import annotations
+
+
+class Outstanding:
+    """The deliveries of one session, told from another one by its identity.
+
+    >>> book = Outstanding()
+    >>> [book.came(number, 1) for number in (1, 2, 5)]
+    [True, True, True]
+    >>> book.finish(2), book.due()  # 1 is still open
+    (True, 0)
+    >>> book.finish(1), book.due()  # there was no 3 and no 4
+    (True, 4)
+    """
+
+    def __init__(self) -> None:
+        """Nothing came yet."""
+        self._open: dict[int, int] = {}
+        """how many subscriptions are not done with each; in order"""
+        self._seen = 0
+        self._here = 0
+        """the last that came on this connection"""
+        self._said = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def came(self, number: int, parts: int) -> bool:
+        """A delivery is there, for so many subscriptions; says whether it was not there before."""
+        self._here = max(self._here, number)
+        if number <= self._seen:
+            return False
+        self._seen = number
+        if parts:
+            self._open[number] = parts
+        return True
+
+    def finish(self, number: int) -> bool:
+        """One subscription is done with a delivery; says whether all are."""
+        left = self._open[number] - 1
+        if left:
+            self._open[number] = left
+            return False
+        del self._open[number]
+        return True
+
+    def due(self) -> int:
+        """The number to acknowledge now, as if it were said at once; 0 if there is nothing new to say."""
+        first = next(iter(self._open), self._here + 1)
+        number = min(first - 1, self._here)
+        if number <= self._said:
+            return 0
+        self._said = number
+        return number
+
+    def resume(self, acknowledged: int) -> None:
+        """There is a new connection, and the node knows that all up to a number is done with."""
+        self._here = self._said = acknowledged
+        self._seen = max(self._seen, acknowledged)
+
+
+class Allowance:
+    """How many deliveries a node may send, so that no more than `limit` are ever kept here.
+
+    >>> room = Allowance(4)
+    >>> room.begin()
+    4
+    >>> for _ in range(4):
+    ...     room.came(new=True)
+    >>> room.more()
+    0
+    >>> room.went()
+    >>> room.more()
+    1
+    """
+
+    def __init__(self, limit: int) -> None:
+        """Nothing is here."""
+        self.limit = limit
+        self.here = 0
+        """deliveries that are kept"""
+        self.promised = 0
+        """deliveries that the node may still send"""
+        self._step = max(1, limit // 4)
+
+    def begin(self) -> int:
+        """How many may come on a new connection; all that was promised before is void."""
+        self.promised = self.limit - self.here
+        return self.promised
+
+    def wait(self) -> int:
+        """The same, if nobody is there to take anything: none."""
+        self.promised = 0
+        return 0
+
+    @property
+    def pressing(self) -> bool:
+        """Might the node soon have to wait for us?"""
+        return self.promised * 2 <= self.limit
+
+    def came(self, *, new: bool) -> None:
+        """A delivery is there; it is kept if it is new."""
+        self.promised -= 1
+        self.here += new
+
+    def went(self) -> None:
+        """A delivery is done with."""
+        self.here -= 1
+
+    def more(self) -> int:
+        """How many to promise now, as if it were done at once; not a few at a time, unless the node has to wait."""
+        more = self.limit - self.here - self.promised
+        if more < self._step and (self.promised > 0 or more <= 0):
+            return 0
+        self.promised += more
+        return more

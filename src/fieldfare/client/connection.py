@@ -1,0 +1,256 @@
+"""`Connection`: a conversation with a node that goes on when the socket breaks.
+
+One task connects and reads, another sends: first what waits in the outbox, then whatever the listener has to say. The
+listener is told of each new beginning, and says again what the node may not have heard. Requests that were not answered
+are said again from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import ssl as tls
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import websockets
+
+from fieldfare.client.dialling import check_url, dial, reason_of
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
+from fieldfare.protocol import frames as f
+from fieldfare.protocol.codec import Codec, FrameError
+
+Answer = Callable[[Exception | None], None]
+StateHook = Callable[[str, str], None]
+
+FIRST_PAUSE: Final = 0.1
+"""seconds before the first attempt to come back, at most"""
+LONGEST_PAUSE: Final = 10.0
+
+
+class Listener(Protocol):
+    """Whoever has the conversation."""
+
+    def hello(self) -> f.Hello:
+        """How to begin."""
+
+    def begin(self, welcome: f.Welcome) -> None:
+        """The node has answered: say again what it may not have heard."""
+
+    def hear(self, frame: f.FromNode) -> None:
+        """The node says something that is no answer to a request."""
+
+    def next_frame(self) -> f.Frame | None:
+        """What there is to say."""
+
+    def last_word(self) -> f.Frame | None:
+        """What to say before hanging up."""
+
+    def over(self, error: Exception) -> None:
+        """There is no node any more."""
+
+
+class Connection:
+    """A connection that is made again when it breaks."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        urls: list[str],
+        codec: Codec[Any],
+        *,
+        ssl: tls.SSLContext | None,
+        reconnect: bool,
+        on_state: StateHook,
+    ) -> None:
+        """Nothing happens yet."""
+        for url in urls:
+            check_url(url)
+        if not urls:
+            raise ValueError("say where: a client needs at least one URL such as ws://127.0.0.1:7400")
+        self._listener = listener
+        self._urls = urls
+        self._codec = codec
+        self._ssl = ssl
+        self._reconnect = reconnect
+        self._on_state = on_state
+        self.socket: websockets.ClientConnection | None = None
+        self.error: Exception | None = None
+        """why it is over, if it is"""
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._outbox: deque[f.Frame] = deque()
+        self._request = 0
+        self._asked: dict[int, tuple[f.Frame | None, Answer]] = {}
+
+    async def start(self) -> None:
+        """Get through, the first time."""
+        if self._task is not None:
+            raise RuntimeError("a client is used once: make another one with connect()")
+        try:
+            await self._dial()
+        except (ConnectionRefused, ConnectionLost) as error:
+            self.fail(error)
+            raise
+        self._task = asyncio.create_task(self._run(), name="fieldfare client")
+
+    async def stop(self) -> None:
+        """Hang up."""
+        self.fail(ConnectionLost("the client is closed"))
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def check(self) -> None:
+        """Complain if it is over."""
+        if self.error is not None:
+            raise self.error
+
+    # Saying something
+
+    def wake(self) -> None:
+        """The listener has something to say."""
+        self._wake.set()
+
+    def say(self, frame: f.Frame) -> None:
+        """Say something, if there is a connection; if not, the listener says it when there is one."""
+        if self.socket is not None:
+            self._outbox.append(frame)
+            self._wake.set()
+
+    def request(self, make: Callable[[int], f.Frame], answer: Answer, *, again: bool) -> None:
+        """Ask for something, and call somebody when it is answered; say it `again` after a pause, or not."""
+        self._request += 1
+        frame = make(self._request)
+        self._asked[self._request] = frame if again else None, answer
+        self.say(frame)
+
+    def ask(self, make: Callable[[int], f.Frame]) -> asyncio.Future[None]:
+        """Ask for something, as often as it takes."""
+        self.check()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.request(make, lambda error: settle(future, error), again=True)
+        return future
+
+    # Connecting
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                reason = await self._serve()
+                if not self._reconnect:
+                    raise ConnectionLost(reason)
+                self._on_state("reconnecting", reason)
+                await self._dial_again()
+        except (ConnectionRefused, ConnectionLost) as error:
+            self.fail(error)
+        except Exception as error:
+            self.fail(error)
+            raise
+        finally:
+            await self._hang_up()
+
+    async def _dial(self) -> None:
+        self.socket, welcome = await dial(self._urls, self._codec, self._ssl, self._listener.hello)
+        self._outbox.clear()
+        self._asked = {request: (frame, answer) for request, (frame, answer) in self._asked.items() if frame}
+        for frame, _ in self._asked.values():
+            assert frame is not None
+            self.say(frame)
+        self._listener.begin(welcome)
+        self._wake.set()
+        self._on_state("connected", welcome.node)
+
+    async def _dial_again(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            # Half of it by chance, so that not all clients of a node come back at once.
+            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311
+            try:
+                return await self._dial()
+            except ConnectionLost as error:
+                self._on_state("reconnecting", str(error))
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _serve(self) -> str:
+        """Stay until the connection breaks; says why."""
+        socket = self.socket
+        assert socket is not None
+        tasks = asyncio.create_task(self._read_all(socket)), asyncio.create_task(self._send_all(socket))
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return tasks[0].result() if tasks[0] in done else tasks[1].result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        socket, self.socket = self.socket, None
+        if socket is not None:
+            with contextlib.suppress(websockets.ConnectionClosed, OSError):
+                if (frame := self._listener.last_word()) is not None:
+                    await socket.send(self._codec.encode(frame))
+                await socket.close()
+
+    def fail(self, error: Exception) -> None:
+        """It is over, for everybody who waits."""
+        if self.error is not None:
+            return
+        self.error = error
+        asked, self._asked = self._asked, {}
+        for _, answer in asked.values():
+            answer(error)
+        self._listener.over(error)
+        self._on_state("closed", str(error))
+
+    # Reading and sending
+
+    async def _read_all(self, socket: websockets.ClientConnection) -> str:
+        try:
+            while True:
+                self._hear(self._codec.from_node(await socket.recv()))
+        except websockets.ConnectionClosed as closed:
+            return reason_of(closed)
+        except FrameError as error:
+            raise ConnectionRefused(f"the node said something that is {error}") from None
+
+    def _hear(self, frame: f.FromNode) -> None:
+        match frame:
+            case f.Done(request=request):
+                self._answer(request, None)
+            case f.Refused(request=request, reason=reason, code=code) if request:
+                self._answer(request, Refused(reason, code))
+            case f.Bye(reason=reason, again=False):
+                raise ConnectionRefused(reason)
+            case _:
+                self._listener.hear(frame)
+
+    def _answer(self, request: int, error: Exception | None) -> None:
+        _, answer = self._asked.pop(request, (None, None))
+        if answer is not None:
+            answer(error)
+
+    async def _send_all(self, socket: websockets.ClientConnection) -> str:
+        send, encode = socket.send, self._codec.encode
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while (frame := self._outbox.popleft() if self._outbox else self._listener.next_frame()) is not None:
+                    await send(encode(frame))
+        except websockets.ConnectionClosed as closed:
+            return reason_of(closed)
+
+
+def settle(future: asyncio.Future[None], error: Exception | None) -> None:
+    """Let whoever waits know, if he still does."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

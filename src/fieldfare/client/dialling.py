@@ -1,0 +1,78 @@
+"""Getting through to a node: a WebSocket, `Hello`, and `Welcome`."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl as tls
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import websockets
+import websockets.uri
+
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused
+from fieldfare.protocol import frames as f
+from fieldfare.protocol.codec import Codec, FrameError
+
+PATIENCE: Final = 10.0
+"""seconds for a node to answer"""
+
+
+class Dialled(NamedTuple):
+    """A connection, and what the node said first."""
+
+    socket: websockets.ClientConnection
+    welcome: f.Welcome
+
+
+def check_url(url: str) -> None:
+    """Complain of what is no URL of a node."""
+    try:
+        websockets.uri.parse_uri(url)
+    except (websockets.InvalidURI, ValueError):
+        raise ValueError(f"{url!r} is no URL of a node: write ws://host:port, or wss://host:port") from None
+
+
+async def dial(urls: list[str], codec: Codec[Any], ssl: tls.SSLContext | None, hello: Callable[[], f.Hello]) -> Dialled:
+    """Try all URLs once. Those that do not answer go to the end of the list."""
+    problems = []
+    for url in tuple(urls):
+        try:
+            return await _dial_one(url, codec, ssl, hello)
+        except (OSError, TimeoutError, websockets.InvalidHandshake, websockets.ConnectionClosed) as error:
+            if isinstance(error, ConnectionRefused):
+                raise
+            problems.append(f"{url}: {str(error) or type(error).__name__}")
+            urls.append(urls.pop(0))
+    raise ConnectionLost("no node answers at " + "; ".join(problems))
+
+
+async def _dial_one(url: str, codec: Codec[Any], ssl: tls.SSLContext | None, hello: Callable[[], f.Hello]) -> Dialled:
+    name = websockets.Subprotocol(codec.name)
+    options: dict[str, Any] = {"ssl": ssl} if ssl is not None else {}
+    socket = await websockets.connect(
+        url, subprotocols=[name], compression=None, max_size=None, close_timeout=2, **options
+    )
+    try:
+        if socket.subprotocol != name:
+            raise ConnectionRefused(f"{url} is no node of Fieldfare, or one that does not speak {name}")
+        await socket.send(codec.encode(hello()))
+        async with asyncio.timeout(PATIENCE):  # `wait_for` may swallow a cancellation in Python 3.11
+            welcome = codec.from_node(await socket.recv())
+        if isinstance(welcome, f.Bye):
+            raise ConnectionLost(welcome.reason) if welcome.again else ConnectionRefused(welcome.reason)
+        if not isinstance(welcome, f.Welcome):
+            raise ConnectionRefused(f"{url} said {type(welcome).__name__} and not Welcome")
+    except FrameError as error:
+        await socket.close()
+        raise ConnectionRefused(f"{url} is no node of Fieldfare: {error}") from None
+    except BaseException:
+        await socket.close()
+        raise
+    return Dialled(socket, welcome)
+
+
+def reason_of(closed: websockets.ConnectionClosed) -> str:
+    """Why there is no connection any more."""
+    received = closed.rcvd
+    return f"the node hung up: {received.reason or received.code}" if received is not None else "the connection broke"

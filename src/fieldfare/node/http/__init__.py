@@ -1,0 +1,40 @@
+"""The HTTP API of a node: publish, subscribe with a sink, read streams, look after the node. `routes` is all of it."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from fieldfare.node.http import admin, events, health, openapi, stream, subscriptions
+from fieldfare.node.http.metrics import metrics
+from fieldfare.node.http.resource import administrator, anybody, known, route
+from fieldfare.node.http.webhooks import Webhooks
+from fieldfare.node.service import Service
+
+__all__ = ["routes"]
+
+_SHARED = ("/admin/overview",)
+"""what dashboards of other nodes read, besides the metrics"""
+
+
+def routes(service: Service) -> list[BaseRoute]:
+    """What answers over HTTP; webhooks that were kept begin to deliver."""
+    hooks = Webhooks(service)
+    confirm = subscriptions.confirmation(hooks)
+    return [
+        route(service, "/", anybody, get=health.root),
+        route(service, "/health", anybody, get=health.health),
+        route(service, "/ready", anybody, get=health.ready),
+        route(service, "/openapi.json", anybody, get=openapi.openapi),
+        route(service, "/metrics", administrator, shared=True, get=metrics(service, hooks)),
+        route(service, "/events", known, post=events.publish),
+        route(service, "/stream", known, get=stream.stream),
+        route(service, "/subscriptions/{id}/confirm", anybody, get=confirm, post=confirm),
+        *(
+            route(service, path, known, **methods)  # type: ignore[arg-type]
+            for path, methods in subscriptions.handlers(hooks).items()
+        ),
+        *(
+            route(service, path, administrator, shared=path in _SHARED, **methods)
+            for path, methods in admin.handlers(service, hooks).items()
+        ),
+    ]

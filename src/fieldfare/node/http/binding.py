@@ -1,0 +1,229 @@
+"""CloudEvents over HTTP: how requests carry events, in the binary, structured and batch mode of the HTTP binding 1.0.2.
+
+In binary mode attributes are headers (`ce-type`), percent-encoded, and the body is `data`: JSON is read, text is a
+string, all else is bytes. Any event can be written: one that is no CloudEvent is wrapped, and what it lacks is given.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable
+from json import JSONDecoder
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+import msgspec
+
+from fieldfare.events import cloudevents, json, msgpack
+from fieldfare.events.event import Event
+from fieldfare.events.limits import DEFAULT_LIMITS, EventError
+from fieldfare.node.http.errors import Problem
+
+STRUCTURED: Final = "application/cloudevents+json"
+BATCH: Final = "application/cloudevents-batch+json"
+PLAIN: Final = "application/json"
+LINES: Final = "application/x-ndjson"
+EVENT_TYPE: Final = "fieldfare.event"
+"""the type of a CloudEvent made of an event that has none"""
+
+Header = tuple[bytes, bytes]
+
+
+# Reading
+
+
+def is_binary(headers: Iterable[Header]) -> bool:
+    """Do attributes come as headers?"""
+    return any(name.startswith(b"ce-") for name, _ in headers)
+
+
+def read_binary(headers: Iterable[Header], content_type: str, data: bytes) -> Event:
+    """The event in a request in binary mode."""
+    attributes: dict[str, object] = {}
+    for name, value in headers:
+        if name.startswith(b"ce-"):
+            attribute = name[3:].decode("latin-1")
+            if attribute in attributes:
+                raise EventError(attribute, "the header occurs twice")
+            if attribute in ("data", "data_base64", "datacontenttype"):
+                raise EventError(attribute, "this is not said by a header of its own: it is the body, or Content-Type")
+            attributes[attribute] = _from_header(attribute, value)
+    if content_type:
+        attributes["datacontenttype"] = content_type
+    if data:
+        attributes |= _read_data(content_type, data)
+    return cloudevents.decode(json.write(attributes))
+
+
+def _from_header(attribute: str, value: bytes) -> str:
+    text = value.strip()
+    if len(text) >= 2 and text[:1] == text[-1:] == b'"':
+        text = re.sub(rb"\\(.)", rb"\1", text[1:-1])
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise EventError(attribute, "the header, its %-signs decoded, is no text in UTF-8") from None
+
+
+def _read_data(content_type: str, data: bytes) -> dict[str, object]:
+    kind, _, parameters = content_type.lower().partition(";")
+    if _is_json(content_type) or not kind:  # other SDKs send JSON without saying so
+        try:
+            msgspec.json.decode(data)  # so that nothing but one value stands where `data` is put
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if not kind:
+                return {"data_base64": base64.b64encode(data).decode()}
+            raise EventError("data", f"not JSON, as the Content-Type {kind} says: {error}") from None
+        return {"data": msgspec.Raw(data)}
+    if kind.startswith("text/") and ("charset" not in parameters or "utf-8" in parameters):
+        try:
+            return {"data": data.decode()}
+        except UnicodeDecodeError:
+            pass  # then it is bytes
+    return {"data_base64": base64.b64encode(data).decode()}
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == PLAIN or kind.endswith("+json")
+
+
+def read_events(kind: str, data: bytes) -> list[Event]:
+    """The events of a body, by its media type; Problem 415 if there is no such way."""
+    if kind == STRUCTURED:
+        return [_checked(cloudevents.decode, data)]
+    if kind == BATCH:
+        return _numbered(cloudevents.decode, _elements(data))
+    if kind == LINES:
+        return _numbered(json.decode, (line for line in data.split(b"\n") if line.strip()))
+    if kind == PLAIN:
+        if data.lstrip()[:1] == b"[":
+            return _numbered(json.decode, _elements(data))
+        return [_checked(json.decode, data)]
+    known = ", ".join((PLAIN, LINES, STRUCTURED, BATCH))
+    shown = repr(kind[:100]) if kind else "missing"
+    raise Problem(
+        415,
+        f"the Content-Type is {shown}; events come as {known}, or with attributes in headers such as ce-type",
+        {"Accept": known},
+    )
+
+
+def _numbered(decode: Callable[[bytes], Event], texts: Iterable[bytes]) -> list[Event]:
+    events = []
+    for number, text in enumerate(texts, 1):
+        try:
+            events.append(_checked(decode, text))
+        except EventError as error:
+            raise Problem(400, f"event {number}: {error}", event=number, field=error.field) from None
+    return events
+
+
+def _elements(data: bytes) -> list[bytes]:
+    """The texts of an array; if one of them is wrong it is found out later, when its number is known."""
+    try:
+        return json.read_array(data)
+    except EventError:
+        texts = _roughly(data)
+        if texts is None:
+            raise
+        return texts
+
+
+def _roughly(data: bytes) -> list[bytes] | None:
+    """The texts of an array by a reader that accepts more than JSON; None if even that cannot."""
+    text = data.decode(errors="surrogateescape").strip()
+    read = JSONDecoder().raw_decode
+    texts, at = [], 1
+    try:
+        while True:
+            at = _after_space(text, at)
+            _, end = read(text, at)
+            texts.append(text[at:end].encode(errors="surrogateescape"))
+            at = _after_space(text, end)
+            if text[at : at + 1] != ",":
+                return texts if text[at:] == "]" else None
+            at += 1
+    except (ValueError, RecursionError):
+        return None
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found is not None else at
+
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def _checked(decode: Callable[[bytes], Event], text: bytes) -> Event:
+    event = decode(text)
+    # A number can be three times as long in MessagePack, which events are kept in.
+    if len(text) > DEFAULT_LIMITS.bytes // 3 and len(msgpack.encode(event)) > DEFAULT_LIMITS.bytes:
+        raise EventError("", f"in MessagePack it has more than {DEFAULT_LIMITS.bytes} bytes, the limit")
+    return event
+
+
+# Writing
+
+
+class Message(NamedTuple):
+    """A request in binary mode."""
+
+    headers: dict[str, str]
+    body: bytes
+
+
+def structured(event: Event, id: str, source: str) -> bytes:
+    """Any event as a CloudEvent in JSON; `id` and `source` are for those that have none.
+
+    >>> structured(Event({"sum": 5}), "1", "/till")
+    b'{"specversion":"1.0","id":"1","source":"/till","type":"fieldfare.event","datacontenttype":"application/json","data":{"sum":5}}'
+    """
+    try:
+        return cloudevents.encode(event, id=id, source=source, type=EVENT_TYPE)
+    except EventError:  # it has fields such as `specversion`, but not as CloudEvents has them
+        attributes = {"specversion": "1.0", "id": id, "source": source, "type": EVENT_TYPE, "datacontenttype": PLAIN}
+        return json.write({**attributes, "data": msgspec.Raw(json.encode(event))})
+
+
+def binary(event: Event, id: str, source: str) -> Message:
+    """Any event as a request in binary mode.
+
+    >>> binary(Event({"sum": 5, "type": "a sale"}), "1", "/till").headers["ce-type"]
+    'a%20sale'
+    """
+    tree = msgspec.json.decode(structured(event, id, source))
+    content_type = tree.pop("datacontenttype", "")
+    data = b""
+    if "data_base64" in tree:
+        data = base64.b64decode(tree.pop("data_base64"))
+    elif "data" in tree:
+        value = tree.pop("data")
+        content_type = content_type or PLAIN
+        data = value.encode() if isinstance(value, str) and not _is_json(content_type) else json.write(value)
+    headers = {f"ce-{name}": to_header(value) for name, value in tree.items()}
+    if content_type:
+        headers["content-type"] = header_text(content_type)
+    return Message(headers, data)
+
+
+def to_header(value: object) -> str:
+    """An attribute as the value of a header."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quote(str(value), safe=_SAFE)
+
+
+_SAFE: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
+
+
+def header_text(text: str) -> str:
+    """A text without what no header may have."""
+    return "".join(char if " " <= char <= "~" else "?" for char in text)
+
+
+def plain(event: Event) -> bytes:
+    """Any event as plain JSON."""
+    return json.encode(event)

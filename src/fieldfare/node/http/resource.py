@@ -1,0 +1,182 @@
+"""`Resource`: what answers at a path. It finds who asks, calls the handler of the method, and makes answers of errors.
+
+A handler gets a `Call` and gives a response. Methods that a resource lacks get 405 with the ones it has; OPTIONS tells
+them too. A resource that is `shared` may be read by web pages from elsewhere (CORS): the dashboards of other nodes look
+at it. That is safe, since tokens come in a header that only a page that has one can set, and never in cookies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from fieldfare.node import security
+from fieldfare.node.http.errors import Problem, problem_of, respond
+from fieldfare.node.security import EVERYBODY, Principal
+from fieldfare.node.service import Service
+
+T = TypeVar("T")
+
+JSON: Final = "application/json"
+SHARED: Final = {"Access-Control-Allow-Origin": "*"}
+
+
+class Call(NamedTuple):
+    """A request, who makes it, and to what."""
+
+    service: Service
+    request: Request
+    principal: Principal
+
+
+Handler = Callable[[Call], Awaitable[Response]]
+Guard = Callable[[Service, Request], Principal]
+
+
+def anybody(_: Service, __: Request) -> Principal:
+    """Open to all; the handler must not use the principal."""
+    return EVERYBODY
+
+
+def known(service: Service, request: Request) -> Principal:
+    """Those whom the node's security knows. What they may do, the handler asks."""
+    principal = _principal(service, request)
+    _check_ready(service)
+    return principal
+
+
+def administrator(service: Service, request: Request) -> Principal:
+    """Those who may administer the node; they can look even if it is not ready."""
+    principal = _principal(service, request)
+    security.may_administer(principal)
+    if request.method not in ("GET", "HEAD"):
+        _check_ready(service)
+    return principal
+
+
+def _principal(service: Service, request: Request) -> Principal:
+    token = security.bearer(request.headers.get("authorization"))
+    return security.principal_of(token, service.node.security, service.node.clock())
+
+
+def _check_ready(service: Service) -> None:
+    if not service.node.ready:
+        raise Problem(503, f"{service.node.name} is not ready: try again in a moment", {"Retry-After": "1"})
+
+
+class Resource:
+    """What answers at a path."""
+
+    def __init__(self, service: Service, guard: Guard, handlers: Mapping[str, Handler], *, shared: bool) -> None:
+        """Handlers by method."""
+        self._service = service
+        self._guard = guard
+        self.handlers = handlers
+        self._shared = shared
+
+    @property
+    def allowed(self) -> str:
+        """The methods that it has."""
+        heads = ["HEAD"] if "GET" in self.handlers else []
+        return ", ".join([*self.handlers, *heads, "OPTIONS"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - `problem_of` logs those that nobody expected
+            problem = problem_of(error)
+            self._service.node.traffic.refused += 400 <= problem.status < 500
+            response = respond(problem)
+        if self._shared:
+            response.headers.update(SHARED)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        if method == "OPTIONS" and method not in self.handlers:
+            return Response(None, 204, self._options())
+        handler = self.handlers.get(method)
+        if handler is None:
+            raise Problem(405, f"{request.method} is not possible here, but {self.allowed}", {"Allow": self.allowed})
+        return await handler(Call(self._service, request, self._guard(self._service, request)))
+
+    def _options(self) -> dict[str, str]:
+        if not self._shared:
+            return {"Allow": self.allowed}
+        return {
+            "Allow": self.allowed,
+            "Access-Control-Allow-Methods": "GET",
+            "Access-Control-Allow-Headers": "Authorization",
+            "Access-Control-Max-Age": "600",
+        }
+
+
+def route(service: Service, path: str, guard: Guard, *, shared: bool = False, **handlers: Handler) -> Route:
+    """A route with handlers by method: `get=...`, `post=...`."""
+    by_method = {method.upper(): handler for method, handler in handlers.items()}
+    return Route(path, Resource(service, guard, by_method, shared=shared))
+
+
+def answer(what: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A value as JSON."""
+    return Response(msgspec.json.encode(what), status, headers, JSON)
+
+
+def media_type(request: Request) -> str:
+    """The content type, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def body(call: Call) -> bytes:
+    """The body, read piece by piece: of one that is too long no more than the limit is ever held."""
+    limit = call.service.node.config.limits.body_bytes
+    encoding = call.request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise Problem(
+            415, f"the body is encoded as {encoding}, and must be sent as it is", {"Accept-Encoding": "identity"}
+        )
+    said = call.request.headers.get("content-length", "")
+    too_long = Problem(413, f"the body has more than {limit} bytes, the limit of this node (limits.body_bytes)")
+    if said.isdecimal() and int(said) > limit:
+        raise too_long
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in call.request.stream():
+        size += len(piece)
+        if size > limit:
+            raise too_long
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def read(call: Call, kind: type[T]) -> T:
+    """A JSON body of a given form."""
+    if media_type(call.request) != JSON:
+        raise Problem(415, f"send JSON, and say so: Content-Type: {JSON}", {"Accept": JSON})
+    data = await body(call)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, f"the body is no JSON: {error}") from None
+
+
+def number(call: Call, name: str, default: int, low: int, high: int) -> int:
+    """A whole number in the query."""
+    text = call.request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 15 or not low <= int(text) <= high:
+        raise Problem(400, f"{name} is a whole number from {low} to {high}, not {text[:40]!r}", parameter=name)
+    return int(text)

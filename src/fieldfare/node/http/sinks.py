@@ -1,0 +1,194 @@
+"""Sinks of webhooks: which addresses are allowed, whether a sink agrees to be sent events, and sending it one.
+
+Before the first delivery a sink is asked by OPTIONS whether it agrees, and how often it may be called (*abuse
+protection*, section 4 of CloudEvents' http-webhook.md). A sink can agree at once, or later by a callback.
+
+Whoever can subscribe lets this node send requests to an address of their choice. So only http and https are spoken,
+redirects are not followed, and proxies of the environment are not used. Where the node has `[security]`, a sink must
+have public addresses only, unless its subscriber may administer the node: that is asked when it is subscribed, and
+again before each delivery, as names can change. (Between asking and connecting a name can still change; a node from
+which internal machines must not be reached at all needs a firewall.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from ipaddress import IPv6Address, ip_address
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from fieldfare.node.http.binding import Message
+from fieldfare.node.http.errors import Problem
+
+LONGEST_URL: Final = 2000
+RESPONSE: Final = 64 << 10
+"""bytes of an answer that are read so that the connection can be used again"""
+LONGEST_PAUSE: Final = 3600.0
+"""seconds; longer nobody can make us wait by Retry-After"""
+RETRIED: Final = frozenset({408, 425, 429})
+"""and all from 500 on"""
+
+
+class SinkError(ValueError):
+    """A sink that is not to be used."""
+
+
+class Outcome(NamedTuple):
+    """What became of a delivery."""
+
+    status: int
+    """of HTTP; 0: there was no answer"""
+    problem: str = ""
+    pause: float | None = None
+    """seconds that the sink asks us to wait"""
+
+    @property
+    def delivered(self) -> bool:
+        """Did the sink take it?"""
+        return 200 <= self.status < 300
+
+    @property
+    def gone(self) -> bool:
+        """Does the sink want no more, ever?"""
+        return self.status == 410
+
+    @property
+    def again(self) -> bool:
+        """May it help to try again?"""
+        return self.status == 0 or self.status in RETRIED or self.status >= 500
+
+
+def make_client() -> httpx.AsyncClient:
+    """What speaks to sinks."""
+    return httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=1000))
+
+
+def check_url(sink: str) -> None:
+    """SinkError if this can be no sink."""
+    try:
+        parts = urlsplit(sink)
+        host, _ = parts.hostname, parts.port
+        httpx.URL(sink)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise SinkError(f"the sink {sink[:200]!r} is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host or len(sink) > LONGEST_URL or not sink.isprintable():
+        raise SinkError(f"a sink is an http:// or https:// URL of at most {LONGEST_URL} characters")
+    if parts.username is not None or parts.password is not None:
+        raise SinkError("a sink has no name or password in its URL: use sinkcredential")
+    if parts.fragment:
+        raise SinkError("a sink has no fragment (#) in its URL")
+
+
+async def check_public(sink: str) -> None:
+    """SinkError unless all addresses of a sink are public."""
+    parts = urlsplit(sink)
+    host = parts.hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise SinkError(f"the sink's host {host} is not known: {error}") from None
+    for *_, where in found:
+        address = ip_address(str(where[0]).partition("%")[0])
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        if not address.is_global or address.is_multicast:
+            raise SinkError(
+                f"the sink's host {host} is not public ({address}): only those who may administer this node use such"
+            )
+
+
+async def agreed_rate(
+    client: httpx.AsyncClient, sink: str, origin: str, rate: int, headers: Mapping[str, str], *, callback: str = ""
+) -> int | None:
+    """Ask a sink whether it agrees: how many requests a minute it takes, or None if it may say so later.
+
+    Problem 422 if it does not agree; only with a `callback` may it do so later.
+    """
+    asked = {**headers, "WebHook-Request-Origin": origin, "WebHook-Request-Rate": str(rate)}
+    if callback:
+        asked["WebHook-Request-Callback"] = callback
+    try:
+        async with asyncio.timeout(10), client.stream("OPTIONS", sink, headers=asked) as response:
+            allowed = response.headers.get("webhook-allowed-origin", "")
+            granted = response.headers.get("webhook-allowed-rate", "*")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+        problem = f"the sink {sink} cannot be asked whether it agrees: {_named(error)}"
+        raise Problem(422, problem, member="sink") from None
+    if allowed.strip() in ("*", origin):
+        return granted_rate(granted, rate)
+    if callback:
+        return None
+    said = f"it allows {allowed!r}" if allowed else "its answer has no such header"
+    raise Problem(
+        422,
+        f"the sink {sink} does not agree to deliveries: to OPTIONS it must answer WebHook-Allowed-Origin: {origin}"
+        f" (or *), and {said} (status {response.status_code}). If it agrees by callback, set config.validation to"
+        " 'callback'",
+        member="sink",
+    )
+
+
+def granted_rate(text: str, asked: int) -> int:
+    """How many requests a minute a sink allows: what it says, but no more than was asked for."""
+    text = text.strip()
+    return max(1, min(int(text), asked)) if text.isascii() and text.isdigit() and len(text) < 10 else asked
+
+
+async def send(
+    client: httpx.AsyncClient,
+    sink: str,
+    message: Message,
+    headers: Mapping[str, str],
+    *,
+    seconds: float,
+    method: str = "POST",
+) -> Outcome:
+    """Send an event once."""
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            client.stream(method, sink, content=message.body, headers={**headers, **message.headers}) as response,
+        ):
+            await _read_some(response)
+    except TimeoutError:
+        return Outcome(0, f"no answer within {seconds:g} seconds")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return Outcome(0, _named(error))
+    status = response.status_code
+    problem = "" if 200 <= status < 300 else f"{status} {response.reason_phrase}".strip()
+    return Outcome(status, problem, _retry_after(response))
+
+
+async def _read_some(response: httpx.Response) -> None:
+    size = 0
+    async for piece in response.aiter_raw():
+        size += len(piece)
+        if size > RESPONSE:
+            return
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text = response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:10]), LONGEST_PAUSE)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+        now = parsedate_to_datetime(response.headers["date"]).timestamp()
+    except (ValueError, KeyError, OverflowError):
+        return None
+    return max(0.0, min(when - now, LONGEST_PAUSE))
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def basic(name: str, password: str) -> str:
+    """An `Authorization` header of a name and a password."""
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()

@@ -1,0 +1,217 @@
+"""`GET /stream`: events as server-sent events, for curl and for the `EventSource` of browsers.
+
+    curl -N 'http://127.0.0.1:7400/stream?filter=price+<+10&since=1'
+
+- `filter` (native language) may be given several times, and `filters` holds a JSON document of CloudEvents'
+  subscriptions; an event that one of them matches is sent. With none, all events are.
+- `since` is a position or a time (seconds, or RFC 3339): then events that happened already are sent, too.
+- `session` names a session that survives; while the client is away, events wait for it.
+- `format=plain` sends plain JSON instead of CloudEvents.
+
+Each message has the id `POSITION:NUMBER`. A client that comes back with `Last-Event-ID`, as `EventSource` does by
+itself, goes on behind it: with a session, all up to it is acknowledged; without one, the log is read from there. That
+is the only way to acknowledge; so a stream with a session ends after `TURN` events, the client comes back, and nothing
+piles up.
+
+**Tokens** come in the header `Authorization` only. A token in a URL would end up in logs and histories, so
+`access_token` is refused; and a cookie would be sent by pages that have no business here. `EventSource` cannot set
+headers: where there is security, browsers use the WebSocket (the token is in its first frame), or `fetch` and read the
+same stream from its body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from functools import reduce
+from operator import or_
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import subscriptions
+from fieldfare.node import security
+from fieldfare.node.consumer import Consumer, Delivered
+from fieldfare.node.http import binding
+from fieldfare.node.http.errors import Problem
+from fieldfare.node.http.resource import Call
+from fieldfare.node.http.webhooks import SESSION
+from fieldfare.node.kept import Refusal
+from fieldfare.node.security import AccessDenied
+
+KEEP_ALIVE: Final = 15.0
+"""seconds after which a comment is sent, if nothing else is"""
+TURN: Final = 10_000
+"""events after which a stream with a session ends"""
+AGAIN: Final = 1000
+"""milliseconds after which a client is to come back"""
+SUBSCRIPTION: Final = "stream"
+"""the id of what a stream asks for"""
+_ID: Final = re.compile(r"([0-9]{1,15}):([0-9]{1,15})")
+_BREAKS: Final = re.compile(r"[\r\n\0]")
+
+
+class _Last(NamedTuple):
+    """The last message that a client has seen."""
+
+    position: int
+    number: int
+
+
+async def stream(call: Call) -> Response:
+    """Begin a stream."""
+    query = call.request.query_params
+    if "access_token" in query:
+        raise Problem(400, "a token does not belong in a URL, where logs keep it: use the header Authorization")
+    node = call.service.node
+    style = query.get("format", "cloudevents")
+    if style not in ("cloudevents", "plain"):
+        raise Problem(400, f"format is cloudevents or plain, not {style[:40]!r}", parameter="format")
+    filter, since, last = _filter(call), _since(query.get("since")), _last(call)
+    name = _session(call)
+    if len(node.closers) >= node.config.limits.connections:
+        raise Problem(503, "too many connections", {"Retry-After": "10"})
+    consumer = Consumer(node, name, owner=call.principal.name)
+    await consumer.__aenter__()
+    try:
+        if last is not None and name:
+            await consumer.resume(last.number, last.position)
+        elif last is not None:
+            since = last.position + 1
+        mine = node.broker.broker.clients.all.get(consumer.name)
+        if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else it was asked for before, and goes on
+            await consumer.subscribe(SUBSCRIPTION, filter, since)
+    except BaseException as error:
+        await consumer.__aexit__()
+        if isinstance(error, Refusal):
+            raise Problem(400, str(error)) from None
+        raise
+    return _Stream(call, consumer, plain=style == "plain")
+
+
+class _Stream(StreamingResponse):
+    """An answer that goes on, and lets go of its session at the end."""
+
+    def __init__(self, call: Call, consumer: Consumer, *, plain: bool) -> None:
+        self._consumer = consumer
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(_messages(call, consumer, plain=plain), 200, headers, "text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until either side goes."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._consumer.__aexit__()
+
+
+async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIterator[bytes]:
+    node = call.service.node
+    source = f"/fieldfare/{quote(node.name, safe='')}"
+    yield f": {quote(node.name)}\nretry: {AGAIN}\n\n".encode()
+    if call.request.method == "HEAD":
+        return
+    sent = 0
+    until = call.principal.until or float("inf")
+    deliveries = consumer.deliveries()
+    following: asyncio.Future[Any] | None = None
+    leaving: asyncio.Future[Any] = asyncio.ensure_future(node.leaving.wait())
+    try:
+        while sent < TURN or consumer.name.startswith("~"):
+            patience = min(KEEP_ALIVE, until - node.clock())
+            if patience <= 0:
+                yield b": the token has expired\n\n"
+                return
+            following = following or asyncio.ensure_future(anext(deliveries))
+            done, _ = await asyncio.wait({following, leaving}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                yield b":\n\n"
+                continue
+            if following not in done:
+                yield b": the node stops\n\n"
+                return
+            try:
+                some: list[Delivered] = following.result()
+            except Refusal as error:
+                yield f": {_BREAKS.sub(' ', str(error))}\n\n".encode()
+                return
+            following = None
+            sent += len(some)
+            if some:
+                yield b"".join(message(delivered, source, plain=plain) for delivered in some)
+    finally:
+        waiting = [leaving] if following is None else [leaving, following]
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def message(delivered: Delivered, source: str, *, plain: bool) -> bytes:
+    """An event as a server-sent event."""
+    event = delivered.event
+    data = binding.plain(event) if plain else binding.structured(event, str(delivered.position), source)
+    lines = [f"id: {delivered.position}:{delivered.number}".encode()]
+    if event.type and not _BREAKS.search(event.type):
+        lines.append(b"event: " + event.type.encode())
+    return b"\n".join([*lines, b"data: " + data, b"", b""])
+
+
+# What is asked for
+
+
+def _filter(call: Call) -> Filter:
+    query = call.request.query_params
+    texts, documents = query.getlist("filter"), query.getlist("filters")
+    limit = call.service.node.config.limits.filter_chars
+    if sum(map(len, [*texts, *documents])) > limit:
+        raise Problem(400, f"the filters have more than {limit} characters, the limit", parameter="filter")
+    wanted = [parse(text) for text in texts]
+    for document in documents:
+        try:
+            wanted.append(subscriptions.parse(msgspec.json.decode(document)))
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise Problem(400, f"filters is no JSON: {error}", parameter="filters") from None
+    for filter in wanted or [EVERYTHING]:
+        security.subscribable(call.principal, filter)
+    return reduce(or_, wanted) if wanted else EVERYTHING
+
+
+def _since(text: str | None) -> float | str | None:
+    if text is None or not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 15:
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _last(call: Call) -> _Last | None:
+    text = call.request.headers.get("last-event-id", "")
+    if not text:
+        return None
+    found = _ID.fullmatch(text)
+    if found is None:
+        raise Problem(400, f"Last-Event-ID is POSITION:NUMBER, as messages have it, not {text[:40]!r}")
+    return _Last(int(found[1]), int(found[2]))
+
+
+def _session(call: Call) -> str:
+    name = call.request.query_params.get("session", "")
+    if len(name) > 200 or not name.isprintable() or name.startswith(("~", SESSION)):
+        problem = f"the name of a session has at most 200 printable characters, and does not begin with ~ or {SESSION}"
+        raise Problem(400, problem, parameter="session")
+    node = call.service.node
+    session = node.broker.sessions.get(name)
+    if session is not None and node.security is not None and session.owner != call.principal.name:
+        raise AccessDenied(f"the session {name} belongs to somebody else")
+    if name and session is None and len(node.broker.sessions) >= node.config.limits.sessions:
+        raise Problem(409, f"there are {node.config.limits.sessions} sessions already, the limit (limits.sessions)")
+    return name

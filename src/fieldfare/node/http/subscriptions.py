@@ -1,0 +1,183 @@
+"""The CloudEvents Subscriptions API: `/subscriptions`, for those who want events brought to a URL.
+
+    curl http://127.0.0.1:7400/subscriptions -H 'Content-Type: application/json' -d '{"sink": "http://127.0.0.1:8000/",
+      "protocol": "HTTP", "types": ["sale"], "filters": [{"prefix": {"source": "/tills/"}}]}'
+
+Who made a subscription may see, change and end it, and so may those who administer the node. It goes on when the token
+that it was made with has ended.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from fieldfare.filters.filter import Filter
+from fieldfare.node import security
+from fieldfare.node.http.errors import Problem
+from fieldfare.node.http.resource import Call, Handler, answer, read
+from fieldfare.node.http.webhooks import Credential, ProtocolSettings, Settings, Wanted, Webhook, Webhooks, filter_of
+
+RESERVED: Final = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
+)
+"""headers that are ours to say"""
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_VALUE: Final = re.compile(r"[\x20-\x7e]{0,4000}")
+
+
+class State(msgspec.Struct, frozen=True):
+    """How a subscription is doing; the numbers are since the node started."""
+
+    state: str
+    """`active`, or `pending` until its sink agrees"""
+    waiting: int
+    """events that its sink has not taken yet"""
+    delivered: int
+    retries: int
+    deadletters: int
+    problem: str = ""
+    """of the last attempt to deliver"""
+
+
+class Request(Wanted, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A subscription as it is sent; what only the node can say is ignored, so that one can send what one was given."""
+
+    id: Any = None
+    status: Any = None
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A subscription as it is shown: without its credential."""
+
+    id: str
+    sink: str
+    protocol: str
+    source: str | None = None
+    types: list[str] | None = None
+    filters: list[Any] | None = None
+    config: Settings = Settings()
+    protocolsettings: ProtocolSettings = ProtocolSettings()
+    status: State
+
+
+def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
+    """What answers, by path and method."""
+
+    async def show_all(call: Call) -> Response:
+        return answer([shown(hooks, hook) for hook in hooks.all.values() if _mine(call, hook)])
+
+    async def add(call: Call) -> Response:
+        wanted, filter, private = await _read(call)
+        id = call.service.node.fresh()
+        hook = await hooks.add(id, wanted, filter, owner=call.principal.name, private=private)
+        return answer(shown(hooks, hook), 201, {"Location": f"/subscriptions/{id}"})
+
+    async def show(call: Call) -> Response:
+        return answer(shown(hooks, _found(hooks, call)))
+
+    async def change(call: Call) -> Response:
+        _found(hooks, call)
+        wanted, filter, private = await _read(call)
+        hook = await hooks.change(_found(hooks, call), wanted, filter, private=private)
+        return answer(shown(hooks, hook))
+
+    async def remove(call: Call) -> Response:
+        hook = _found(hooks, call)
+        last = shown(hooks, hook)
+        await hooks.remove(hook)
+        return answer(last)
+
+    return {
+        "/subscriptions": {"get": show_all, "post": add},
+        "/subscriptions/{id}": {"get": show, "put": change, "delete": remove},
+    }
+
+
+def confirmation(hooks: Webhooks) -> Handler:
+    """What answers the callback of a sink that agrees; its key is the permission."""
+
+    async def confirm(call: Call) -> Response:
+        key = call.request.query_params.get("key", "")
+        rate = call.request.headers.get("webhook-allowed-rate", "")
+        await hooks.confirm(call.request.path_params["id"], key, rate)
+        return answer({"status": "active"})
+
+    return confirm
+
+
+def shown(hooks: Webhooks, hook: Webhook) -> Subscription:
+    """A subscription as others may see it."""
+    wanted, progress = hook.wanted, hooks.progress[hook.id]
+    session = hooks.session(hook)
+    return Subscription(
+        id=hook.id,
+        sink=wanted.sink,
+        protocol=wanted.protocol,
+        source=wanted.source,
+        types=wanted.types,
+        filters=wanted.filters,
+        config=wanted.config,
+        protocolsettings=wanted.protocolsettings,
+        status=State(
+            "active" if hook.active else "pending",
+            len(session.pending) if session is not None else 0,
+            progress.delivered,
+            progress.retries,
+            progress.dead,
+            progress.problem,
+        ),
+    )
+
+
+def _mine(call: Call, hook: Webhook) -> bool:
+    return hook.owner == call.principal.name or call.principal.permissions.administer
+
+
+def _found(hooks: Webhooks, call: Call) -> Webhook:
+    id = call.request.path_params["id"]
+    hook = hooks.all.get(id)
+    if hook is None or not _mine(call, hook):
+        raise Problem(404, f"there is no subscription {id[:100]}, or it is not yours")
+    return hook
+
+
+async def _read(call: Call) -> tuple[Wanted, Filter, bool]:
+    """What is asked for, its filter, and whether its sink may be anywhere."""
+    request = await read(call, Request)
+    wanted = Wanted(**{name: getattr(request, name) for name in Wanted.__struct_fields__})
+    limit = call.service.node.config.limits.filter_chars
+    written = msgspec.json.encode([wanted.source, wanted.types, wanted.filters])
+    if len(written) > limit:
+        raise Problem(413, f"source, types and filters have more than {limit} characters, the limit")
+    if wanted.source == "" or any(not one for one in wanted.types or ()):
+        raise Problem(400, "source, and each of types, must not be empty; leave out what does not matter")
+    _check_headers(wanted.protocolsettings)
+    _check_credential(wanted.sinkcredential)
+    filter = security.subscribable(call.principal, filter_of(wanted))
+    return wanted, filter, call.principal.permissions.administer
+
+
+def _check_headers(settings: ProtocolSettings) -> None:
+    for name, value in settings.headers.items():
+        known = name.lower()
+        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise Problem(400, f"{name[:100]!r} with this value is no header", member="protocolsettings.headers")
+        if known in RESERVED or known.startswith(("ce-", "webhook-")):
+            raise Problem(400, f"the header {name} is the node's to say", member="protocolsettings.headers")
+
+
+def _check_credential(credential: Credential | None) -> None:
+    if credential is None:
+        return
+    needed = ("identifier", "secret") if credential.credentialtype == "PLAIN" else ("accesstoken", "accesstokentype")
+    for name in needed:
+        text = getattr(credential, name)
+        if not text or not (_VALUE.fullmatch(text) or credential.credentialtype == "PLAIN"):
+            problem = (
+                f"a credential of the type {credential.credentialtype} needs {' and '.join(needed)}, as plain text"
+            )
+            raise Problem(400, problem, member=f"sinkcredential.{name}")

@@ -1,0 +1,48 @@
+"""Real nodes in the same process, for tests of the client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from fieldfare.client.client import Client
+from fieldfare.node.config import load
+from fieldfare.node.server import running
+from fieldfare.node.service import Service
+
+
+@contextlib.asynccontextmanager
+async def node(
+    folder: Path | None = None, port: int = 0, settings: Mapping[str, Any] = MappingProxyType({})
+) -> AsyncIterator[Service]:
+    data = {"data": str(folder)} if folder is not None else {"data": ""}
+    async with running(load(None, {}, {"port": port, "name": "a", **data, **settings})) as service:
+        yield service
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def run(work: Coroutine[Any, Any, None], seconds: float = 30.0) -> None:
+    asyncio.run(asyncio.wait_for(work, seconds))
+
+
+async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+def cut(client: Client) -> None:
+    """Break the connection without a word."""
+    assert client._connection.socket is not None
+    client._connection.socket.transport.abort()
