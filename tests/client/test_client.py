@@ -442,3 +442,16 @@ def test_tokens() -> None:
             assert len(tokens) == 1
 
     run(main())
+
+
+def test_a_client_that_is_not_used_hangs_up() -> None:
+    """Even if it is over before its task has begun."""
+
+    async def test() -> None:
+        async with node() as service:
+            async with ff.connect(service.hood.url) as client:
+                pass
+            assert not client.connected
+            await until(lambda: not service.node.closers)
+
+    run(test())

@@ -102,6 +102,7 @@ class Connection:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+            await self._hang_up()  # a task that is cancelled before it began has not done so
 
     def check(self) -> None:
         """Complain if it is over."""
