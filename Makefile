@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak clean
+.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills soak-nodes clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -61,6 +61,12 @@ bench-c: setup ## measure the engine's kernels beside the same ones in C
 
 soak: setup ## random runs of simulated networks for MINUTES (5), every strategy judged by the trace checker
 	@$(BIN)/python -m tests.routing.soak $(MINUTES)
+
+kills: setup ## kill real nodes KILLS times (200) while clients publish and subscribe: nothing accepted may be lost
+	@$(BIN)/python -m tests.node.kills $(or $(KILLS),200)
+
+soak-nodes: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
+	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),30)
 
 clean: ## remove .venv and everything that was built
 	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

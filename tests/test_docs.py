@@ -1,20 +1,25 @@
 """The examples of README.md and docs/ do what they say.
 
 Per file, in order and in one namespace: ```python blocks are executed, or checked by doctest if they contain `>>>`.
-In ```console and ```sh blocks the lines `$ fieldfare ...` are run in one empty directory; output lines that follow must
-match, `...` standing for anything. A command must exit with 0, or with N if it ends in `# exit N`.
-`<!-- no-test: reason -->` above a block skips it.
+In ```console and ```sh blocks the lines `$ ...` are run by one shell in one empty directory; output lines that follow must
+match, `...` standing for anything. A command must exit with 0, or with N if it ends in `# exit N`. One that ends in `&`
+goes on until the end of the file, and so may a node: where a file starts one, the ports 7400 to 7409 stand for free ones.
+A block of any kind with `title="NAME"` is a file, and only written. `<!-- no-test: reason -->` above a block skips it.
 """
 
 import doctest
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pytest
 
@@ -23,23 +28,29 @@ FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(
     r"(?P<skip><!-- no-test: \S[^\n]*? -->\s*)?"
-    r"^(?P<indent> *)(?P<fence>`{3,}) *(?P<lang>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)(?P=fence)[ \t]*$",
+    r"^(?P<indent> *)(?P<fence>`{3,}) *(?P<lang>\w*)(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)(?P=fence)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
 COMMAND = re.compile(r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?(?P<output>(?:(?!\$ )[^\n]*\n?)*)", re.MULTILINE)
 EXIT = re.compile(r"# exit (\d+)\s*$")
+TITLE = re.compile(r'title="([^"/]+)"')
+STARTS_A_NODE = re.compile(r"^ *\$ fieldfare up\b[^\n]*&$", re.MULTILINE)
+PORT = re.compile(r"\b740\d\b")
 
 
 class Block(NamedTuple):
     lang: str
     body: str
     line: int
+    title: str = ""
 
 
 def blocks(text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         if not match["skip"]:
-            yield Block(match["lang"], textwrap.dedent(match["body"]), text.count("\n", 0, match.start("body")))
+            title = TITLE.search(match["info"])
+            line = text.count("\n", 0, match.start("body"))
+            yield Block(match["lang"], textwrap.dedent(match["body"]), line, title[1] if title else "")
 
 
 def run_python(block: Block, name: str, namespace: dict[str, Any]) -> None:
@@ -54,40 +65,93 @@ def run_python(block: Block, name: str, namespace: dict[str, Any]) -> None:
     assert not failed, "".join(report)
 
 
-def run_console(block: Block, name: str, directory: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"}
+class Shell:
+    """A terminal: what commands say stands in one file, also what those say that go on."""
+
+    def __init__(self, directory: Path, **more: str) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        look = {"PATH": path, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
+        self._screen = directory / ".screen"
+        self._answers, answers = os.pipe()
+        with self._screen.open("ab") as screen:
+            self._process = subprocess.Popen(
+                ["bash", "--noprofile", "--norc"],
+                cwd=directory,
+                env={**os.environ, **look, **more},
+                stdin=subprocess.PIPE,
+                stdout=screen,
+                stderr=subprocess.STDOUT,
+                pass_fds=[answers],
+                start_new_session=True,
+            )
+        self._say = f"echo $? >&{answers}"
+        self._close = f"{answers}>&-"
+        os.close(answers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def run(self, command: str) -> tuple[int, int]:
+        """Where its output begins on the screen, and its exit status."""
+        begins = self._screen.stat().st_size
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{{ {command}\n}} </dev/null {self._close}; {self._say}\n".encode())
+        self._process.stdin.flush()
+        return begins, int(os.read(self._answers, 100) or b"-1")
+
+    def shown(self, begins: int) -> str:
+        text = self._screen.read_bytes()[begins:].decode()
+        return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self._process.pid, signal.SIGTERM)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        os.close(self._answers)
+
+
+def run_console(block: Block, name: str, shell: Shell) -> None:
     for match in COMMAND.finditer(block.body):
         command, want = match["command"], match["output"].strip("\n")
-        if not re.match(r"fieldfare\b", command):
-            continue
         place = f"{name}:{block.line + block.body.count(chr(10), 0, match.start()) + 1}: {command}"
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=directory,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
+        begins, code = shell.run(command)
+        patience = time.monotonic() + (30 if "$ fieldfare up" in block.body else 5)  # others may have something to say
+        while not (same := _same(want, shell.shown(begins))) and time.monotonic() < patience:
+            time.sleep(0.05)
         status = EXIT.search(command)
-        assert done.returncode == (int(status[1]) if status else 0), f"{place}\n{done.stdout}"
-        got = "\n".join(line.rstrip() for line in done.stdout.strip("\n").split("\n"))
-        same = not want or doctest.OutputChecker().check_output(want + "\n", got + "\n", doctest.ELLIPSIS)
-        assert same, f"{place}\nexpected:\n{want}\ngot:\n{got}"
+        assert code == (int(status[1]) if status else 0), f"{place}\n{shell.shown(begins)}"
+        assert same, f"{place}\nexpected:\n{want}\ngot:\n{shell.shown(begins)}"
+
+
+def _same(want: str, got: str) -> bool:
+    return not want or doctest.OutputChecker().check_output(want + "\n", got + "\n", doctest.ELLIPSIS)
 
 
 def run_examples(text: str, name: str, directory: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(text):
-        if block.lang in {"python", "pycon"}:
-            run_python(block, name, namespace)
-        elif block.lang in {"console", "sh"}:
-            run_console(block, name, directory)
+    environment: dict[str, str] = {}
+    if STARTS_A_NODE.search(text):
+        ports = free_ports()
+        environment = {"FIELDFARE_PORT": ports["7400"], "FIELDFARE_NODE": f"ws://127.0.0.1:{ports['7400']}"}
+        text = PORT.sub(lambda found: ports[found[0]], text)
+    with Shell(directory, **environment) as shell:
+        for block in blocks(text):
+            if block.title:
+                (directory / block.title).write_text(block.body, encoding="utf-8")
+            elif block.lang in {"python", "pycon"}:
+                run_python(block, name, namespace)
+            elif block.lang in {"console", "sh"}:
+                run_console(block, name, shell)
+
+
+def free_ports() -> dict[str, str]:
+    """A free port for each that documentation speaks of."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(10)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return {str(7400 + place): str(one.getsockname()[1]) for place, one in enumerate(sockets)}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
@@ -109,6 +173,23 @@ def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_wrong_example_is_noticed(text: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         run_examples(text, "wrong.md", tmp_path)
+
+
+def test_a_file_is_written_and_a_shell_remembers(tmp_path: Path) -> None:
+    file = '```toml title="a.toml"\nport = 7400\n```\n'
+    run_examples(
+        file + "```console\n$ NAME=a.toml; (sleep 0.2; echo late) &\n$ cat $NAME\nport = 7400...late\n```\n",
+        "x.md",
+        tmp_path,
+    )
+
+
+def test_ports_are_free_ones_where_a_node_is_started(tmp_path: Path) -> None:
+    node = "$ fieldfare up --name oslo &\nnode       oslo (covering)\nclients    ws://127.0.0.1:7400\n...\n"
+    text = f"```console\n{node}$ fieldfare pub '{{}}'\n1 event published\n$ echo 7400 7401 > ports\n```\n"
+    run_examples(text, "x.md", tmp_path)
+    ports = set((tmp_path / "ports").read_text().split())
+    assert len(ports - {"7400", "7401"}) == 2
 
 
 def test_a_marked_block_is_skipped(tmp_path: Path) -> None:

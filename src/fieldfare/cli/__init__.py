@@ -16,7 +16,22 @@ from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import admin, bench, convert, demo, explain, lab, match, pub, simulate, sub, top, up, warmup
+from fieldfare.cli import (
+    admin,
+    bench,
+    bench_node,
+    convert,
+    demo,
+    explain,
+    lab,
+    match,
+    pub,
+    simulate,
+    sub,
+    top,
+    up,
+    warmup,
+)
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -96,6 +111,7 @@ app.add_typer(admins, name="admin")
 
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("match", help=help_of(bench.command))(bench.command)
+benches.command("node", help=help_of(bench_node.command))(bench_node.command)
 app.add_typer(benches, name="bench")
 
 labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")

@@ -17,8 +17,7 @@ entry twice changes nothing. No I/O here: entries and rows go out as values, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Sequence
 
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
@@ -121,8 +120,8 @@ class DurableBroker:
 
     def low_water(self) -> int:
         """The first position that is still needed."""
-        waiting = [next(iter(s.pending.values())).position for s in self.sessions.values() if s.durable and s.pending]
-        outgoing = [place for link in self.links.values() for place in link.outbox.values() if isinstance(place, int)]
+        waiting = [one.pending[_oldest(one)].position for one in self.sessions.values() if one.durable and one.pending]
+        outgoing = [link.low for link in self.links.values() if link.outbox]
         return min([*waiting, *outgoing, self.position + 1])
 
     @property
@@ -208,9 +207,11 @@ class DurableBroker:
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.done = number
-        for other in list(_up_to(session.pending, number)):
-            if session.pending.pop(other).replayed and session.durable:
+        for other in range(session.oldest, number + 1):
+            pending = session.pending.pop(other, None)
+            if pending is not None and pending.replayed and session.durable:
                 self._rows.append(Row("replayed", (name, other)))
+        session.oldest = max(session.oldest, number + 1)
         if session.durable:
             self._note_session(name)
 
@@ -244,7 +245,7 @@ class DurableBroker:
 
     def _note_session(self, name: str) -> None:
         one = self.sessions[name]
-        low = next(iter(one.pending.values())).position if one.pending else self.position + 1
+        low = one.pending[_oldest(one)].position if one.pending else self.position + 1
         row = [one.identity, one.sequence, one.count, one.done, one.seen, low, one.dropped, one.owner]
         self._rows.append(Row("session", (name,), row))
 
@@ -307,7 +308,7 @@ class DurableBroker:
         session.pending[session.count] = pending
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
-            del session.pending[next(iter(session.pending))]
+            del session.pending[_oldest(session)]
             session.dropped += 1
             if self.policy == "disconnect":
                 self._overflowing.add(name)
@@ -386,8 +387,11 @@ class DurableBroker:
         link = self._link(neighbour)
         if number > link.said:
             raise ValueError(f"{neighbour} has received {number}, but {link.said} was the last that was said")
-        for done in list(_up_to(link.outbox, number)):
-            if not isinstance(link.outbox.pop(done), int):
+        for done in range(link.safe + 1, number + 1):
+            what = link.outbox.pop(done)
+            if isinstance(what, int):
+                link.low = what + 1
+            else:
                 self._rows.append(Row("outbox", (neighbour, done)))
         if number > link.safe:
             link.safe = number
@@ -406,7 +410,7 @@ class DurableBroker:
 
     def _note_link(self, neighbour: str) -> None:
         link = self.links[neighbour]
-        low = next((place for place in link.outbox.values() if isinstance(place, int)), self.position + 1)
+        low = link.low if link.outbox else self.position + 1
         counts = [link.said, link.taken, link.changed, link.safe]
         self._rows.append(Row("neighbour", (neighbour,), [link.role.value, low, link.mine, link.theirs, counts]))
 
@@ -436,6 +440,8 @@ class DurableBroker:
 
     def _put(self, neighbour: str, what: bytes | int) -> int:
         link = self.links[neighbour]
+        if not link.outbox:
+            link.low = self.position
         link.said += 1
         link.outbox[link.said] = what
         self._ready.add(neighbour)
@@ -465,10 +471,12 @@ class DurableBroker:
             self._restore_entry(entry)
         for session in self.sessions.values():
             session.pending = dict(sorted(session.pending.items()))
+            session.oldest = session.done + 1
             session.released = session.count
         nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
         for link in self.links.values():
             link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
+            link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=self.position)
             link.released = link.said
 
     def _restore_filters(self, stored: Stored) -> None:
@@ -513,9 +521,14 @@ class DurableBroker:
                     link.outbox[number] = entry.position
 
 
-def _up_to(numbered: Mapping[int, object], last: int) -> Iterator[int]:
-    """The numbers up to one; they are in order."""
-    return takewhile(lambda number: number <= last, numbered)
+def _oldest(session: Session) -> int:
+    """The first number that is pending.
+
+    Not `next(iter(session.pending))`, which has to look over all that was removed at the front.
+    """
+    while session.oldest not in session.pending:
+        session.oldest += 1
+    return session.oldest
 
 
 def _filter_row(message: Message, name: str) -> list[Row]:

@@ -113,6 +113,8 @@ class Session(msgspec.Struct):
     dropped: int = 0
     owner: str = ""
     """who made it; nobody else may use it"""
+    oldest: int = 1
+    """no number below it is pending"""
     pending: dict[int, Pending] = {}
     replaceable: dict[tuple[str, str], int] = {}
 
@@ -134,6 +136,8 @@ class Link(msgspec.Struct):
     mine: str = ""
     """a name for this link, as it has been since it was new: here, and at the neighbour's"""
     theirs: str = ""
+    low: int = 0
+    """no event before this position is in the outbox"""
     outbox: dict[int, bytes | int] = {}
     """messages, or the positions of events"""
     told: dict[About, dict[str, None]] = {}
@@ -163,4 +167,4 @@ def low_water(stored: Stored) -> int:
     checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
     sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
     links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
-    return min([checkpoint, *sessions, *links])
+    return max(1, min([checkpoint, *sessions, *links]))

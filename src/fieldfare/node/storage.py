@@ -127,8 +127,7 @@ class Storage:
             self.log.append(step.entries)
             for entry in step.entries:
                 self._recent[entry.position] = entry
-            for old in list(islice(self._recent, max(0, len(self._recent) - AT_HAND))):
-                del self._recent[old]
+                self._recent.pop(entry.position - AT_HAND, None)
         if self._store is not None:
             self._store.commit(step.rows)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import random
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,7 +15,6 @@ from hypothesis import strategies as st
 
 from fieldfare.filters import parse
 from fieldfare.lab.node import load as loads
-from fieldfare.lab.node import rabbitmq
 
 shapes = st.fixed_dictionaries(
     {"matches": st.integers(1, 15), "subscribers": st.integers(1, 30), "groups": st.integers(1, 12)}
@@ -132,7 +128,6 @@ def test_results() -> None:
     assert result.events_per_cpu_second == 100.0
     assert msgspec.structs.replace(result, cpu_seconds=0.0).events_per_cpu_second == float("inf")
     assert msgspec.json.decode(msgspec.json.encode(result), type=loads.Result) == result
-    assert rabbitmq.table([result]).row_count == 1
 
 
 def test_processes_are_watched() -> None:
@@ -151,33 +146,3 @@ def test_processes_are_watched() -> None:
         assert loads.memory_mb(pids) > loads.memory_mb(pids[:1]) > 1
         process.communicate(b"\n")
     assert loads.cpu_seconds(pids) == loads.memory_mb(pids) == 0.0
-
-
-def test_without_rabbitmq_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rabbitmq, "_SCRIPT", rabbitmq._SCRIPT.with_name("no such thing"))
-    with pytest.raises(rabbitmq.Missing, match="apt-get install rabbitmq-server"):
-        rabbitmq.measure(loads.make(1, filters=10))
-
-
-def test_without_its_client_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(rabbitmq, "_SCRIPT", Path(__file__))
-    monkeypatch.setattr(shutil, "which", lambda _: "/bin/true")
-    monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(rabbitmq.Missing, match="pip install pika"):
-        rabbitmq.measure(loads.make(1, filters=10))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(rabbitmq.missing() is not None, reason=str(rabbitmq.missing()))
-def test_rabbitmq_gets_every_event_to_its_subscribers() -> None:
-    load = loads.make(1, filters=100, subscribers=10)
-    result = rabbitmq.measure(load, events=200, seconds=1.0)
-    assert result.correct
-    assert (result.events, result.deliveries) == (200, 2000)
-    assert result.cpu_seconds > 0
-    assert result.p50_ms is not None
-    assert result.p99_ms is not None
-    assert 0 < result.p50_ms <= result.p99_ms

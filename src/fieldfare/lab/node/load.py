@@ -187,11 +187,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """memory of the server before it had any filter"""
     busy_mb: float
     """and after the events"""
-    paced: float | None
+    paced: float | None = None
     """events a second when latency was measured"""
-    p50_ms: float | None
+    p50_ms: float | None = None
     """from when an event was due to be published to each delivery of it"""
-    p99_ms: float | None
+    p99_ms: float | None = None
+    slow: float | None = None
+    """the same at another pace, which all contenders can keep"""
+    slow_p50_ms: float | None = None
+    slow_p99_ms: float | None = None
     correct: bool
     """every subscriber got exactly what it should, at full speed and paced"""
 
