@@ -224,7 +224,19 @@ def make_token(
         unknown = [one for one in role if one not in roles]
         if unknown:
             raise InputError("--role", f"{unknown[0]} is none of {', '.join(roles)}")
-        typer.echo(make_token(settings.security.secret, name, role, days * 86400, time.time()))
+        wanted = settings.security
+        typer.echo(
+            make_token(
+                wanted.secret,
+                name,
+                role,
+                days * 86400,
+                time.time(),
+                issuer=wanted.issuer,
+                audience=wanted.audience,
+                algorithm=(wanted.algorithms or ("HS256",))[0],
+            )
+        )
     except ConfigError as error:
         raise InputError("", error) from None
 

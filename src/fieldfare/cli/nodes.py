@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import typer
 
 from fieldfare.cli.errors import InputError
+from fieldfare.client.errors import ConnectionRefused
 
 DEFAULT_NODE: Final = "ws://127.0.0.1:7400"
 
@@ -37,8 +38,16 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         asyncio.run(work)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    except (ConnectionError, TimeoutError) as error:
-        raise InputError("", f"{error}. Is there a node? Start one: fieldfare up") from None
+    except ConnectionRefused as error:
+        raise InputError("the node refuses", error) from None
+    except (OSError, TimeoutError) as error:
+        raise InputError("", f"{error}. {_advice(str(error))}") from None
+
+
+def _advice(problem: str) -> str:
+    if "certificate" in problem.lower():
+        return "Let SSL_CERT_FILE name the authority that has signed it"
+    return "Is there a node? Start one: fieldfare up"
 
 
 def web_address(node: str) -> str:

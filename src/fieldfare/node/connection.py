@@ -22,7 +22,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
 from fieldfare.node import history, security
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Pending, Publication, Refusal
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
@@ -34,6 +34,13 @@ from fieldfare.routing import messages as m
 CHUNK: Final = 500
 """deliveries in a frame at most"""
 CHUNK_BYTES: Final = 256 << 10
+MOST_REPLIES: Final = 1000
+"""answers that may wait for a client to read them"""
+MOST_CREDIT: Final = 1_000_000
+LONGEST_ID: Final = 200
+"""characters"""
+SHORT: Final = 300
+"""characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
 """seconds in which a client must say hello"""
 
@@ -65,10 +72,13 @@ class Connection:
         self._name = ""
         self._credit = 0
         self._accepted = 0
-        self._said_accepted = 0
+        self._accepts = False
+        """whether that is to be said"""
         self._replies: deque[Frame] = deque()
         self._wake = asyncio.Event()
         self._farewell: f.Bye | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._answered = asyncio.Event()
 
     async def serve(self) -> None:
         """Stay until either side goes."""
@@ -103,13 +113,13 @@ class Connection:
             token = hello.token or self._token
             self._principal = security.principal_of(token, self._node.security, self._node.clock())
             self._check_name(hello.session)
+            await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
             return False
-        except (FrameError, AccessDenied) as error:
+        except ValueError as error:  # no frame, no access, no session
             await self._hang_up(str(error))
             return False
-        await self._attach(hello)
         return True
 
     def _check_name(self, name: str) -> None:
@@ -117,29 +127,34 @@ class Connection:
             return
         if len(name) > 200 or not name.isprintable() or name.startswith("~"):
             raise FrameError("the name of a session has at most 200 printable characters, and does not begin with ~")
-        session = self._node.broker.sessions.get(name)
-        if session is not None and self._node.security is not None and session.owner != self._known().name:
-            raise AccessDenied(f"the session {name} belongs to somebody else")
 
     async def _attach(self, hello: f.Hello) -> None:
+        """Take up a session; Refusal or AccessDenied if that cannot be."""
         node, fresh = self._node, self._node.fresh()
-        self._name = hello.session or f"~{fresh}"
-        former = node.closers.get(self._name)
+        name = hello.session or f"~{fresh}"
+        owner, limits = self._known().name, node.config.limits
+
+        def attach(broker: DurableBroker, now: float) -> Session:
+            session = broker.sessions.get(name)
+            if session is None and len(broker.sessions) >= limits.sessions:
+                raise Refusal(f"there are {limits.sessions} sessions already")
+            if session is not None and node.security is not None and session.owner != owner:
+                raise AccessDenied(f"the session {name} belongs to somebody else")
+            return broker.attach(name, fresh, now, durable=bool(hello.session), owner=owner)
+
+        session = await node.submit(attach)
+        self._name = name
+        former = node.closers.get(name)
         if former is not None:
             former("the session is used by another connection now")
-        node.closers[self._name] = self._close
-        node.wakers[self._name] = self._wake.set
-        owner = self._known().name
-        session = await node.submit(
-            lambda broker, now: broker.attach(self._name, fresh, now, durable=bool(hello.session), owner=owner)
-        )
-        self._credit = hello.credit
-        self._accepted = self._said_accepted = session.sequence
-        limits = node.config.limits
+        node.closers[name] = self._close
+        node.wakers[name] = self._wake.set
+        self._credit = min(max(hello.credit, 0), MOST_CREDIT)
+        self._accepted = session.sequence
         await self._send(
             f.Welcome(
                 node.name,
-                self._name,
+                name,
                 session.identity,
                 session.sequence,
                 session.done,
@@ -149,7 +164,8 @@ class Connection:
         )
         until = self._known().until
         if until is not None:
-            asyncio.get_running_loop().call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
+            loop = asyncio.get_running_loop()
+            self._expiry = loop.call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
         self._wake.set()
 
     def _close(self, reason: str) -> None:
@@ -159,9 +175,11 @@ class Connection:
 
     async def _end(self) -> None:
         node = self._node
-        self._wishes.forget(self._name)
+        if self._expiry is not None:
+            self._expiry.cancel()
         if node.closers.get(self._name) != self._close:
             return  # another connection has taken over the session
+        self._wishes.forget(self._name)
         del node.closers[self._name], node.wakers[self._name]
         if node.ready:
             await node.submit(lambda broker, now: broker.detach(self._name, now))
@@ -195,8 +213,9 @@ class Connection:
         """Send what there is; says whether there may be more."""
         while self._replies:
             await self._send(self._replies.popleft())
-        if self._accepted > self._said_accepted:
-            self._said_accepted = self._accepted
+        self._answered.set()
+        if self._accepts:
+            self._accepts = False
             await self._send(f.Accepted(self._accepted))
         if self._credit <= 0 or self._name not in self._node.broker.sessions or self._farewell is not None:
             return False
@@ -204,15 +223,15 @@ class Connection:
         taken = self._node.broker.take(self._name, limit, self._node.clock())
         if not taken:
             return False
-        for part in self._deliveries(taken):
+        for part in await self._deliveries(taken):
             self._credit -= len(part)
             self._node.traffic.deliveries += len(part)
             await self._send(f.Deliveries(part))
         return len(taken) == limit
 
-    def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
+    async def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
         """Deliveries in frames of a good size."""
-        entries = self._node.storage.entries([pending.position for _, pending in taken])
+        entries = await self._node.entries([pending.position for _, pending in taken])
         parts: list[list[f.Delivery]] = [[]]
         size = 0
         plain = self._codec is JSON_CODEC
@@ -221,10 +240,11 @@ class Connection:
             if entry is None:
                 continue  # the log no longer has it
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
-            if size + len(event) > CHUNK_BYTES and parts[-1]:
+            weight = len(event) + sum(map(len, pending.subscriptions))
+            if size + weight > CHUNK_BYTES and parts[-1]:
                 parts.append([])
                 size = 0
-            size += len(event)
+            size += weight
             raw = msgspec.Raw(event)
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions)
@@ -245,7 +265,12 @@ class Connection:
                 return
             traffic.frames_in += 1
             traffic.bytes_in += len(data)
+            while len(self._replies) > MOST_REPLIES:  # whoever asks and does not read must wait
+                self._answered.clear()
+                await self._answered.wait()
             try:
+                if len(data) > self._node.config.limits.frame_bytes:
+                    raise FrameError(f"a frame has at most {self._node.config.limits.frame_bytes} bytes")
                 frame = self._codec.from_client(data)
             except FrameError as error:
                 self._farewell = f.Bye(str(error), again=False)
@@ -262,7 +287,7 @@ class Connection:
             case f.Acknowledge(number=number):
                 self._submit(lambda broker, _: broker.acknowledge(self._name, number), 0, silent=True)
             case f.Credit(more=more):
-                self._credit = min(self._credit + max(more, 0), self._node.config.sessions.credit * 10)
+                self._credit = min(self._credit + max(more, 0), MOST_CREDIT)
                 self._wake.set()
             case f.Subscribe(request=request):
                 await self._subscribe(frame, request)
@@ -270,7 +295,8 @@ class Connection:
                 self._submit(lambda broker, now: broker.change(m.Unsubscribe(id), self._name, now), request)
             case f.Advertise(request=request, id=id):
                 try:
-                    filter = self._filter(frame.filter)
+                    _check_id(id)
+                    filter = await self._filter(frame.filter)
                     security.may_advertise(self._known(), filter)
                 except ValueError as error:
                     self._refuse(error, request)
@@ -293,8 +319,9 @@ class Connection:
                 raise Refusal(
                     f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
                 )
-            if number < 1 or not frame.events:
+            if not 1 <= number < LARGEST - len(frame.events) or not frame.events:
                 raise Refusal("numbers begin with 1, and a Publish has at least one event")
+            _check_id(frame.replaces)
             events = []
             for place, raw in enumerate(frame.events):
                 try:
@@ -322,12 +349,14 @@ class Connection:
             self._refuse(error, 0, number)
         else:
             self._accepted = max(self._accepted, done.result())
+            self._accepts = True
             self._wake.set()
 
     async def _subscribe(self, frame: f.Subscribe, request: int) -> None:
         node = self._node
         try:
-            wanted = security.subscribable(self._known(), self._filter(frame.filter))
+            _check_id(frame.id)
+            wanted = security.subscribable(self._known(), await self._filter(frame.filter))
             mine = node.broker.broker.clients.all.get(self._name)
             if mine is not None and len(mine.subscriptions) >= node.config.limits.subscriptions:
                 raise Refusal(f"a session has at most {node.config.limits.subscriptions} subscriptions")
@@ -339,11 +368,13 @@ class Connection:
         except ValueError as error:
             self._refuse(error, request)
 
-    def _filter(self, written: object) -> Filter:
+    async def _filter(self, written: object) -> Filter:
         limit = self._node.config.limits.filter_chars
         if len(written if isinstance(written, str) else msgspec.json.encode(written)) > limit:
             raise Refusal(f"the filter is longer than {limit} characters")
-        return filter_of(written)
+        if isinstance(written, str) and len(written) < SHORT:
+            return filter_of(written)
+        return await asyncio.to_thread(filter_of, written)  # which may take seconds
 
     def _known(self) -> Principal:
         assert self._principal is not None
@@ -366,6 +397,12 @@ class Connection:
         code = "denied" if isinstance(error, AccessDenied) else "bad"
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
         self._reply(f.Refused(reason, request, number, code))
+
+
+def _check_id(id: str) -> None:
+    """An id stands in the log beside every event that is for it."""
+    if len(id) > LONGEST_ID:
+        raise Refusal(f"an id has at most {LONGEST_ID} characters")
 
 
 def filter_of(written: object) -> Filter:

@@ -41,16 +41,16 @@ class Consumer:
         self._closed = ""
 
     async def __aenter__(self) -> Consumer:
-        former = self._node.closers.get(self.name)
-        if former is not None:
-            former("the session is used by another connection now")
-        self._node.closers[self.name] = self._close
-        self._node.wakers[self.name] = self._wake.set
         session = await self._node.submit(
             lambda broker, now: broker.attach(
                 self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
             )
         )
+        former = self._node.closers.get(self.name)
+        if former is not None:
+            former("the session is used by another connection now")
+        self._node.closers[self.name] = self._close
+        self._node.wakers[self.name] = self._wake.set
         self.acknowledged = session.done
         self._wake.set()
         return self
@@ -114,7 +114,7 @@ class Consumer:
                 taken = self._node.broker.take(self.name, chunk, self._node.clock())
                 if not taken:
                     break
-                entries = self._node.storage.entries([pending.position for _, pending in taken])
+                entries = await self._node.entries([pending.position for _, pending in taken])
                 self._node.traffic.deliveries += len(taken)
                 yield [
                     Delivered(

@@ -23,6 +23,7 @@ from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.kept import (
+    LARGEST,
     NEVER,
     Link,
     Origin,
@@ -120,7 +121,7 @@ class DurableBroker:
 
     def low_water(self) -> int:
         """The first position that is still needed."""
-        waiting = [one.pending[_oldest(one)].position for one in self.sessions.values() if one.durable and one.pending]
+        waiting = [_lowest(one) for one in self.sessions.values() if one.durable and one.pending]
         outgoing = [link.low for link in self.links.values() if link.outbox]
         return min([*waiting, *outgoing, self.position + 1])
 
@@ -193,6 +194,7 @@ class DurableBroker:
         """Let a session have events that were there before."""
         session = self._session(name)
         for position in positions:
+            session.replays += 1
             self._deliver(name, session, Pending(position, (id,), NEVER, replayed=True))
             if session.durable:
                 self._rows.append(Row("replayed", (name, session.count), [position, [id]]))
@@ -208,18 +210,23 @@ class DurableBroker:
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.done = number
         for other in range(session.oldest, number + 1):
-            pending = session.pending.pop(other, None)
-            if pending is not None and pending.replayed and session.durable:
-                self._rows.append(Row("replayed", (name, other)))
+            self._drop(name, session, other)
         session.oldest = max(session.oldest, number + 1)
         if session.durable:
             self._note_session(name)
+
+    def _drop(self, name: str, session: Session, number: int) -> None:
+        pending = session.pending.pop(number, None)
+        if pending is not None and pending.replayed:
+            session.replays -= 1
+            if session.durable:
+                self._rows.append(Row("replayed", (name, number)))
 
     def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """The next deliveries for a session that is there, at most so many."""
         session = self.sessions[name]
         found: list[tuple[int, Pending]] = []
-        for number in range(session.taken + 1, session.released + 1):
+        for number in range(max(session.taken + 1, session.oldest), session.released + 1):
             if len(found) == limit:
                 break
             session.taken = number
@@ -235,7 +242,7 @@ class DurableBroker:
             self.end(name, now)
         for session in self.sessions.values():
             for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
-                del session.pending[number]
+                del session.pending[number]  # no replayed one: those do not expire
         return gone
 
     def _session(self, name: str) -> Session:
@@ -308,7 +315,7 @@ class DurableBroker:
         session.pending[session.count] = pending
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
-            del session.pending[_oldest(session)]
+            self._drop(name, session, _oldest(session))
             session.dropped += 1
             if self.policy == "disconnect":
                 self._overflowing.add(name)
@@ -320,6 +327,9 @@ class DurableBroker:
         if before > session.taken:
             session.pending.pop(before, None)
         session.replaceable[key] = session.count
+        if len(session.replaceable) > 2 * len(session.pending) + 100:
+            known = session.replaceable.items()
+            session.replaceable = {key: number for key, number in known if number in session.pending}
 
     # Neighbours
 
@@ -331,7 +341,7 @@ class DurableBroker:
         """
         self.disconnect(neighbour, now)
         sends = self.broker.receive(m.Connect(role), neighbour, now)
-        self.links[neighbour] = Link(role, mine=mine, theirs=theirs)
+        self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position)
         self._note_link(neighbour)
         self._say_all(sends)
 
@@ -362,8 +372,16 @@ class DurableBroker:
                 continue
             if number != link.taken + 1:
                 raise ValueError(f"{neighbour} has left out its message {link.taken + 1}")
-            message = wire.decode(data)
-            if isinstance(message, m.Forward):
+            try:
+                message = wire.decode(data)
+                if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
+                    raise ValueError(f"{message.sequence} is no number of an event")
+            except ValueError as error:
+                self._spread(events, neighbour, now)
+                raise ValueError(f"message {number} of {neighbour} cannot be read: {error}") from None
+            if number in link.already:
+                link.already.discard(number)
+            elif isinstance(message, m.Forward):
                 events.append((message, Origin(number, link.changed)))
                 count += 1
             else:
@@ -412,7 +430,8 @@ class DurableBroker:
         link = self.links[neighbour]
         low = link.low if link.outbox else self.position + 1
         counts = [link.said, link.taken, link.changed, link.safe]
-        self._rows.append(Row("neighbour", (neighbour,), [link.role.value, low, link.mine, link.theirs, counts]))
+        row = [link.role.value, low, link.mine, link.theirs, counts, link.born]
+        self._rows.append(Row("neighbour", (neighbour,), row))
 
     def _note_told(self, tell: Tell, neighbour: str) -> None:
         """Keep what a neighbour said, as it was said.
@@ -453,24 +472,26 @@ class DurableBroker:
         for (name,), row in stored.get("session", {}).items():
             identity, sequence, count, done, seen, _, dropped, owner = row
             self.sessions[str(name)] = Session(
-                identity, True, False, seen, sequence, count, 0, done, done, dropped, owner
+                identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner
             )  # fmt: skip
-        for (neighbour,), (role, _, mine, theirs, counts) in stored.get("neighbour", {}).items():
+        for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
-            self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs)
+            self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born)
             self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
         self._restore_filters(stored)
         for (name, number), (position, ids) in sorted(stored.get("replayed", {}).items()):
             session = self.sessions[str(name)]
             session.count = max(session.count, int(number))
-            session.pending[int(number)] = Pending(position, tuple(ids), NEVER, replayed=True)
+            if int(number) > session.done:
+                session.pending[int(number)] = Pending(position, tuple(ids), NEVER, replayed=True)
         for (neighbour, number), data in stored.get("outbox", {}).items():
             self.links[str(neighbour)].outbox[int(number)] = data
         self.position = int(stored.get("checkpoint", {}).get((), 0))
         for entry in entries:
             self._restore_entry(entry)
         for session in self.sessions.values():
-            session.pending = dict(sorted(session.pending.items()))
+            session.pending = _last(session.pending, self.limit)
+            session.replays = sum(pending.replayed for pending in session.pending.values())
             session.oldest = session.done + 1
             session.released = session.count
         nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
@@ -494,13 +515,17 @@ class DurableBroker:
         """Let an entry have had its effect, if that is not in the rows already."""
         rest = rest_of(entry)
         self.position = max(self.position, entry.position)
-        self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
+        if entry.time >= self.now - 2 * self.broker.remember:
+            self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
         publisher = self.sessions.get(entry.publisher)
         if publisher is not None and publisher.identity == rest.by:
             publisher.sequence = max(publisher.sequence, entry.sequence)
         link = self.links.get(rest.via)
-        if link is not None and rest.after <= link.changed:  # else something before it was not written: it comes again
-            link.heard = link.taken = max(link.heard, rest.number)
+        if link is not None and entry.position > link.born:
+            if rest.after <= link.changed:
+                link.heard = link.taken = max(link.heard, rest.number)
+            elif rest.number > link.heard:  # something before it was not written: both come again
+                link.already.add(rest.number)
         for name, identity, number, ids in rest.to:
             session = self.sessions.get(name)
             if session is not None and session.identity == identity:
@@ -511,11 +536,11 @@ class DurableBroker:
                     if rest.replaces:
                         session.pending.pop(session.replaceable.get((entry.publisher, rest.replaces), 0), None)
                         session.replaceable[entry.publisher, rest.replaces] = number
-                    if len(session.pending) > self.limit:
-                        del session.pending[min(session.pending)]
+                    if len(session.pending) > 2 * self.limit:
+                        session.pending = _last(session.pending, self.limit)
         for neighbour, number in rest.out:
             link = self.links.get(neighbour)
-            if link is not None:
+            if link is not None and entry.position > link.born:
                 link.said = max(link.said, number)
                 if number > link.safe:
                     link.outbox[number] = entry.position
@@ -526,9 +551,21 @@ def _oldest(session: Session) -> int:
 
     Not `next(iter(session.pending))`, which has to look over all that was removed at the front.
     """
-    while session.oldest not in session.pending:
+    while session.oldest not in session.pending and session.oldest < session.count:
         session.oldest += 1
     return session.oldest
+
+
+def _lowest(session: Session) -> int:
+    """The lowest position that is pending; old events may stand behind newer ones."""
+    if session.replays:
+        return min(pending.position for pending in session.pending.values())
+    return session.pending[_oldest(session)].position
+
+
+def _last(pending: dict[int, Pending], limit: int) -> dict[int, Pending]:
+    """The last ones by number, in order."""
+    return {number: pending[number] for number in sorted(pending)[-limit:]}
 
 
 def _filter_row(message: Message, name: str) -> list[Row]:

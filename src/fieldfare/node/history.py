@@ -31,7 +31,8 @@ async def subscribe(node: Node, session: str, id: str, filter: Filter, since: fl
     limit = node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = log.last
-        found += await asyncio.to_thread(lambda a=begin, b=end: list(matching(log, filter, a, b)))  # type: ignore[misc]
+        async with node.searches:
+            found += await asyncio.to_thread(lambda a=begin, b=end: list(matching(log, filter, a, b)))  # type: ignore[misc]
         begin = end + 1
         if len(found) > limit:
             raise Refusal(f"more than {limit} events match since then: ask for fewer")

@@ -116,6 +116,8 @@ class Session(msgspec.Struct):
     oldest: int = 1
     """no number below it is pending"""
     pending: dict[int, Pending] = {}
+    replays: int = 0
+    """how many of them are old events"""
     replaceable: dict[tuple[str, str], int] = {}
 
 
@@ -138,6 +140,10 @@ class Link(msgspec.Struct):
     theirs: str = ""
     low: int = 0
     """no event before this position is in the outbox"""
+    born: int = 0
+    """the position at which the link was new: what the log says before that is about an earlier one"""
+    already: set[int] = set()
+    """what it said that is in the log, though something said before is not: see `_restore_entry`"""
     outbox: dict[int, bytes | int] = {}
     """messages, or the positions of events"""
     told: dict[About, dict[str, None]] = {}
@@ -145,6 +151,8 @@ class Link(msgspec.Struct):
 
 
 NEVER: Final = float("inf")
+LARGEST: Final = 2**62
+"""numbers of events are smaller"""
 
 
 pack: Final[Callable[[Rest], bytes]] = msgspec.msgpack.Encoder().encode

@@ -26,11 +26,14 @@ from fieldfare.node.kept import rest_of
 from fieldfare.node.node import Node
 from fieldfare.node.traffic import LinkTraffic
 from fieldfare.routing import wire
-from fieldfare.routing.messages import Role
+from fieldfare.routing.messages import Role, Tell
 
 LINK: Final = "fieldfare.v1.link"
 """the WebSocket subprotocol between nodes"""
 CHUNK: Final = 500
+CHUNK_BYTES: Final = 256 << 10
+LARGEST_FRAME: Final = 16 << 20
+"""bytes; what a neighbour wants may be many filters"""
 PATIENCE: Final = 10.0
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 15.0
@@ -124,8 +127,9 @@ class Neighbourhood:
 
     def reaches(self, but: str = "") -> dict[str, str]:
         """The nodes that we reach without a neighbour, ourselves among them."""
+        near = {name: "" for name in self.node.broker.links if name != but}
         behind = [nodes for neighbour, nodes in self.behind.items() if neighbour != but]
-        return {self.node.name: self.url, **{name: url for nodes in behind for name, url in nodes.items()}}
+        return {self.node.name: self.url, **near, **{name: url for nodes in behind for name, url in nodes.items()}}
 
     def tell_reach(self) -> None:
         """Let all neighbours know whom we reach."""
@@ -139,22 +143,25 @@ class Neighbourhood:
             await link.part("it was told so", forever=True)
         await self.node.submit(lambda broker, now: broker.disconnect(name, now))
         self.behind.pop(name, None)
+        self.node.traffic.links.pop(name, None)
         self.tell_reach()
 
     async def dial(self, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
         """Keep a link up, for ever: after each failure a pause, longer each time, and a little random."""
-        pause = FIRST_PAUSE
+        pause, before = FIRST_PAUSE, ""
         while True:
             began = self.node.clock()
             try:
                 socket = await open_socket(url)
                 await LinkConnection(self, socket, dialled=True).serve()
                 problem = "the link is down"
-            except (OSError, LinkError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
                 problem = str(error) or type(error).__name__
             if self.node.clock() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
-            logger.info("link to %s: %s; again in %.1f s", url, problem, pause)
+            log = logger.info if problem == before else logger.warning
+            log("link to %s: %s; again in %.1f s", url, problem, pause)
+            before = problem
             await asyncio.sleep(pause * random.uniform(0.7, 1.3))
             pause = min(LONGEST_PAUSE, 2 * pause)
 
@@ -252,9 +259,9 @@ class LinkConnection:
     def _check_cycle(self, meet: Meet) -> None:
         node = self._node
         both = set(self._hood.reaches(but=meet.node)) & set(meet.others(node.name))
-        if meet.node not in node.broker.links and both:
+        if both:
             reason = f"{node.name} and {meet.node} both reach {', '.join(sorted(both))}: a link would close a cycle"
-            raise LinkError(reason, forever=True)
+            raise LinkError(reason, forever=meet.node not in node.broker.links)
 
     def _take_place(self, other: str) -> None:
         """Of two links to the same neighbour one stays: the later one, or that which the first by name has dialled."""
@@ -320,19 +327,29 @@ class LinkConnection:
                 outgoing = node.broker.outgoing(other, self._sent, CHUNK)
                 if not outgoing:
                     break
-                self._sent = outgoing[-1][0]
-                await self._send(Said(outgoing[0][0], self._written([what for _, what in outgoing])))
+                written = await self._written([what for _, what in outgoing])
+                self._sent = outgoing[len(written) - 1][0]
+                await self._send(Said(outgoing[0][0], written))
 
-    def _written(self, outgoing: list[bytes | int]) -> list[bytes]:
-        entries = self._node.storage.entries([what for what in outgoing if isinstance(what, int)])
-        written = []
+    async def _written(self, outgoing: list[bytes | int]) -> list[bytes]:
+        """As many of them as make a frame of a good size, one at least."""
+        entries = await self._node.entries([what for what in outgoing if isinstance(what, int)])
+        written: list[bytes] = []
+        size = 0
         for what in outgoing:
+            if size > CHUNK_BYTES:
+                break
+            size += len(written[-1]) if written else 0
+            entry = None if isinstance(what, bytes) else entries.get(what)
             if isinstance(what, bytes):
                 self.traffic.tells_out += 1
                 written.append(what)
                 continue
+            if entry is None:  # numbers leave nothing out, so something must stand for it
+                logger.error("%s misses event %d, which the log no longer has", self.neighbour, what)
+                written.append(wire.encode(Tell()))
+                continue
             self.traffic.events_out += 1
-            entry = entries[what]
             rest = rest_of(entry)
             written.append(
                 wire.encode_forward(

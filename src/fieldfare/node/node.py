@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from fieldfare.node.config import Config
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step
-from fieldfare.node.log import LogError
+from fieldfare.node.log import Entry, LogError
 from fieldfare.node.security import security_of
 from fieldfare.node.storage import Storage
 from fieldfare.node.store import StoreError
@@ -77,7 +77,11 @@ class Node:
             policy=config.sessions.policy,
             now=clock(),
         )
-        self.broker.position = max(self.broker.position, self.storage.log.last)
+        lost = self.broker.position - self.storage.log.last
+        if lost > 0:
+            logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
+        self.broker.position = self.storage.log.last
+        self.broker.checkpoint()
         self.broker.introduce()
         self.traffic = Traffic(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
@@ -95,6 +99,9 @@ class Node:
         self._room.set()
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
+        self._writer = ThreadPoolExecutor(1, "fieldfare-writer")
+        self.searches = asyncio.Semaphore(2)
+        """of the log: more at a time would only slow everybody down"""
         self._beside: set[asyncio.Task[Any]] = set()
         self.leaving = asyncio.Event()
         """the node is about to stop: answers that never end are to end"""
@@ -130,6 +137,12 @@ class Node:
     async def room(self) -> None:
         """Wait until more events can be taken. Whoever reads from a publisher waits here, and so the publisher does."""
         await self._room.wait()
+
+    async def entries(self, positions: Sequence[int]) -> dict[int, Entry]:
+        """Entries of the log, by position; from disk in a thread, so that nobody else waits."""
+        if self.storage.are_at_hand(positions):
+            return self.storage.entries(positions)
+        return await asyncio.to_thread(self.storage.entries, positions)
 
     def fresh(self) -> str:
         """A name that nothing else has."""
@@ -178,13 +191,14 @@ class Node:
         if self._tasks and not self.failure.done():
             self.broker.checkpoint()
             await self._step([])
+        self._writer.shutdown()
         self.storage.close()
 
     async def _run(self) -> None:
-        while not self._ending:
+        while not self._ending and not self.failure.done():
             await self._work.wait()
             self._work.clear()
-            while self._waiting:
+            while self._waiting and not self.failure.done():
                 await self._step(self._next_group())
                 await asyncio.sleep(0)  # let others have a turn
 
@@ -202,18 +216,18 @@ class Node:
 
     async def _step(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
         """Do a group of things, write what follows, then answer."""
-        answers = self._do(group)
-        step = self.broker.drain()
-        step.rows.extend(self._to_keep)
-        self._to_keep = []
         try:
+            answers = self._do(group)
+            step = self.broker.drain()
+            step.rows.extend(self._to_keep)
+            self._to_keep = []
             if self.storage.sync:
-                await asyncio.to_thread(self.storage.write, step)
+                await asyncio.get_running_loop().run_in_executor(self._writer, self.storage.write, step)
             else:
                 self.storage.write(step)
-        except (OSError, sqlite3.Error) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, what is not written cannot be promised
             self._fail(error, group)
-            raise
+            return
         self.broker.release(step)
         for (_, future), answer in zip(group, answers, strict=True):
             if future.done():
@@ -234,7 +248,7 @@ class Node:
 
     def _fail(self, error: Exception, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
         """What cannot be written cannot be promised: the node ends, and comes back with what it has written before."""
-        logger.critical("%s cannot write, and stops: %s", self.name, error)
+        logger.critical("%s cannot write, and stops: %s", self.name, error, exc_info=error)
         self.ready = False
         for _, future in (*group, *self._waiting):
             if not future.done():

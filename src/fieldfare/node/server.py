@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from fieldfare.node import bridges, security
 from fieldfare.node.config import Config
 from fieldfare.node.connection import Connection
-from fieldfare.node.links import LINK, LinkConnection, LinkError, Neighbourhood
+from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
 from fieldfare.node.service import HTTP, Service
@@ -159,6 +159,11 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     tasks = [asyncio.create_task(server.serve(sockets=[listening]))]
     while not server.started and not tasks[0].done():
         await asyncio.sleep(0.01)
+    if tasks[0].done():
+        await node.stop()
+        listening.close()
+        tasks[0].result()  # a certificate that cannot be used, say
+        raise OSError("the server has ended at once")
     tasks += [
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
@@ -201,7 +206,7 @@ def _uvicorn(config: Config, app: Starlette) -> uvicorn.Config:
         app,
         http="httptools",
         ws="websockets-sansio",
-        ws_max_size=config.limits.frame_bytes,
+        ws_max_size=max(config.limits.frame_bytes, LARGEST_FRAME),  # of clients fewer are taken: see `Connection`
         ws_per_message_deflate=False,
         access_log=False,
         log_level="warning",

@@ -6,6 +6,7 @@ the process, and only the last events can be replayed.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -101,7 +102,7 @@ class Storage:
         self.log: EventLog = MemoryLog()
         self._recent: dict[int, Entry] = {}
         self._lock: IO[str] | None = None
-        self._rolled = 0.0
+        self._rolled = time.time()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder)
@@ -137,15 +138,20 @@ class Storage:
             self._store.commit([row])
 
     def entries(self, positions: Sequence[int]) -> dict[int, Entry]:
-        """Entries by position, in rising order; what the log no longer has is left out."""
-        found = {position: self._recent[position] for position in positions if position in self._recent}
-        missing = [position for position in positions if position not in found]
+        """Entries by position; what the log no longer has is left out. Slow, unless they are all at hand."""
+        near = ((position, self._recent.get(position)) for position in positions)
+        found = {position: entry for position, entry in near if entry is not None}
+        missing = sorted({position for position in positions if position not in found})
         while missing:  # those that stand close together are read in one go
             run = [position for position in missing if position < missing[0] + 1000]
             wanted = set(run)
             found |= {entry.position: entry for entry in self.log.read(run[0], run[-1]) if entry.position in wanted}
             missing = missing[len(run) :]
         return found
+
+    def are_at_hand(self, positions: Sequence[int]) -> bool:
+        """Whether nothing has to be read from disk for them."""
+        return self._store is None or all(position in self._recent for position in positions)
 
     def tidy(self, now: float, keep_from: int) -> int:
         """Seal what is closed, and let go what is old; slow. Gives how many events went."""

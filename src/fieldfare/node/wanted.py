@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.node.kept import Step
@@ -17,7 +18,7 @@ from fieldfare.node.node import Node
 
 MOMENT: Final = 0.05
 """seconds to wait for more changes"""
-MANY: Final = 200
+MANY: Final = 50
 """filters up to which pairs are tried for merging"""
 _ABOUT: Final = frozenset({"subscriptions", "told", "session", "neighbour"})
 
@@ -56,8 +57,9 @@ class Wishes:
 
     def _now(self) -> list[str]:
         if self._version != self._node.broker.changes:
-            self._version = self._node.broker.changes
+            version = self._node.broker.changes
             self._known = sorted(str(filter) for filter in merged(self._node.broker.wanted()))
+            self._version = version
         return self._known or []
 
 
@@ -76,10 +78,21 @@ def merged(filters: set[Filter]) -> list[Filter]:
     done: list[Filter] = []
     for filter in roots:
         for place, other in enumerate(done):
-            both = other | filter
-            if len(both.boxes) <= max(len(other.boxes), len(filter.boxes)):
+            both = _either(other, filter)
+            if both is not None:
                 done[place] = both
                 break
         else:
             done.append(filter)
     return done
+
+
+def _either(one: Filter, other: Filter) -> Filter | None:
+    """Both as one, if that is as simple as each of them."""
+    if len(one.boxes) > 2 or len(other.boxes) > 2:
+        return None
+    try:
+        both = one | other
+    except FilterTooComplex:
+        return None
+    return both if len(both.boxes) <= max(len(one.boxes), len(other.boxes)) else None

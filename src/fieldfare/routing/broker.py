@@ -78,6 +78,11 @@ class Broker:
         self._sweeps: float | None = None
 
     @property
+    def remember(self) -> float:
+        """For how many seconds events are remembered, at least; at most twice as long."""
+        return self._seen.remember
+
+    @property
     def neighbours(self) -> list[str]:
         """The names of the neighbours."""
         return list(self.routes.neighbours)

@@ -48,7 +48,9 @@ async def publish(call: Call) -> Response:
     _check(call, events)
     if events:
         try:
-            await call.service.publish(events, ttl, replaces)
+            # All publish under one name here: only what the same one published before is to be replaced.
+            name = f"{call.principal.name}/{replaces}" if replaces else ""
+            await call.service.publish(events, ttl, name)
         except Refusal as error:
             problem = f"{error}. Over HTTP nothing can be advertised: with {node.config.strategy}, use the WebSocket"
             raise Problem(409, problem) from None

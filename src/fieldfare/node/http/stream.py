@@ -145,6 +145,8 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
             sent += len(some)
             if some:
                 yield b"".join(message(delivered, source, plain=plain) for delivered in some)
+                if consumer.name.startswith("~"):  # nobody will come back for it
+                    await consumer.acknowledge(some[-1].number)
     finally:
         waiting = [leaving] if following is None else [leaving, following]
         for one in waiting:
