@@ -1,0 +1,213 @@
+"""Mistakes that the durable broker once made, each as small as it can be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import LARGEST, Pending, Publication, Step
+from fieldfare.node.log import Entry
+from fieldfare.routing import messages as m
+from fieldfare.routing import wire
+from fieldfare.routing.broker import Broker
+
+DAY = 86_400.0
+
+
+def make(stored: Any = None, entries: Iterable[Entry] = (), *, clients: bool = True, **more: Any) -> DurableBroker:
+    """A broker, restored or new; a new one has a client ana who wants everything, and a publisher bob."""
+    broker = DurableBroker(Broker("b", life=2 if stored else 1), stored, entries, **more)
+    if clients and stored is None:
+        for name in ("ana", "bob"):
+            broker.attach(name, name, 0.0)
+        broker.change(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
+    return broker
+
+
+def stored(*steps: Step) -> dict[str, dict[Any, Any]]:
+    """Rows, as they would be on disk."""
+    rows: dict[str, dict[Any, Any]] = {}
+    for kind, key, value in (row for step in steps for row in step.rows):
+        table = rows.setdefault(kind, {})
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
+    return rows
+
+
+def publish(broker: DurableBroker, first: int, count: int, now: float = 0.0, replaces: str = "") -> None:
+    events = [Event({"x": x}) for x in range(first, first + count)]
+    (answer,) = broker.publish([Publication("bob", first, events, None, replaces)], now)
+    assert answer == first + count - 1
+
+
+def release(broker: DurableBroker) -> Step:
+    step = broker.drain()
+    broker.release(step)
+    return step
+
+
+def forward(number: int) -> bytes:
+    return wire.encode(m.Forward(Event({"x": number}), "eve", number, "e", "a"))
+
+
+def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
+    """The log is still needed from before the link was begun anew; what it says of the old one counts no more."""
+    broker = make()
+    broker.connect("a", m.Role.PEER, 0.0, mine="1", theirs="1")
+    broker.hear("a", 1, [wire.encode(m.Tell((parse("TRUE"),))), *(forward(n) for n in range(1, 101))], 1.0)
+    publish(broker, 1, 50)
+    steps = [release(broker)]
+    assert (broker.links["a"].heard, len(steps[0].entries)) == (101, 150)
+    broker.connect("a", m.Role.PEER, 2.0, mine="2", theirs="2")
+    broker.checkpoint()
+    steps.append(release(broker))
+    said = broker.links["a"].said
+    assert said < 10
+    broker = make(stored(*steps), steps[0].entries, now=3.0)
+    link = broker.links["a"]
+    assert (link.heard, link.said) == (0, said)
+    assert all(isinstance(what, bytes) for what in link.outbox.values())
+    assert len(broker.sessions["ana"].pending) == 150
+    assert broker.hear("a", 1, [forward(101)], 4.0) == 1
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [b"\xc1 from a newer version", wire.encode(m.Forward(Event({"x": 2}), "eve", LARGEST, "e", "a"))],
+    ids=["no message", "a number that is too large"],
+)
+def test_what_a_neighbour_said_before_nonsense_is_not_lost(unreadable: bytes) -> None:
+    broker = make()
+    broker.connect("a", m.Role.PEER, 0.0)
+    release(broker)
+    with pytest.raises(ValueError, match=r"message 2 of a cannot be read"):
+        broker.hear("a", 1, [forward(1), unreadable, forward(3)], 1.0)
+    step = release(broker)
+    assert (broker.links["a"].heard, len(step.entries)) == (1, 1)
+    assert len(broker.sessions["ana"].pending) == 1
+    assert broker.hear("a", 2, [forward(2), forward(3)], 2.0) == 2  # when it has learned to speak
+    assert len(broker.sessions["ana"].pending) == 3
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["client connected for long", "node off for long"])
+def test_a_session_lives_on_after_a_restart(here: bool) -> None:
+    broker = make()
+    if not here:
+        broker.detach("ana", 1.0)
+    steps = [broker.drain()]
+    publish(broker, 1, 1, 8 * DAY if here else 2.0)
+    broker.checkpoint()
+    steps.append(broker.drain())
+    broker = make(stored(*steps), steps[-1].entries, now=8 * DAY)
+    assert broker.expire(8 * DAY + 60, 7 * DAY) == []
+    assert len(broker.sessions["ana"].pending) == 1
+    assert "ana" in broker.expire(16 * DAY, 7 * DAY)
+
+
+def test_replayed_events_that_were_dropped_leave_no_rows() -> None:
+    """They were pending again after a restart, below what was acknowledged, and `attach` looked for the first for ever."""
+    broker = make(limit=5, clients=False)
+    broker.attach("ana", "ana", 0.0)
+    broker.attach("bob", "bob", 0.0)
+    publish(broker, 1, 10)
+    broker.replay("ana", "s", range(1, 11))
+    steps = [release(broker)]
+    rows = stored(*steps)
+    broker.take("ana", 100, 0.0)
+    broker.acknowledge("ana", 10)
+    broker.checkpoint()
+    steps.append(release(broker))
+    assert not stored(*steps).get("replayed")
+    torn = stored(*steps) | {"replayed": rows["replayed"]}  # as an earlier version left it
+    broker = make(torn, limit=5, now=1.0)
+    assert not broker.sessions["ana"].pending
+    assert broker.attach("ana", "", 2.0).done == 10
+
+
+def test_old_events_behind_newer_ones_keep_the_log() -> None:
+    broker = make()
+    publish(broker, 1, 100)
+    release(broker)
+    broker.take("ana", 1000, 0.0)
+    broker.acknowledge("ana", 100)
+    publish(broker, 101, 1)
+    broker.replay("ana", "s", range(20, 30))
+    assert broker.low_water() == 20
+    release(broker)
+    broker.take("ana", 1000, 0.0)
+    broker.acknowledge("ana", 111)
+    assert broker.low_water() == 102
+
+
+def test_an_event_in_the_log_is_not_taken_again_however_late_its_neighbour_returns() -> None:
+    """The log was written, the rows were not: the neighbour says both again, long after events are forgotten."""
+    broker = make()
+    broker.connect("a", m.Role.PEER, 0.0)
+    before = release(broker)
+    said = [wire.encode(m.Tell((parse("y = 1"),))), forward(1)]
+    broker.hear("a", 1, said, 1.0)
+    entries = broker.drain().entries
+    broker = make(stored(before), entries, now=2.0)
+    assert len(broker.sessions["ana"].pending) == 1
+    assert broker.hear("a", 1, [*said, forward(2)], 1000.0) == 1
+    assert [pending.position for pending in broker.sessions["ana"].pending.values()] == [1, 2]
+    assert broker.links["a"].taken == 3
+    assert parse("y = 1") in broker.wanted()
+
+
+def test_what_replaces_something_is_forgotten_with_it() -> None:
+    broker = make()
+    for number in range(1, 501):
+        publish(broker, number, 1, replaces=f"key {number}")
+        release(broker)
+        broker.take("ana", 10, 0.0)
+        broker.acknowledge("ana", number)
+    assert len(broker.sessions["ana"].replaceable) < 200
+
+
+class Counting(dict[int, Pending]):
+    """Counts how often something is looked for."""
+
+    looks = 0
+
+    def get(self, key: int, default: Any = None) -> Any:
+        self.looks += 1
+        return super().get(key, default)
+
+
+def test_nobody_walks_over_what_was_dropped() -> None:
+    broker = make(limit=10)
+    broker.detach("ana", 0.0)
+    for number in range(1, 2001, 100):
+        publish(broker, number, 100)
+    release(broker)
+    session = broker.attach("ana", "", 1.0)
+    pending = session.pending = Counting(session.pending)
+    assert [number for number, _ in broker.take("ana", 100, 1.0)] == [*range(1991, 2001)]
+    assert pending.looks < 50
+
+
+def test_a_restart_with_more_than_the_limit_takes_no_longer() -> None:
+    limit, more = 10_000, 5_000
+    broker = make()
+    rows = stored(release(broker))
+    publish(broker, 1, limit + more)
+    entries = release(broker).entries
+
+    def restored(limit: int) -> tuple[DurableBroker, float]:
+        began = time.process_time()
+        broker = make(rows, entries, limit=limit, now=DAY)
+        return broker, time.process_time() - began
+
+    _, all_of_them = restored(limit + more)
+    broker, the_last = restored(limit)
+    assert list(broker.sessions["ana"].pending) == [*range(more + 1, limit + more + 1)]
+    assert the_last < 3 * all_of_them + 0.1
