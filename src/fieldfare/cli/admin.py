@@ -40,7 +40,7 @@ def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_jso
                 "address": found["url"],
                 "up": f"{found['uptime']:,.0f} s",
                 "sessions": f"{found['sessions']:,}, {found['here']:,} of them here; {found['pending']:,} events wait",
-                "filters": f"{found['subscriptions']:,} subscriptions, {found['table']:,} entries in the routing table",
+                "filters": f"{counted(found['subscriptions'], 'subscription')}, {found['table']:,} in the table",
                 "events": f"{found['rates']['events_in']:,.0f}/s in, {found['rates']['deliveries']:,.0f}/s delivered",
                 "log": f"{log['first']:,} to {log['last']:,}, {log['bytes'] / 1e6:,.1f} MB",
                 "memory": f"{found['memory'] / 1e6:,.0f} MB",
@@ -178,7 +178,7 @@ def links(
     """
     if part:
         fetch(node, f"/admin/links/{quoted(part)}", token, method="DELETE")
-        return typer.echo(f"{part} is no neighbour any more")
+        return typer.echo(f"{part} is no neighbour any more, unless one of the two joins the other again")
     found = fetch(node, "/admin/links", token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))

@@ -103,13 +103,15 @@ async def _publish(
     try:
         async with connect(url, token=token, session=session) as client:
             began = time.monotonic()
-            for event in tracked(events, lambda: None):
-                if rate is not None:
-                    await asyncio.sleep(max(0.0, began + count / rate - time.monotonic()))
-                await client.room()
-                client.post(event, ttl=ttl, replaces=replaces)
-                count += 1
-            await client.drain()
+            try:
+                for event in tracked(events, lambda: None):
+                    if rate is not None:
+                        await asyncio.sleep(max(0.0, began + count / rate - time.monotonic()))
+                    await client.room()
+                    client.post(event, ttl=ttl, replaces=replaces)
+                    count += 1
+            finally:  # what was good before a bad event is published
+                await client.drain()
+                typer.echo(f"{counted(count, 'event')} published", err=True)
     except Refused as error:
         raise InputError("refused", error.reason) from None
-    typer.echo(f"{counted(count, 'event')} published", err=True)

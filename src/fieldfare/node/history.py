@@ -63,6 +63,10 @@ def first_position(log: EventLog, since: float | str) -> int:
     if isinstance(since, int):
         if since < 0:
             raise Refusal("positions begin with 1")
+        if since > log.last + 1:
+            raise Refusal(
+                f"the log ends at {log.last}: {since} is no position. A time has a point, or is written as text"
+            )
         return max(since, log.first)
     if isinstance(since, str):
         try:
