@@ -95,6 +95,14 @@ def test_what_is_published_is_seen(node: Process) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} #\d+  n=2  t='a'\n", done.stdout)
 
 
+def test_what_is_good_is_published_before_a_bad_event(node: Process, tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"good": 1}\n{"good": \n')
+    done = invoke(f"fieldfare pub {tmp_path / 'some.jsonl'}", node)
+    assert done.exit_code == 2
+    assert "1 event published" in done.stderr
+    assert "some.jsonl:2" in done.stderr
+
+
 def test_a_session_goes_on_where_it_was(node: Process) -> None:
     begin = json.loads(invoke("fieldfare admin overview --json", node).stdout)["log"]["last"] + 1
     invoke("""fieldfare pub '{"k": 1}' '{"k": 2}' '{"k": 3}'""", node)

@@ -125,7 +125,7 @@ def test_old_events_come_first_and_none_is_left_out() -> None:
     run(test())
 
 
-@pytest.mark.parametrize(("since", "problem"), [("soon", "is no time"), (-1, "begin with 1")])
+@pytest.mark.parametrize(("since", "problem"), [("soon", "is no time"), (-1, "begin with 1"), (10**9, "no position")])
 def test_since_is_checked(since: object, problem: str) -> None:
     async def test() -> None:
         async with running(settings()) as node, talking(node, codec=JSON_CODEC) as ana:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import shutil
 import ssl
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator
@@ -296,6 +297,16 @@ def test_a_neighbour_that_is_away_counts_for_cycles(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_a_neighbour_that_has_parted_is_counted_no_more() -> None:
+    async def test() -> None:
+        async with line(settings("a"), settings("b")) as (a, _):
+            assert "b" in a.node.traffic.links
+            await a.hood.part("b")
+            assert "b" not in a.node.traffic.links
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("error", [ValueError("b has received 100"), NodeStopped("stopped"), KeyError(7)])
 def test_whatever_happens_a_node_dials_again(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(links, "FIRST_PAUSE", 0.001)
@@ -350,7 +361,52 @@ def test_filters_whose_union_is_too_complex_stay_apart() -> None:
     assert set(merged(filters)) == filters
 
 
+def test_what_is_wanted_is_found_at_once() -> None:
+    """It is looked for at every change, while everybody waits."""
+    filters = {_complex(60, number) for number in range(10)}
+    began = time.process_time()
+    assert set(merged(filters)) == filters
+    assert time.process_time() - began < 0.5
+
+
 # One client does not hurt the others
+
+
+def test_writing_does_not_wait_for_searches(tmp_path: Path) -> None:
+    """All threads that others use are busy."""
+
+    async def test() -> None:
+        done = threading.Event()
+        async with running(settings(folder=tmp_path, flags={"log.sync": "full"})) as node, talking(node) as bob:
+            busy = [asyncio.create_task(asyncio.to_thread(done.wait, 5)) for _ in range(40)]
+            try:
+                await asyncio.sleep(0.05)
+                await bob.say(f.Publish(1, [msgspec.Raw(b"\x80")]))
+                assert await bob.hear(f.Accepted, SOON) == f.Accepted(1)
+            finally:
+                done.set()
+                await asyncio.gather(*busy)
+
+    asyncio.run(test())
+
+
+def test_events_over_http_replace_only_those_of_the_same_person() -> None:
+    async def test() -> None:
+        config = settings(flags={"security.secret": SECRET})
+        async with (
+            running(config, routes) as node,
+            httpx.AsyncClient(base_url="http" + node.hood.url.removeprefix("ws"), trust_env=False) as client,
+            talking(node, token=token("ana"), credit=0) as ana,
+        ):
+            await ana.subscribe("s", "TRUE")
+            for name, event in (("bob", {"alarm": 1}), ("eve", {"coffee": 2}), ("bob", {"alarm": 3})):
+                headers = {"Authorization": f"Bearer {token(name)}"}
+                answer = await client.post("/events?replaces=state", json=event, headers=headers)
+                assert answer.status_code == 202, answer.text
+            await ana.say(f.Credit(10))
+            assert await ana.events(2) == [{"coffee": 2}, {"alarm": 3}]
+
+    asyncio.run(test())
 
 
 def test_ids_have_a_limit() -> None:

@@ -319,8 +319,10 @@ class Connection:
                 raise Refusal(
                     f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
                 )
-            if not 1 <= number < LARGEST - len(frame.events) or not frame.events:
-                raise Refusal("numbers begin with 1, and a Publish has at least one event")
+            if not 1 <= number < LARGEST - len(frame.events):
+                raise Refusal(f"{number} is no number of an event: they begin with 1")
+            if not frame.events:
+                raise Refusal("a Publish has at least one event")
             _check_id(frame.replaces)
             events = []
             for place, raw in enumerate(frame.events):

@@ -119,6 +119,16 @@ class DurableBroker:
             self._note_link(name)
         self._rows.append(Row("checkpoint", (), self.position))
 
+    def rewind(self, position: int) -> None:
+        """The log has lost its end: forget what stood there, since other events will stand there soon."""
+        self.position = position
+        for name, session in self.sessions.items():
+            for number in [number for number, pending in session.pending.items() if pending.position > position]:
+                self._drop(name, session, number)
+                session.dropped += 1
+        for link in self.links.values():
+            link.born, link.low = min(link.born, position), min(link.low, position + 1)
+
     def low_water(self) -> int:
         """The first position that is still needed."""
         waiting = [_lowest(one) for one in self.sessions.values() if one.durable and one.pending]
@@ -492,7 +502,7 @@ class DurableBroker:
         for session in self.sessions.values():
             session.pending = _last(session.pending, self.limit)
             session.replays = sum(pending.replayed for pending in session.pending.values())
-            session.oldest = session.done + 1
+            session.oldest = next(iter(session.pending), session.count + 1)
             session.released = session.count
         nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
         for link in self.links.values():

@@ -218,7 +218,8 @@ class LinkConnection:
     async def _meet(self) -> None:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
-        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=hood.behind))
+        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
+        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=reaches))
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node

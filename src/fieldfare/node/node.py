@@ -80,8 +80,8 @@ class Node:
         lost = self.broker.position - self.storage.log.last
         if lost > 0:
             logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
-        self.broker.position = self.storage.log.last
-        self.broker.checkpoint()
+            self.broker.rewind(self.storage.log.last)
+            self.broker.checkpoint()
         self.broker.introduce()
         self.traffic = Traffic(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
@@ -250,6 +250,7 @@ class Node:
         """What cannot be written cannot be promised: the node ends, and comes back with what it has written before."""
         logger.critical("%s cannot write, and stops: %s", self.name, error, exc_info=error)
         self.ready = False
+        self._room.set()
         for _, future in (*group, *self._waiting):
             if not future.done():
                 future.set_exception(NodeStopped(f"{self.name} cannot write: {error}"))
