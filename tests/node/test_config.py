@@ -66,7 +66,6 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         limit = 5
         policy = "drop-oldest"
         life_seconds = "2w"
-        credit = 5
         queue = 7
         [limits]
         frame_bytes = 1
@@ -111,7 +110,7 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         dashboard=False,
         public_url="wss://oslo.example.org",
         log=c.Log(segment_bytes=1 << 20, segment_seconds=3600, max_bytes=10**9, max_seconds=86400, sync="full"),
-        sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, credit=5, queue=7),
+        sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, queue=7),
         limits=c.Limits(
             frame_bytes=1, body_bytes=2, batch=3, filter_chars=4, subscriptions=5, connections=6, sessions=7
         ),
@@ -269,7 +268,6 @@ MISTAKES = [
     ("log.max_seconds = inf", "log.max_seconds: expected float <= 1"),
     ("log.max_bytes = 1000", "log.segment_bytes: a segment must not be larger than the log"),
     ("log.max_seconds = 60", "log.segment_seconds: a segment must not get older"),
-    ("sessions.limit = 10", "sessions.credit: no more can be on their way"),
     ("sessions.limit = 0", "sessions.limit: expected int >= 1"),
     ("join = 'ws://a'", "join: expected list, got str"),
     ("join = [1]", "TMP/node.toml: join[0]: expected str, got int"),

@@ -141,8 +141,6 @@ class Sessions(_Part, frozen=True):
     """
     life_seconds: Seconds = 7 * 86400.0
     """a durable session that nobody came back to for so long ends"""
-    credit: Count = 1000
-    """so many deliveries may be on their way without word that they arrived"""
     queue: Count = 1000
     """so many events wait, in memory, for a subscriber without a durable session, unless the policy is `buffer`"""
 
@@ -534,8 +532,6 @@ def _check(config: Config, given: _Given) -> None:
         raise given.error("log.segment_bytes", "a segment must not be larger than the log, log.max_bytes")
     if config.log.segment_seconds > config.log.max_seconds:
         raise given.error("log.segment_seconds", "a segment must not get older than the log, log.max_seconds")
-    if config.sessions.credit > config.sessions.limit:
-        raise given.error("sessions.credit", "no more can be on their way than may wait at all, sessions.limit")
     if config.tls is not None:
         _check_tls(config.tls, given)
     if config.security is not None:
