@@ -100,11 +100,9 @@ class Publisher:
         self.name, self.url, self.chance = name, url, chance
         self.count = 0
         self.accepted = Marks()
-        self.lives = 0
 
     async def live(self, until: asyncio.Event) -> None:
         """Until it is cut off (cancelled), or told to end: then it waits for all to be safe."""
-        self.lives += 1
         async with connect(self.url, session=self.name) as client:
             while not until.is_set():
                 for _ in range(self.chance.randrange(1, 20)):

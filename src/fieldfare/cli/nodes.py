@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Coroutine
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.error import HTTPError, URLError
@@ -17,6 +16,8 @@ from fieldfare.cli.errors import InputError
 from fieldfare.client.errors import ConnectionRefused
 
 DEFAULT_NODE: Final = "ws://127.0.0.1:7400"
+PATIENCE: Final = 10.0
+"""seconds for a node to answer"""
 
 NodeOption: TypeAlias = Annotated[
     str, typer.Option("--node", "-n", metavar="URL", envvar="FIELDFARE_NODE", help="Which node.")
@@ -82,7 +83,7 @@ def fetch(node: str, path: str, token: str = "", *, method: str = "GET", body: o
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urlopen(request, timeout=float(os.environ.get("FIELDFARE_TIMEOUT", "10"))) as answer:  # noqa: S310
+        with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - the same
             text = answer.read()
     except HTTPError as error:
         problem = error.read()

@@ -168,7 +168,7 @@ class Connection:
         pause = FIRST_PAUSE
         while True:
             # Half of it by chance, so that not all clients of a node come back at once.
-            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
             try:
                 return await self._dial()
             except ConnectionLost as error:

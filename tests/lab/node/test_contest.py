@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -48,14 +49,14 @@ def no_server() -> Iterator[Server]:
     yield Server(free_ports(1)[0], (os.getpid(),), 1.0)
 
 
-async def read_file(lost: int, port: int, wishes: Wishes, take: Take) -> object:
+async def read_file(folder: Path, lost: int, port: int, wishes: Wishes, take: Take) -> object:
     load = loads.make(1, filters=20, subscribers=4)
     receivers = [said.receivers for said in loads.events(load, 100)]
-    path = f"/tmp/fieldfare-test-{port}"
-    open(path, "w").close()  # noqa: PTH123
+    path = folder / str(port)
+    path.touch()
 
     async def follow() -> None:
-        with open(path) as file:  # noqa: PTH123
+        with path.open() as file:
             while True:
                 for line in file:
                     number, at = map(int, line.split())
@@ -67,20 +68,20 @@ async def read_file(lost: int, port: int, wishes: Wishes, take: Take) -> object:
     return asyncio.create_task(follow())
 
 
-async def write_file(port: int, mine: Sequence[loads.Said]) -> Send:
+async def write_file(folder: Path, port: int, mine: Sequence[loads.Said]) -> Send:
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
-        with open(f"/tmp/fieldfare-test-{port}", "a") as file:  # noqa: PTH123
+        with (folder / str(port)).open("a") as file:
             file.writelines(f"{mine[place].number} {at}\n" for place, at in zip(range(start, stop), due, strict=True))
 
     return send
 
 
-def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fieldfare.lab.node.crew.PATIENCE", 0.3)
     load = loads.make(1, filters=20, subscribers=4)
     effort = contest.Effort(events=100, seconds=0.05, rounds=1)
     good, bad = (
-        Contender(name, no_server, partial(read_file, lost), write_file, batch=7)
+        Contender(name, no_server, partial(read_file, tmp_path, lost), partial(write_file, tmp_path), batch=7)
         for name, lost in (("Fieldfare, by file", -1), ("lossy", 60))
     )
     results = contest.contend(load, [good, bad], effort)
