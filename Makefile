@@ -30,7 +30,7 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 	@$(BIN)/fieldfare demo
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
-	@echo "==> pytest" && $(BIN)/python -m pytest -n 2
+	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check

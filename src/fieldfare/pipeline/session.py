@@ -1,0 +1,81 @@
+"""A Spark session: on this machine by default, on a cluster by its address.
+
+    spark = session()                               # all cores of this machine
+    spark = session("spark://head:7077")            # a standalone cluster
+    spark = session("sc://head:15002")              # Spark Connect
+
+What is set here is what a small machine and the engine want; whatever the caller says goes before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from fieldfare.pipeline import java
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",  # fewer, larger batches: the engine works in chunks itself
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.python.worker.reuse": "true",  # a worker keeps the snapshot it has opened
+}
+ON_ONE_MACHINE: Final[Mapping[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_QUIET: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with what the pipeline wants to be set; the running one, if there is one."""
+    if master is not None and master.startswith("sc://"):
+        return SparkSession.builder.remote(master).getOrCreate()
+    local = master is None or master.startswith("local")
+    _prepare()
+    builder = SparkSession.builder.appName("fieldfare").master(master or "local[*]")
+    chosen = {**SETTINGS, **(_on_one_machine() if local else {}), **(settings or {})}
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _prepare() -> None:
+    """The environment that a Java virtual machine, and the Python workers, are started in."""
+    java_home = java.home()
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = str(java_home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _on_one_machine() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    scratch = Path(tempfile.mkdtemp(prefix="fieldfare-spark-"))
+    (scratch / "log4j2.properties").write_text(_QUIET)
+    return {
+        **ON_ONE_MACHINE,
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={scratch / 'log4j2.properties'}",
+    }
