@@ -1,23 +1,15 @@
-"""The languages filters are written in, by name. Each is imported when it is first used."""
+"""The languages filters are written in and converted to, with errors that name the place."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Any, cast
 
 from fieldfare.cli.errors import InputError
 from fieldfare.filters import Filter
-from fieldfare.filters.languages import native
+from fieldfare.filters.dialects import Dialect, read
 
-
-class Dialect(StrEnum):
-    """A language that filters are read from."""
-
-    NATIVE = "native"
-    CESQL = "cesql"
-    CLOUDEVENTS = "cloudevents"
-    RULER = "ruler"
+__all__ = ["Dialect", "Target", "parse", "render"]
 
 
 class Target(StrEnum):
@@ -31,23 +23,9 @@ class Target(StrEnum):
 def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
     """The filter of a text or, in the JSON dialects, of a document; `place` is for the error message."""
     try:
-        match dialect:
-            case Dialect.NATIVE:
-                return native.parse(_text(written, dialect))
-            case Dialect.CESQL:
-                from fieldfare.filters.languages import cesql
-
-                return cesql.parse(_text(written, dialect))
-            case Dialect.CLOUDEVENTS:
-                from fieldfare.filters.languages import subscriptions
-
-                return subscriptions.parse(_document(written))
-            case Dialect.RULER:
-                from fieldfare.filters.languages import ruler
-
-                return ruler.parse(cast(Any, written))
+        return read(written, dialect)
     except ValueError as error:
-        raise InputError(place, _in_a_line(str(error))) from None
+        raise InputError(place, error) from None
 
 
 def render(wanted: Filter, target: Target, place: str = "") -> str:
@@ -66,23 +44,3 @@ def render(wanted: Filter, target: Target, place: str = "") -> str:
                 return json.dumps(ruler.render(wanted), ensure_ascii=False)
     except ValueError as error:
         raise InputError(place, error) from None
-
-
-def _in_a_line(problem: str) -> str:
-    """The problem without the number of the line that it is in if it is the first: most filters have but one."""
-    return problem.removeprefix("line 1, ").replace("(line 1, column ", "(column ", 1)
-
-
-def _text(written: object, dialect: Dialect) -> str:
-    if isinstance(written, str):
-        return written
-    raise ValueError(f"a filter in the dialect {dialect} is a text, not {json.dumps(written)[:40]}")
-
-
-def _document(written: object) -> Any:
-    if not isinstance(written, str):
-        return written
-    try:
-        return json.loads(written)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None

@@ -1,0 +1,65 @@
+"""The languages filters are written in, by name. Each is imported when it is first used."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any, cast
+
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import native
+
+
+class Dialect(StrEnum):
+    """A language that filters are read from."""
+
+    NATIVE = "native"
+    CESQL = "cesql"
+    CLOUDEVENTS = "cloudevents"
+    RULER = "ruler"
+
+
+def read(written: object, dialect: Dialect) -> Filter:
+    """The filter of a text or, in the JSON dialects, of a document; ValueError says what is wrong and where.
+
+    >>> read('{"price": [{"numeric": ["<", 5]}]}', Dialect.RULER)
+    parse('ANY price < 5')
+    """
+    try:
+        match dialect:
+            case Dialect.NATIVE:
+                return native.parse(_text(written, dialect))
+            case Dialect.CESQL:
+                from fieldfare.filters.languages import cesql  # noqa: PLC0415
+
+                return cesql.parse(_text(written, dialect))
+            case Dialect.CLOUDEVENTS:
+                from fieldfare.filters.languages import subscriptions  # noqa: PLC0415
+
+                return subscriptions.parse(_document(written))
+            case Dialect.RULER:
+                from fieldfare.filters.languages import ruler  # noqa: PLC0415
+
+                return ruler.parse(cast(Any, written))
+    except ValueError as error:
+        raise ValueError(_in_a_line(str(error))) from None
+
+
+def _in_a_line(problem: str) -> str:
+    """The problem without the number of the line that it is in if it is the first: most filters have but one."""
+    return problem.removeprefix("line 1, ").replace("(line 1, column ", "(column ", 1)
+
+
+def _text(written: object, dialect: Dialect) -> str:
+    if isinstance(written, str):
+        return written
+    raise ValueError(f"a filter in the dialect {dialect} is a text, not {json.dumps(written)[:40]}")
+
+
+def _document(written: object) -> Any:
+    if not isinstance(written, str):
+        return written
+    try:
+        return json.loads(written)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None

@@ -1,0 +1,205 @@
+"""`match`: every event of a DataFrame with every subscription that wants it, in batch and in streams.
+
+    from fieldfare.pipeline import match
+    deliveries = match(events, subscriptions)
+
+The subscriptions become a version of a catalogue, which each worker maps. Only the columns that filters look at cross
+from the JVM to Python, as Arrow, and only lists of matches cross back; Spark puts them beside the events, which stay
+where they are. An event with a hundred thousand matches is a long list, not a hundred thousand copies of the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import SparkFiles
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.functions import arrow_udf
+
+from fieldfare.events import Event, EventError, cloudevents
+from fieldfare.events.json import decode
+from fieldfare.filters.constraint import Mode as Reading
+from fieldfare.pipeline import catalogue
+from fieldfare.pipeline.catalogue import Opened
+from fieldfare.pipeline.fields import as_batch
+from fieldfare.pipeline.subscriptions import Place, placed
+
+Ints = NDArray[np.int64]
+Mode = Literal["point", "overlap", "cover"]
+ADDED: Final = ("subscription", "owner", "snapshot")
+"""the columns that a match adds to those of the event"""
+_READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "overlaps", "cover": "covers"}
+_MATCHES: Final = "__fieldfare"
+_udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
+_NOTHING: Final = Event({})
+_PAIRS: Final = 1 << 20
+"""matches that are handed back at once"""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a worker must know."""
+
+    place: Place
+    version: int | None
+    """None in a stream whose subscriptions may change: it is asked for in each micro-batch"""
+    mode: Mode
+    json: str | None
+
+
+def match(
+    events: DataFrame,
+    subscriptions: DataFrame | str | Path,
+    *,
+    columns: Sequence[str] | Mapping[str, str | Column] | None = None,
+    json: str | None = None,
+    mode: Mode = "point",
+) -> DataFrame:
+    """The events with the subscriptions that want them: a row for each match.
+
+    Args:
+        events: a DataFrame, batch or streaming; each row is an event, its columns are the fields.
+        subscriptions: a DataFrame with the columns `id` and `filter`, and perhaps `owner` and `dialect`; the path of a
+            file or table of such rows; or the path of a catalogue (see `publish`). A stream over a catalogue uses in
+            each micro-batch the version that is current when it starts.
+        columns: the columns that are fields, if not all are; or a mapping of fields to columns, such as
+            `{"price": "quote.last", "region": F.upper("country")}`.
+        json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.
+        mode: "point" if fields are values. Else structs of low, high and perhaps closed are intervals, and an event
+            matches if they overlap what is wanted ("overlap") or are covered by it ("cover").
+
+    Returns:
+        The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.
+    """
+    taken = sorted({*ADDED, _MATCHES} & set(events.columns))
+    if taken:
+        raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
+    if mode not in _READING:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, _READING))}, not {mode!r}")
+    place = placed(events.sparkSession, subscriptions)
+    live = events.isStreaming and not isinstance(subscriptions, DataFrame) and catalogue.is_catalogue(subscriptions)
+    current = catalogue.opened(place.path, catalogue.current(place.path))
+    plan = _Plan(place, None if live else current.about.version, mode, json)
+    looked_at = None if live else current.about.fields
+    given = F.col(json) if json is not None else _fields(events, columns, looked_at)
+    id_type = "bigint" if pa.types.is_int64(current.ids.type) else "string"
+    returned = f"struct<snapshot: bigint, matches: array<struct<subscription: {id_type}, owner: string>>>"
+    found = _udf(_matching(plan), returned)(given, F.unix_micros(F.current_timestamp()))
+    matched = events.withColumn(_MATCHES, found)
+    return matched.select(*map(_quoted, events.columns), F.inline(f"{_MATCHES}.matches"), f"{_MATCHES}.snapshot")
+
+
+def _fields(
+    events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None, looked_at: list[str] | None
+) -> Column:
+    """The fields of events as one struct, of the columns that filters look at."""
+    if isinstance(columns, Mapping):
+        named = {name: F.col(column) if isinstance(column, str) else column for name, column in columns.items()}
+    else:
+        for column in columns or ():
+            if column not in events.columns:
+                raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
+        named = {name: F.col(_quoted(name)) for name in (events.columns if columns is None else columns)}
+    wanted = {
+        name for name in named if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
+    }
+    fields = [column.alias(name) for name, column in named.items() if name in wanted]
+    return F.struct(*fields) if fields else F.struct(F.lit(None).alias("nothing"))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _matching(plan: _Plan) -> Callable[..., Any]:
+    """The function that workers run: batches of fields to batches of matches."""
+
+    def run(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        path = plan.place.path
+        if plan.place.shipped and not Path(path).is_dir():  # on another machine than the driver
+            path = SparkFiles.get(plan.place.shipped)
+        for fields, moments in batches:
+            if len(fields):
+                version = plan.version or catalogue.pinned(path, moments[0].as_py())
+                yield from matches(catalogue.opened(path, version), fields, mode=plan.mode, json=plan.json)
+
+    return run
+
+
+def matches(opened: Opened, given: Any, *, mode: Mode = "point", json: str | None = None) -> Iterator[pa.Array]:
+    """The matches of an array of structs or texts, some rows at a time, so that no fan-out is too large."""
+    reading = _READING[mode]
+    if json is not None:
+        pairs = _in_texts(opened, _events(given, json), reading)
+    else:
+        pairs = _in_fields(opened, as_batch(given, opened.about.fields, intervals=mode != "point"), reading)
+    counts: list[Ints] = []
+    numbers: list[Ints] = []
+    waiting = 0
+    for count, number in pairs:
+        counts.append(count)
+        numbers.append(number)
+        waiting += len(number)
+        if waiting >= _PAIRS:
+            yield _lists(opened, counts, numbers)
+            counts, numbers, waiting = [], [], 0
+    if counts:
+        yield _lists(opened, counts, numbers)
+
+
+def _in_fields(opened: Opened, batch: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
+    """How many subscriptions each row matches, and their numbers, for some rows at a time."""
+    for start in range(0, batch.num_rows, step := _rows_at_once(opened.about.count)):
+        part = batch.slice(start, step)
+        found = opened.index.match_batch(part, reading)
+        yield np.bincount(found["event"].to_numpy(), minlength=part.num_rows), found["id"].to_numpy()
+
+
+def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator[tuple[Ints, Ints]]:
+    """The same for events that were texts."""
+    for start in range(0, len(events), step := _rows_at_once(opened.about.count)):
+        found = opened.index.match_many(events[start : start + step], reading)
+        yield np.array([*map(len, found)], np.int64), np.array([*chain.from_iterable(found)], np.int64)
+
+
+def _events(texts: Any, column: str) -> list[Event]:
+    """The events that texts are; one that is not an event stops the job, for it would be lost otherwise."""
+    events = []
+    for row, text in enumerate(texts.to_pylist(), 1):
+        try:
+            events.append(_NOTHING if text is None else read_json(text))
+        except EventError as error:
+            raise EventError(column, f"row {row} of the batch is no event: {error}; normalise() first") from None
+    return events
+
+
+def read_json(text: str) -> Event:
+    """The event in a JSON text: a CloudEvent if it says so, else a plain object."""
+    return cloudevents.decode(text) if '"specversion"' in text else decode(text)
+
+
+def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints]) -> pa.Array:
+    """The matches of rows as Spark wants them: lists of subscriptions and owners, beside the version."""
+    lengths = np.concatenate(counts)
+    chosen = pa.array(np.concatenate(numbers))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    found = pa.StructArray.from_arrays(
+        [opened.ids.take(chosen), opened.owners.take(chosen)], names=["subscription", "owner"]
+    )
+    versions = pa.array(np.full(len(lengths), opened.about.version))
+    return pa.StructArray.from_arrays(
+        [versions, pa.ListArray.from_arrays(offsets, found)], names=["snapshot", "matches"]
+    )
+
+
+def _rows_at_once(subscriptions: int) -> int:
+    """So many that even if each matched every subscription, their matches would fit in memory."""
+    return max(64, min(512, (1 << 26) // max(1, subscriptions)))
