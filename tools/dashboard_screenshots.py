@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+import httpx
+import msgspec
 from playwright.sync_api import Page, sync_playwright
 
 from fieldfare.events.event import Event
@@ -28,6 +33,7 @@ from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import load
 from fieldfare.node.consumer import Consumer
+from fieldfare.node.pipelines import Busy, FieldReport, Report
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
 
@@ -151,6 +157,59 @@ def pictures(page: Page, address: str, folder: Path, suffix: str, patience: floa
     page.screenshot(path=folder / f"dashboard-filters{suffix}.png")
 
 
+def report(chance: random.Random) -> Report:
+    """What a pipeline over the log of these nodes would tell."""
+    now, count = time.time(), 1_284_000
+    prices = [SYMBOLS[chance.choice(list(SYMBOLS))] * chance.gauss(1, 0.01) for _ in range(2000)]
+    edges = [720 * n / 40 for n in range(41)]
+    level = [2600 + 500 * math.sin(n / 7) + chance.gauss(0, 120) for n in range(60)]
+    symbols = [(name, int(count / 8 * chance.gauss(1, 0.15))) for name in SYMBOLS]
+    wanted = [
+        (f"w{n}", owner) for some in WANTED.values() for owner, texts in some.items() for n, _ in enumerate(texts)
+    ]
+    fields = (
+        FieldReport(
+            "price", {"number": count}, 1.0, 48_211, round(min(prices), 2), round(max(prices), 2),
+            histogram=tuple((a, b, 640 * sum(a <= one < b for one in prices)) for a, b in pairwise(edges)),
+        ),
+        FieldReport(
+            "quantity", {"number": count}, 1.0, 100, 10, 1000,
+            histogram=tuple((n * 50, n * 50 + 50, int(64000 * chance.gauss(1, 0.05))) for n in range(20)),
+        ),
+        FieldReport(
+            "symbol", {"text": count}, 1.0, 8, "AIR", "SAP", tuple(sorted(symbols, key=lambda one: -one[1])[:5])
+        ),
+        FieldReport(
+            "exchange", {"text": count - 64_000, "number": 64_000}, 0.974, 7, None, None,
+            tuple((name, int(count * rate / 571)) for name, rate in sorted(RATES.items(), key=lambda one: -one[1])[:5]),
+        ),
+    )  # fmt: skip
+    return Report(
+        "market", "running", 412, now, count, 3_911_204, 17, 230, level[-1], 0.84, 9, 100_000,
+        tuple(Busy(name, owner, int(90_000 / (n + 1) ** 0.7)) for n, (name, owner) in enumerate(wanted[:10])),
+        fields,
+        tuple((now - 2 * (60 - n), one, one * 3.05) for n, one in enumerate(level)),
+    )  # fmt: skip
+
+
+def pipelines(page: Page, address: str, folder: Path, suffix: str) -> None:
+    """Two pipelines that report."""
+    quotes = report(random.Random(1))
+    nightly = Report(
+        "nightly-replay", "failed", 3, quotes.time, 840_000, 61_300, took=12.4, snapshot=8, subscriptions=99_870,
+        error="the source has no column event; it has id, body and time",
+    )  # fmt: skip
+    for one in (quotes, nightly):
+        body = msgspec.json.encode(one)
+        told = httpx.put(
+            f"{address}/admin/pipelines/{one.name}", content=body, headers={"Content-Type": "application/json"}
+        )
+        told.raise_for_status()
+    page.goto(f"{address}/dashboard/#pipelines")
+    page.locator("[data-pipeline] .histogram").first.wait_for()
+    page.screenshot(path=folder / f"dashboard-pipelines{suffix}.png")
+
+
 def main() -> None:
     """Run the overlay in a thread and look at it."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/img")
@@ -174,6 +233,7 @@ def main() -> None:
             for scheme, suffix in schemes.items():
                 page = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme=scheme)
                 pictures(page, address[0], folder, suffix, patience)
+                pipelines(page, address[0], folder, suffix)
                 page.close()
             browser.close()
         finally:

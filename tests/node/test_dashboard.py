@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -305,6 +305,155 @@ def _top(box: Any) -> float:
     bounds = box.bounding_box()
     assert bounds is not None
     return float(bounds["y"])
+
+
+REPORT: dict[str, Any] = {
+    "name": "trades",
+    "state": "running",
+    "batch": 7,
+    "time": 1000.0,
+    "events": 1_250_000,
+    "deliveries": 3_000,
+    "rate": 2430,
+    "took": 0.5,
+    "snapshot": 3,
+    "subscriptions": 500,
+    "busiest": [{"subscription": "ibm", "owner": "ana", "count": 400}, {"subscription": "ko", "owner": None, "count": 100}],
+    "fields": [
+        {
+            "name": "price",
+            "kinds": {"number": 90, "text": 10},
+            "present": 0.5,
+            "distinct": 84,
+            "low": -1.5,
+            "high": 9007199254740993,
+            "top": [[119, 60], [True, 30]],
+            "histogram": [[0, 10, 50], [10, 20, 100], [20, 40, 100]],
+        },
+    ],
+    "history": [[980, 2000, 5], [990, 1000, 9], [1000, 2430, 7]],
+}  # fmt: skip
+
+
+def report(address: str, **changed: Any) -> None:
+    told = REPORT | changed
+    where = f"{address}/admin/pipelines/{quote(str(told['name']), safe='')}"
+    assert httpx.put(where, json=told).status_code == 204
+
+
+def look_again(page: Page) -> None:
+    """Without waiting until it looks by itself."""
+    page.click("#to-workbench")
+    page.click("#to-pipelines")
+
+
+def figures(pipeline: Locator) -> dict[str, str]:
+    tiles = pipeline.locator("[data-figure]").all()
+    return {tile.locator("span").inner_text(): tile.locator("b").inner_text() for tile in tiles}
+
+
+@needs_browser
+def test_a_pipeline_that_reports_is_shown_until_it_is_forgotten(browser: Browser) -> None:
+    with nodes() as some:
+        address, later = some.start("first"), 0.0
+        some.services["first"].node.clock = lambda: time.time() + later
+        with looking(browser, address + "/dashboard/") as page:
+            page.locator("#to-overlay").focus()
+            page.keyboard.press("ArrowLeft")
+            expect(page.locator("#to-pipelines")).to_be_focused()
+            expect(page.locator("#no-pipelines")).to_contain_text("fieldfare pipeline run pipeline.toml")
+
+            report(address)
+            pipeline = page.locator('[data-pipeline="trades"]')
+            expect(pipeline.locator(".row").first).to_have_text(
+                re.compile(r"^tradesrunningbatch 7 · reported \d\Ws ago$")
+            )
+            expect(page.locator("#no-pipelines")).to_be_hidden()
+            assert {name: text.replace("\u2009", " ") for name, text in figures(pipeline).items()} == {
+                "Events": "1.25 M",
+                "Deliveries": "3 k",
+                "Quarantined": "0",
+                "Late": "0",
+                "Events/s": "2.43 k",
+                "Last batch": "500 ms",
+                "Snapshot": "v3",
+                "Subscriptions": "500",
+            }
+            line = pipeline.locator('[data-curve="events"] .line').get_attribute("d")
+            assert re.findall(r"[ML](\S+)", str(line)) == ["0.00", "50.00", "100.00"]
+            busiest = pipeline.locator(".bars").first
+            assert busiest.locator("li").all_inner_texts() == ["ibm ana\n400", "ko\n100"]
+            assert [bar.get_attribute("width") for bar in busiest.locator("rect").all()] == ["100.0%", "25.0%"]
+            field = pipeline.locator('[data-field="price"]')
+            assert field.locator("p").all_inner_texts() == [
+                "number 90\u2009% · text 10\u2009%",
+                "in 50\u2009% of events · 84 distinct",
+                "-1.5 to 9007199254740993",
+            ]
+            assert field.locator("li").all_inner_texts() == ["119\n60", "true\n30"]
+            boxes = field.locator(".histogram rect").all()
+            assert [float(str(box.get_attribute("height"))) for box in boxes] == [20, 40, 20]  # areas, not heights
+            assert [float(str(box.get_attribute("x"))) for box in boxes] == [0, 25, 50]
+
+            heading = pipeline.locator("h2").element_handle()
+            report(address, batch=8, quarantined=2, state="failed", error="no column 'price'")
+            look_again(page)
+            expect(pipeline.locator(".badge")).to_have_text("failed")
+            expect(pipeline.locator('[data-figure="quarantined"] b')).to_have_class("bad")
+            expect(pipeline.locator(".trouble")).to_have_text("no column 'price'")
+            assert heading is not None
+            assert heading.evaluate("one => one.isConnected"), "a pipeline changes in its place"
+
+            report(address, batch=9)
+            look_again(page)
+            expect(pipeline.locator(".trouble")).to_be_hidden()
+            report(address, name="done", state="ended", fields=[], busiest=[], history=[], snapshot=None)
+            later = 125
+            look_again(page)
+            expect(pipeline).to_have_class("pipeline stale")
+            expect(pipeline).to_contain_text("was running, but nothing came for 2\u2009min")
+            done = page.locator('[data-pipeline="done"]')
+            expect(done.locator(".badge")).to_have_text("ended")
+            expect(done).to_contain_text("No statistics yet.")
+            assert page.locator("[data-pipeline] h2").all_inner_texts() == ["done", "trades"]
+            later = 4000
+            look_again(page)
+            expect(page.locator("#no-pipelines")).to_be_visible()
+            expect(pipeline).to_have_count(0)
+
+
+@needs_browser
+def test_a_pipeline_with_odd_names_and_values_does_no_harm(browser: Browser) -> None:
+    odd = "<img src=x onerror=alert(1)>"
+    field = REPORT["fields"][0] | {"name": odd, "kinds": {odd: 1, "__proto__": 1}, "low": odd, "high": None}
+    huge = {"name": "huge", "histogram": [[-1e308, 1e308, 1]], "top": [[odd, 0], [1e308, 0]], "low": False}
+    odd_report = {
+        "name": odd,
+        "error": odd,
+        "events": 1 << 53,
+        "rate": 1e308,
+        "busiest": [{"subscription": odd, "owner": odd, "count": 0}],
+        "fields": [
+            field,
+            field | huge,
+            field | {"histogram": [[1, 1, 5]]},
+            field | {"histogram": [[0, 0, 0], [0, 1, 0]]},
+        ],
+        "history": [[1000, 1e308, 0], [10, 0, 1e308]],
+    }
+    with nodes() as some:
+        address = some.start("first")
+        report(address, **odd_report)
+        report(address, name='"] *, \x00\u202e')
+        with looking(browser, address + "/dashboard/#pipelines") as page:
+            expect(page.locator("[data-pipeline]")).to_have_count(2)
+            pipeline = page.locator("[data-pipeline]", has=page.locator(".trouble", has_text=odd))
+            expect(pipeline.locator("h2")).to_have_text(odd)
+            expect(pipeline.locator(".bars").first).to_have_text(f"{odd} {odd}0")
+            expect(pipeline.locator("h4").first).to_have_text(odd)
+            expect(pipeline.locator(".field").first).to_contain_text(f'"{odd}" to null')
+            assert page.locator("main img").count() == 0
+            assert "NaN" not in page.locator("#pipelines").inner_html()
 
 
 @needs_browser

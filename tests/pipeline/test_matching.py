@@ -18,6 +18,7 @@ from fieldfare.filters import Filter
 from fieldfare.lab.bench.workloads import generate
 from fieldfare.pipeline import SubscriptionError, catalogue, match, publish
 from fieldfare.pipeline.catalogue import Subscription
+from fieldfare.pipeline.matching import MATCHES, matches_of, unfold
 from fieldfare.pipeline.sql import register
 
 Pairs = Counter[tuple[Any, Any]]
@@ -104,6 +105,21 @@ def test_cloudevents_and_plain_objects_in_json(spark: SparkSession) -> None:
     bad = spark.createDataFrame([(1, "{")], "n int, value string")
     with pytest.raises(Exception, match=r"'value': row 1 of the batch is no event"):
         match(bad, wanted, json="value").collect()
+
+
+def test_fields_that_are_in_the_rest_are_fields(spark: SparkSession) -> None:
+    rows = [(1, (5, None), '{"b": "x"}'), (2, (5, None), None), (3, (None, ("y",)), '{"deep": {"more": 1}, "b": "z"}')]
+    frame = spark.createDataFrame(rows, "n int, fields struct<a: int, deep: struct<c: string>>, rest string")
+    texts = ["a = 5", "a = 5 AND b = 'x'", "NOT EXISTS b", "deep.more = 1 AND deep.c = 'y'", "b = 'z' OR a = 5"]
+    wanted = spark.createDataFrame(list(enumerate(texts)), "id int, filter string")
+    columns = {"a": "fields.a", "deep": "fields.deep"}
+    matched = unfold(frame.withColumn(MATCHES, matches_of(frame, wanted, columns=columns, rest="rest")))
+    events: list[tuple[int, dict[str, Any]]] = [
+        (1, {"a": 5, "b": "x"}),
+        (2, {"a": 5}),
+        (3, {"deep": {"c": "y", "more": 1}, "b": "z"}),
+    ]
+    assert found(matched) == brute(events, enumerate(texts))
 
 
 @pytest.mark.parametrize("mode", ["overlap", "cover"])

@@ -25,6 +25,7 @@ from fieldfare.cli import (
     explain,
     lab,
     match,
+    pipeline,
     pub,
     simulate,
     sub,
@@ -108,6 +109,17 @@ _admin: tuple[tuple[str, Callable[..., None]], ...] = (
 for _name, _command in _admin:
     admins.command(_name, help=help_of(_command))(_command)
 app.add_typer(admins, name="admin")
+
+pipelines: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Events in bulk, on Spark.")
+_pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("run", pipeline.run),
+    ("check", pipeline.check),
+    ("status", pipeline.status),
+    ("explain", pipeline.explain),
+)
+for _name, _command in _pipeline:
+    pipelines.command(_name, help=help_of(_command))(_command)
+app.add_typer(pipelines, name="pipeline")
 
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("match", help=help_of(bench.command))(bench.command)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from fieldfare.filters.constraint import Mode as Reading
 from fieldfare.pipeline import catalogue
 from fieldfare.pipeline.catalogue import Opened
 from fieldfare.pipeline.fields import as_batch
+from fieldfare.pipeline.rest import together, undecided
 from fieldfare.pipeline.subscriptions import Place, placed
 
 Ints = NDArray[np.int64]
@@ -37,7 +38,8 @@ Mode = Literal["point", "overlap", "cover"]
 ADDED: Final = ("subscription", "owner", "snapshot")
 """the columns that a match adds to those of the event"""
 _READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "overlaps", "cover": "covers"}
-_MATCHES: Final = "__fieldfare"
+MATCHES: Final = "fieldfare matches"
+"""a column that no event has"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _NOTHING: Final = Event({})
 _PAIRS: Final = 1 << 20
@@ -79,7 +81,24 @@ def match(
     Returns:
         The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.
     """
-    taken = sorted({*ADDED, _MATCHES} & set(events.columns))
+    found = matches_of(events, subscriptions, columns=columns, json=json, mode=mode)
+    return unfold(events.withColumn(MATCHES, found))
+
+
+def matches_of(
+    events: DataFrame,
+    subscriptions: DataFrame | str | Path,
+    *,
+    columns: Sequence[str] | Mapping[str, str | Column] | None = None,
+    rest: str | None = None,
+    json: str | None = None,
+    mode: Mode = "point",
+) -> Column:
+    """The matches of each event as a column: a struct of `snapshot` and the list `matches`. See `match`.
+
+    `rest` is a column of further fields, as JSON; that of an event table.
+    """
+    taken = sorted({*ADDED, MATCHES} & set(events.columns))
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
     if mode not in _READING:
@@ -92,9 +111,14 @@ def match(
     given = F.col(json) if json is not None else _fields(events, columns, looked_at)
     id_type = "bigint" if pa.types.is_int64(current.ids.type) else "string"
     returned = f"struct<snapshot: bigint, matches: array<struct<subscription: {id_type}, owner: string>>>"
-    found = _udf(_matching(plan), returned)(given, F.unix_micros(F.current_timestamp()))
-    matched = events.withColumn(_MATCHES, found)
-    return matched.select(*map(_quoted, events.columns), F.inline(f"{_MATCHES}.matches"), f"{_MATCHES}.snapshot")
+    more = F.lit(None).cast("string") if rest is None else F.col(rest)
+    return cast(Column, _udf(_matching(plan), returned)(given, more, F.unix_micros(F.current_timestamp())))
+
+
+def unfold(events: DataFrame) -> DataFrame:
+    """A row for each match, from events with the column `MATCHES`."""
+    kept = [_quoted(name) for name in events.columns if name != MATCHES]
+    return events.select(*kept, F.inline(f"`{MATCHES}`.matches"), f"`{MATCHES}`.snapshot")
 
 
 def _fields(
@@ -122,25 +146,27 @@ def _quoted(name: str) -> str:
 def _matching(plan: _Plan) -> Callable[..., Any]:
     """The function that workers run: batches of fields to batches of matches."""
 
-    def run(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    def run(batches: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         path = plan.place.path
         if plan.place.shipped and not Path(path).is_dir():  # on another machine than the driver
             path = SparkFiles.get(plan.place.shipped)
-        for fields, moments in batches:
-            if len(fields):
+        for given, more, moments in batches:
+            if len(given):
                 version = plan.version or catalogue.pinned(path, moments[0].as_py())
-                yield from matches(catalogue.opened(path, version), fields, mode=plan.mode, json=plan.json)
+                yield from matches(catalogue.opened(path, version), given, more, mode=plan.mode, json=plan.json)
 
     return run
 
 
-def matches(opened: Opened, given: Any, *, mode: Mode = "point", json: str | None = None) -> Iterator[pa.Array]:
+def matches(
+    opened: Opened, given: Any, more: Any = None, *, mode: Mode = "point", json: str | None = None
+) -> Iterator[pa.Array]:
     """The matches of an array of structs or texts, some rows at a time, so that no fan-out is too large."""
     reading = _READING[mode]
     if json is not None:
         pairs = _in_texts(opened, _events(given, json), reading)
     else:
-        pairs = _in_fields(opened, as_batch(given, opened.about.fields, intervals=mode != "point"), reading)
+        pairs = _in_fields(opened, as_batch(given, opened.about.fields, intervals=mode != "point"), more, reading)
     counts: list[Ints] = []
     numbers: list[Ints] = []
     waiting = 0
@@ -155,12 +181,21 @@ def matches(opened: Opened, given: Any, *, mode: Mode = "point", json: str | Non
         yield _lists(opened, counts, numbers)
 
 
-def _in_fields(opened: Opened, batch: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
+def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
     """How many subscriptions each row matches, and their numbers, for some rows at a time."""
     for start in range(0, batch.num_rows, step := _rows_at_once(opened.about.count)):
         part = batch.slice(start, step)
+        rest = more.slice(start, step) if more is not None else None
         found = opened.index.match_batch(part, reading)
-        yield np.bincount(found["event"].to_numpy(), minlength=part.num_rows), found["id"].to_numpy()
+        event, number = found["event"].to_numpy(), found["id"].to_numpy()
+        if chosen := undecided(part, rest, opened.about.fields):
+            exact = opened.index.match_many([*together(part, rest, chosen)], reading)
+            keep = ~np.isin(event, chosen)
+            event = np.concatenate([event[keep], np.repeat(chosen, [*map(len, exact)])])
+            order = np.argsort(event, kind="stable")
+            event = event[order]
+            number = np.concatenate([number[keep], np.array([*chain.from_iterable(exact)], np.int64)])[order]
+        yield np.bincount(event, minlength=part.num_rows), number
 
 
 def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator[tuple[Ints, Ints]]:

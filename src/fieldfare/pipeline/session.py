@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,6 @@ ON_ONE_MACHINE: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
 }
 _QUIET: Final = """\
 rootLogger.level = error
@@ -48,8 +48,13 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 
 
-def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session with what the pipeline wants to be set; the running one, if there is one."""
+def session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, *, log: str | Path | None = None
+) -> SparkSession:
+    """A session with what the pipeline wants to be set; the running one, if there is one.
+
+    What Spark says on standard error goes to `log`, if that is given.
+    """
     if master is not None and master.startswith("sc://"):
         return SparkSession.builder.remote(master).getOrCreate()
     local = master is None or master.startswith("local")
@@ -58,7 +63,25 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
     chosen = {**SETTINGS, **(_on_one_machine() if local else {}), **(settings or {})}
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _errors_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _errors_to(log: str | Path | None) -> Iterator[None]:
+    """Let processes that are started now write their errors to a file; ours stay where they are afterwards."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with Path(log).open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 def _prepare() -> None:

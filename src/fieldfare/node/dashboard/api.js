@@ -1,5 +1,7 @@
 // Asking nodes. Whatever goes wrong becomes a `Trouble` whose message says it in plain words.
 
+import { parse } from "./json.js";
+
 export const home = new URL("../", document.baseURI);
 const KEY = "fieldfare.token";
 const blocked = new Set(); // origins that the policy of this page does not allow: their nodes joined later
@@ -40,7 +42,7 @@ export async function ask(path, { at = home, body, text, limit = 8000 } = {}) {
       credentials: "omit",
       signal: AbortSignal.timeout(limit),
     });
-    answer = await response.json().catch(() => ({}));
+    answer = await response.text().then(parse).catch(() => ({}));
   } catch (error) {
     await new Promise((done) => setTimeout(done)); // a violation of the policy is told a little later
     if (blocked.has(url.origin)) throw late();

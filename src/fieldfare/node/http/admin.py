@@ -21,6 +21,7 @@ from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.node.connection import filter_of
+from fieldfare.node.http import pipelines
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler, answer, number, read
@@ -282,6 +283,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
         "/admin/links/{name:path}": {"delete": part},
         "/admin/explain": {"post": explain},
         "/admin/match": {"post": match},
+        **pipelines.handlers(),
     }
 
 

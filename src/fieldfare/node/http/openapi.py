@@ -18,6 +18,7 @@ from fieldfare.node.http.events import Accepted
 from fieldfare.node.http.health import About, Alive, Ready, our_version
 from fieldfare.node.http.resource import JSON, Call, answer
 from fieldfare.node.http.subscriptions import Request, Subscription
+from fieldfare.node.pipelines import Report, Shown
 
 _REF: Final = "#/components/schemas/{name}"
 
@@ -60,8 +61,35 @@ SUBSCRIPTION: Final = {
     "filters": [{"prefix": {"source": "/tills/"}}],
     "config": {"maxattempts": 5, "backoff": 0.5},
 }
+REPORT: Final = {
+    "name": "trades",
+    "state": "running",
+    "batch": 7,
+    "time": 1763200000.0,
+    "events": 12000,
+    "deliveries": 31000,
+    "rate": 2400.0,
+    "took": 0.8,
+    "snapshot": 3,
+    "subscriptions": 500,
+    "busiest": [{"subscription": "ibm", "owner": "ana", "count": 4100}],
+    "fields": [
+        {
+            "name": "price",
+            "kinds": {"number": 12000},
+            "present": 1.0,
+            "distinct": 840,
+            "low": 14.1,
+            "high": 702,
+            "top": [[119, 60]],
+            "histogram": [[0, 400, 9000], [400, 800, 3000]],
+        }
+    ],
+    "history": [[1763199999.0, 2380.0, 6100.0], [1763200000.0, 2400.0, 6200.0]],
+}
 _ID: Final = _parameter("id", "of the subscription", place="path")
 _SESSION: Final = _parameter("name", "of the session", place="path")
+_PIPELINE: Final = _parameter("name", "of the pipeline", place="path")
 _PAGES: Final = (
     _parameter("offset", "how many to leave out", "integer"),
     _parameter("limit", f"how many at most; {admin.PAGE} if not said, {admin.LONGEST_PAGE} at most", "integer"),
@@ -160,6 +188,13 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
             "Whether an event matches a filter, and why", "admin", gives=admin.MatchAnswer, takes=admin.ToMatch,
             bodies={JSON: {"filter": "price < 10", "event": {"price": 12}}},
         )
+    },
+    "/admin/pipelines": {"get": Operation("How Spark pipelines do that report here", "admin", gives=list[Shown])},
+    "/admin/pipelines/{name}": {
+        "put": Operation(
+            "A pipeline reports", "admin", 204, takes=Report, parameters=(_PIPELINE,), bodies={JSON: REPORT}
+        ),
+        "delete": Operation("Forget a pipeline", "admin", 204, parameters=(_PIPELINE,)),
     },
 }  # fmt: skip
 """all operations, by path and method"""

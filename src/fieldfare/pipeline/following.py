@@ -1,0 +1,148 @@
+"""Subscriptions that change while a pipeline runs: those of nodes, or of a file, brought into its catalogue.
+
+`followed` looks at them again and again; what has changed becomes a new version, which the next micro-batch takes up.
+A node that does not answer keeps the subscriptions it had: nobody loses events because a node was restarted.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from pyspark.sql import SparkSession
+
+from fieldfare.filters import parse
+from fieldfare.filters.dialects import Dialect
+from fieldfare.pipeline import catalogue
+from fieldfare.pipeline.catalogue import Subscription, SubscriptionError
+from fieldfare.pipeline.declared import Match
+from fieldfare.pipeline.subscriptions import read_subscriptions, subscriptions_in
+
+_PAGE = 1000
+_TIMEOUT = 10
+
+
+def is_node(address: str) -> bool:
+    """Is it the HTTP address of a node, and not a path?"""
+    return address.startswith(("http://", "https://"))
+
+
+def of_node(url: str, token: str = "") -> list[Subscription]:
+    """The live subscriptions at a node; the owner is the session."""
+    found: list[Subscription] = []
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    while True:
+        address = f"{url.rstrip('/')}/admin/subscriptions?limit={_PAGE}&offset={len(found)}"
+        with urlopen(Request(address, headers=headers), timeout=_TIMEOUT) as answer:  # noqa: S310 - http(s), see is_node
+            page = json.load(answer)
+        found += [Subscription(f"{one['session']}/{one['id']}", one["filter"], one["session"]) for one in page["items"]]
+        if len(found) >= page["total"] or not page["items"]:
+            return found
+
+
+@contextmanager
+def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str], None]) -> Iterator[Path]:
+    """The path of a catalogue that keeps up with the subscriptions; `told` hears of trouble on the way."""
+    given = match.subscriptions
+    if isinstance(given, str) and not is_node(given) and catalogue.is_catalogue(given):
+        yield Path(given)
+        return
+    path = state / "subscriptions"
+    look = _looking(spark, match, path)
+    look()
+    end = threading.Event()
+
+    def keep_up() -> None:
+        while not end.wait(match.refresh):
+            try:
+                look()
+            except (OSError, URLError, SubscriptionError, ValueError) as error:
+                told(f"the subscriptions stay as they are: {error}")
+
+    thread = threading.Thread(target=keep_up, name="fieldfare-subscriptions", daemon=True)
+    thread.start()
+    try:
+        yield path
+    finally:
+        end.set()
+        thread.join()
+
+
+def _looking(spark: SparkSession, match: Match, path: Path) -> Callable[[], None]:
+    """A function that looks, and publishes a version if something has changed since it last did."""
+    if isinstance(match.subscriptions, str) and not is_node(match.subscriptions):
+        return _at_file(spark, match.subscriptions, Dialect(match.dialect), path)
+    return _at_nodes(
+        [match.subscriptions] if isinstance(match.subscriptions, str) else match.subscriptions, match, path
+    )
+
+
+def _at_file(spark: SparkSession, file: str, dialect: Dialect, path: Path) -> Callable[[], None]:
+    seen = path.with_name(f"{path.name}.seen")  # of which file the catalogue was made, and when that was written
+
+    def look() -> None:
+        stamp = _stamp(Path(file), dialect)
+        if not catalogue.is_catalogue(path) or not seen.exists() or seen.read_text() != stamp:
+            catalogue.publish(path, subscriptions_in(read_subscriptions(spark, file), dialect))
+            seen.write_text(stamp)
+
+    return look
+
+
+def _stamp(path: Path, dialect: Dialect) -> str:
+    files = [path] if path.is_file() else sorted(path.rglob("*.*"))
+    return repr((dialect, [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]))
+
+
+def _at_nodes(urls: list[str], match: Match, path: Path) -> Callable[[], None]:
+    known: dict[str, list[Subscription]] = {}
+    held: dict[str | int, Subscription] = {}
+
+    def look() -> None:
+        failed: OSError | None = None
+        for url in urls:
+            try:
+                known[url] = _understood(of_node(url, match.token))
+            except OSError as error:
+                if url not in known and not catalogue.is_catalogue(path):
+                    raise SubscriptionError(f"{url} does not answer: {error}") from None
+                failed = error
+        if all(url in known for url in urls):
+            wanted = {_named(one, url, urls): one for url in urls for one in known[url]}
+            _bring(path, held, {id: one._replace(id=id) for id, one in wanted.items()})
+        if failed is not None:
+            raise failed
+
+    return look
+
+
+def _understood(given: list[Subscription]) -> list[Subscription]:
+    """Those whose filter we can read: a node may be newer than we are, or have functions that we have not."""
+    found = []
+    for one in given:
+        try:
+            found.append(one._replace(filter=parse(str(one.filter))))
+        except ValueError as error:
+            raise SubscriptionError(f"subscription {one.id!r}: {error}") from None
+    return found
+
+
+def _named(one: Subscription, url: str, urls: list[str]) -> str:
+    """Its id; where there are several nodes, with the node's address, for sessions may have one name at two of them."""
+    return f"{one.id}" if len(urls) == 1 else f"{one.id}@{url.partition('://')[2]}"
+
+
+def _bring(path: Path, held: dict[str | int, Subscription], wanted: dict[str | int, Subscription]) -> None:
+    """Publish what is wanted now: all of it the first time, later only what is new or gone."""
+    if not held and not (wanted == held and catalogue.is_catalogue(path)):
+        catalogue.publish(path, wanted.values())
+    elif wanted != held:
+        new = [one for id, one in wanted.items() if held.get(id) != one]
+        catalogue.amend(path, new, [id for id in held if id not in wanted])
+    held.clear()
+    held.update(wanted)
