@@ -1,0 +1,93 @@
+"""CSV to events: a cell is what it looks like, for a CSV file has no types.
+
+12, 1.5, true or an RFC 3339 timestamp, or else a string; an empty cell is a missing field, and 007 is a string: as the
+command `fieldfare match` has it. A row that is no event is passed on as its text, with what is wrong about it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from fieldfare.events import Event, EventError, json, parse_timestamp
+
+
+class Row(NamedTuple):
+    """A row of a CSV file: an event as JSON, or if there is a problem, the row as it stands there."""
+
+    event: bytes
+    problem: str | None
+    line: int
+    """its last one in the file, from 1"""
+
+
+def read_csv(content: bytes, strings: Collection[str] = ()) -> Iterator[Row]:
+    r"""The rows below the header. The cells of the columns named in `strings` are left as they are.
+
+    >>> [row.event for row in read_csv(b"symbol,price\nIBM,12\n")]
+    [b'{"symbol":"IBM","price":12}']
+    """
+    text = content.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    lines = list(io.StringIO(text, newline=""))
+    reader = csv.reader(iter(lines), strict=True)
+    try:
+        header = next(reader, [])
+        problem = "two columns of the file have the same name" if len(set(header)) < len(header) else None
+    except csv.Error as error:
+        header, problem = [], f"the header of the file: {error}"
+    while (begin := reader.line_num) < len(lines):
+        try:
+            row = next(reader, [])
+            if not row:
+                continue
+            if problem is None:
+                yield Row(json.encode(_event(header, row, strings)), None, reader.line_num)
+                continue
+            wrong = problem
+        except (csv.Error, EventError) as error:
+            wrong = str(error)
+        text = "".join(lines[begin : reader.line_num]).rstrip("\r\n")
+        bad = text.encode(errors="surrogateescape")
+        yield Row(bad, "not UTF-8" if _UNDECODED.search(text) else wrong, reader.line_num)
+
+
+def typed(cell: str) -> object:
+    """The value that a cell looks like.
+
+    >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
+    (12, 1.5, True, '007', 2026)
+    """
+    if cell.lower() in _BOOLS:
+        return _BOOLS[cell.lower()]
+    if _INT.fullmatch(cell):
+        if len(cell) > _MOST_DIGITS:
+            raise EventError("", f"the integer {cell[:20]}… does not fit in 64 bits")
+        return int(cell)
+    if _FLOAT.fullmatch(cell):
+        number = float(cell)
+        if number in (float("inf"), float("-inf")):
+            raise EventError("", f"the number {cell[:20]} is out of range")
+        return number
+    try:
+        return parse_timestamp(cell)
+    except ValueError:
+        return cell
+
+
+def _event(header: list[str], row: list[str], strings: Collection[str]) -> Event:
+    if len(row) > len(header):
+        raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
+    pairs = zip(header, row, strict=False)
+    return Event({name: cell if name in strings else typed(cell) for name, cell in pairs if cell})
+
+
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
+"""bytes that are not UTF-8"""
+_INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_BOOLS: Final = {"true": True, "false": False}
+_MOST_DIGITS: Final = 20
+"""with its sign, an integer of 64 bits has no more"""
