@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,8 @@ from typing import IO, Any, Final
 
 from fieldfare.cli.errors import InputError
 from fieldfare.cli.sources import Source, as_text
-from fieldfare.events import Event, EventError, cloudevents, json, parse_timestamp
+from fieldfare.events import Event, EventError, cloudevents, json
+from fieldfare.events.cells import typed
 
 BATCH: Final = 1024
 
@@ -168,33 +168,3 @@ def _opened(stream: IO[bytes], name: str) -> Any:
 
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 """bytes that were not UTF-8, see `as_text`"""
-_INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
-_FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_BOOLS: Final = {"true": True, "false": False}
-
-
-_MOST_DIGITS = 20
-"""with its sign, an integer of 64 bits has no more"""
-
-
-def typed(cell: str) -> object:
-    """The value that a cell looks like.
-
-    >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
-    (12, 1.5, True, '007', 2026)
-    """
-    if cell.lower() in _BOOLS:
-        return _BOOLS[cell.lower()]
-    if _INT.fullmatch(cell):
-        if len(cell) > _MOST_DIGITS:
-            raise EventError("", f"the integer {cell[:20]}… does not fit in 64 bits")
-        return int(cell)
-    if _FLOAT.fullmatch(cell):
-        number = float(cell)
-        if number in (float("inf"), float("-inf")):
-            raise EventError("", f"the number {cell[:20]} is out of range")
-        return number
-    try:
-        return parse_timestamp(cell)
-    except ValueError:
-        return cell

@@ -1,7 +1,6 @@
-"""CSV to events: a cell is what it looks like, for a CSV file has no types.
+"""CSV to events: a cell is what it looks like, an empty one is a missing field, as `fieldfare match` has it.
 
-12, 1.5, true or an RFC 3339 timestamp, or else a string; an empty cell is a missing field, and 007 is a string: as the
-command `fieldfare match` has it. A row that is no event is passed on as its text, with what is wrong about it.
+A row that is no event is passed on as its text, with what is wrong about it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from fieldfare.events import Event, EventError, json, parse_timestamp
+from fieldfare.events import Event, EventError, json
+from fieldfare.events.cells import typed
 
 
 class Row(NamedTuple):
@@ -54,29 +54,6 @@ def read_csv(content: bytes, strings: Collection[str] = ()) -> Iterator[Row]:
         yield Row(bad, "not UTF-8" if _UNDECODED.search(text) else wrong, reader.line_num)
 
 
-def typed(cell: str) -> object:
-    """The value that a cell looks like.
-
-    >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
-    (12, 1.5, True, '007', 2026)
-    """
-    if cell.lower() in _BOOLS:
-        return _BOOLS[cell.lower()]
-    if _INT.fullmatch(cell):
-        if len(cell) > _MOST_DIGITS:
-            raise EventError("", f"the integer {cell[:20]}… does not fit in 64 bits")
-        return int(cell)
-    if _FLOAT.fullmatch(cell):
-        number = float(cell)
-        if number in (float("inf"), float("-inf")):
-            raise EventError("", f"the number {cell[:20]} is out of range")
-        return number
-    try:
-        return parse_timestamp(cell)
-    except ValueError:
-        return cell
-
-
 def _event(header: list[str], row: list[str], strings: Collection[str]) -> Event:
     if len(row) > len(header):
         raise EventError("", f"{len(row)} cells, but the header names {len(header)}")
@@ -86,8 +63,3 @@ def _event(header: list[str], row: list[str], strings: Collection[str]) -> Event
 
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 """bytes that are not UTF-8"""
-_INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
-_FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_BOOLS: Final = {"true": True, "false": False}
-_MOST_DIGITS: Final = 20
-"""with its sign, an integer of 64 bits has no more"""
