@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import json
 import random
 import subprocess
 import sys
@@ -41,15 +43,20 @@ def command(
         float | None, typer.Option(metavar="N", min=0.1, help="End after so long.", show_default=False)
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the dashboard.")] = True,
+    pipeline: Annotated[
+        bool | None,
+        typer.Option(help="Match the log on Spark, too. [default: if Spark is installed]", show_default=False),
+    ] = None,
 ) -> None:
     """Start three nodes, a publisher of quotes and four subscribers, and show the dashboard. Ctrl-C ends all of it.
 
     The nodes are linked in a line, oslo - rome - lima. Quotes are published at oslo, and reach only those who asked.
-    While it runs, try the other commands: fieldfare sub "price > 600", fieldfare top, fieldfare admin table.
+    Beside them a Spark pipeline reads oslo's log and matches it with the subscriptions of all three: see the tab
+    Pipelines of the dashboard. While it runs, try the other commands: fieldfare sub "price > 600", fieldfare top.
 
     Examples:
         fieldfare demo
-        fieldfare demo --seconds 5 --no-browser
+        fieldfare demo --seconds 5 --no-browser --no-pipeline
     """
     with ExitStack() as stack:
         folder = data or Path(stack.enter_context(TemporaryDirectory(prefix="fieldfare-")))
@@ -57,17 +64,54 @@ def command(
         for place, name in enumerate(NODES):
             join = urls[NODES[place - 1]] if place else ""
             stack.enter_context(_node(name, port + place, folder, join))
+        if pipeline if pipeline is not None else importlib.util.find_spec("pyspark") is not None:
+            (folder / "pipeline.toml").write_text(_declared([web_address(url) for url in urls.values()]))
+            command = ["pipeline", "run", str(folder / "pipeline.toml")]
+            stack.enter_context(_process("pipeline", command, folder))
+            typer.echo(f"pipeline   {folder / 'pipeline.toml'}, on the dashboard in a while")
         run(_play(urls, rate, seconds, browser=browser))
 
 
 @contextmanager
 def _node(name: str, port: int, folder: Path, join: str) -> Iterator[None]:
     """A node in a process of its own."""
-    command = [sys.executable, "-m", "fieldfare", "up", "--name", name, "--port", str(port)]
-    command += ["--data", str(folder / name), *(["--join", join] if join else [])]
     folder.mkdir(parents=True, exist_ok=True)
+    command = ["up", "--name", name, "--port", str(port), "--data", str(folder / name)]
+    with _process(name, [*command, *(["--join", join] if join else [])], folder):
+        yield
+
+
+def _declared(nodes: list[str]) -> str:
+    """A pipeline over the log of the first node, with the subscriptions of all."""
+    return f"""\
+name = "market"
+state = "pipeline"
+every = "2 seconds"
+
+[source]
+kind = "log"
+path = "{NODES[0]}"
+
+[normalise]
+fields = "type string, symbol string, price double, change double, volume long"
+
+[match]
+subscriptions = {json.dumps(nodes)}
+
+[[sink]]
+kind = "lake"
+path = "deliveries"
+
+[report]
+node = "{nodes[0]}"
+"""
+
+
+@contextmanager
+def _process(name: str, command: list[str], folder: Path) -> Iterator[None]:
+    """A command of ours in a process of its own, whose output goes to a file."""
     with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603 - our own program
+        process = subprocess.Popen([sys.executable, "-m", "fieldfare", *command], stdout=log, stderr=log)  # noqa: S603
     try:
         yield
         if process.poll() is not None:

@@ -122,7 +122,7 @@ def write(path: Path, entries: Iterable[Entry]) -> int:
         ) as writer:
             groups = []
             for rows in _grouped(entries):
-                writer.write_table(_table(rows), row_group_size=len(rows))
+                writer.write_table(table_of(rows), row_group_size=len(rows))
                 groups.append(_Group(rows[0].position, rows[-1].time))
                 count += len(rows)
             about = msgspec.json.encode(groups)
@@ -158,7 +158,8 @@ def _grouped(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         yield rows
 
 
-def _table(entries: list[Entry]) -> pa.Table:
+def table_of(entries: list[Entry]) -> pa.Table:
+    """Entries as the rows of a sealed segment."""
     positions, times, publishers, sequences, events, rests = zip(*entries, strict=True)
     types, texts = zip(*map(_shown, events), strict=True)
     moments = pa.array([round(time * 1e6) for time in times], pa.int64())

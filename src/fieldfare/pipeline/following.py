@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from typing import Final
 from urllib.request import Request, urlopen
 
 from pyspark.sql import SparkSession
@@ -23,8 +24,9 @@ from fieldfare.pipeline.catalogue import Subscription, SubscriptionError
 from fieldfare.pipeline.declared import Match
 from fieldfare.pipeline.subscriptions import read_subscriptions, subscriptions_in
 
-_PAGE = 1000
-_TIMEOUT = 10
+_PAGE: Final = 1000
+_TIMEOUT: Final = 10
+_PAUSES: Final = (0.5, 1, 2, 4, 8)
 
 
 def is_node(address: str) -> bool:
@@ -54,14 +56,14 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
         return
     path = state / "subscriptions"
     look = _looking(spark, match, path)
-    look()
+    _first(look)
     end = threading.Event()
 
     def keep_up() -> None:
         while not end.wait(match.refresh):
             try:
                 look()
-            except (OSError, URLError, SubscriptionError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 told(f"the subscriptions stay as they are: {error}")
 
     thread = threading.Thread(target=keep_up, name="fieldfare-subscriptions", daemon=True)
@@ -71,6 +73,19 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
     finally:
         end.set()
         thread.join()
+
+
+def _first(look: Callable[[], None]) -> None:
+    """Look for the first time; a node that is just being started is given a moment."""
+    for pause in _PAUSES:
+        try:
+            return look()
+        except OSError:
+            time.sleep(pause)
+    try:
+        return look()
+    except OSError as error:
+        raise SubscriptionError(f"the subscriptions cannot be had: {error}") from None
 
 
 def _looking(spark: SparkSession, match: Match, path: Path) -> Callable[[], None]:
@@ -109,9 +124,7 @@ def _at_nodes(urls: list[str], match: Match, path: Path) -> Callable[[], None]:
             try:
                 known[url] = _understood(of_node(url, match.token))
             except OSError as error:
-                if url not in known and not catalogue.is_catalogue(path):
-                    raise SubscriptionError(f"{url} does not answer: {error}") from None
-                failed = error
+                failed = OSError(f"{url} does not answer: {error}")
         if all(url in known for url in urls):
             wanted = {_named(one, url, urls): one for url in urls for one in known[url]}
             _bring(path, held, {id: one._replace(id=id) for id, one in wanted.items()})

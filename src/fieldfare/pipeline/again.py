@@ -1,0 +1,23 @@
+"""Trying again what fails because a node is away for a moment: it is restarted, say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from fieldfare.client.errors import ConnectionLost
+
+T = TypeVar("T")
+PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
+"""seconds before the second, third, ... attempt"""
+
+
+def again(work: Callable[[], T]) -> T:
+    """Do something that may be done twice, until a node is there to do it with; ConnectionLost if it stays away."""
+    for pause in PAUSES:
+        try:
+            return work()
+        except ConnectionLost:
+            time.sleep(pause)
+    return work()

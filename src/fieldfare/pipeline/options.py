@@ -1,0 +1,55 @@
+"""The options of a source or sink, as a struct: a wrong, missing or unknown one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final, TypeVar
+
+import msgspec
+
+SPARKS: Final = frozenset({"checkpointlocation", "queryname"})
+"""options of the stream, which Spark hands on to the sink"""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be said with `.option(...)`; Spark gives all of it as text."""
+
+
+Given = TypeVar("Given", bound=Options)
+
+
+class OptionError(ValueError):
+    """An option that is missing, unknown or wrong."""
+
+
+def read(name: str, options: Mapping[str, str], kind: type[Given]) -> Given:
+    """The options of a format; OptionError says which one is no good, and which there are.
+
+    >>> class Some(Options):
+    ...     url: str
+    ...     max_rows: int = 10
+    >>> read("mine", {"url": "ws://a", "max_rows": "5"}, Some)
+    Some(url='ws://a', max_rows=5)
+    >>> read("mine", {"url": "ws://a", "rows": "5"}, Some)
+    Traceback (most recent call last):
+        ...
+    fieldfare.pipeline.options.OptionError: mine: Object contains unknown field `rows`; its options: url, max_rows
+    """
+    given = {key: value for key, value in options.items() if key not in SPARKS}
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise OptionError(f"{name}: {error}; its options: {', '.join(kind.__struct_fields__)}") from None
+
+
+def needs(name: str, module: str, extra: str) -> None:
+    """OptionError if a module is not installed that a format cannot do without.
+
+    >>> needs("mine", "no_such_module", "node")
+    Traceback (most recent call last):
+        ...
+    fieldfare.pipeline.options.OptionError: mine needs the module no_such_module: pip install 'fieldfare[node]', ...
+    """
+    if find_spec(module) is None:
+        raise OptionError(f"{name} needs the module {module}: pip install 'fieldfare[{extra}]', on all machines")

@@ -1,0 +1,1 @@
+"""Where events go: files, subscribers, running nodes, webhooks."""

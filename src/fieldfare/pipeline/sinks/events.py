@@ -1,0 +1,37 @@
+"""Rows as events: the column `event` holds one as JSON, or else all columns are its fields."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from fieldfare.events import arrow, cloudevents, json
+from fieldfare.events.event import Event
+from fieldfare.events.limits import EventError
+
+COLUMN: Final = "event"
+
+
+def of_batch(batch: pa.RecordBatch) -> list[Event | EventError]:
+    """An event for each row, or what is wrong with it."""
+    if COLUMN in batch.schema.names:
+        return [of_text(text) for text in batch.column(COLUMN).to_pylist()]
+    return list(arrow.from_batch(batch))
+
+
+def of_text(text: str | None) -> Event | EventError:
+    """The event in a text: plain or tagged JSON, or a CloudEvent.
+
+    >>> of_text('{"price": 5}')
+    Event({'price': 5})
+    >>> of_text("5")
+    EventError(...)
+    """
+    if text is None:
+        return EventError("", "there is none: the text is null")
+    try:
+        event = json.decode(text)
+        return cloudevents.decode(text) if "specversion" in event.tree else event
+    except EventError as error:
+        return error

@@ -1,0 +1,25 @@
+"""Where Spark gets events from and brings them to: data sources for nodes, their logs, MQTT and webhooks.
+
+>>> [source.name() for source in SOURCES]
+['fieldfare_log', 'fieldfare_node', 'fieldfare_mqtt', 'fieldfare_webhooks']
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+from fieldfare.pipeline.sinks.webhooks import WebhooksSink
+from fieldfare.pipeline.sources.log import LogSource
+from fieldfare.pipeline.sources.mqtt import MqttSource
+from fieldfare.pipeline.sources.node import NodeSource
+
+SOURCES: Final[tuple[type[DataSource], ...]] = (LogSource, NodeSource, MqttSource, WebhooksSink)
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know all of them by name, as in `spark.read.format("fieldfare_log")`."""
+    for source in SOURCES:
+        spark.dataSource.register(source)

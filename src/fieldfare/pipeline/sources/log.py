@@ -1,0 +1,172 @@
+"""`fieldfare_log`: the event log in a node's folder, in batch and as a stream, while the node runs or not.
+
+    spark.read.format("fieldfare_log").load("node-data")
+    spark.readStream.format("fieldfare_log").option("max_rows", 50_000).load("node-data")
+
+Offsets are positions: `{"position": n}` means that all up to n was read. Entries never change, so the same offsets give
+the same rows, and a stream goes on from its checkpoint without loss or repetition. What the node has deleted before it
+was read is an error, or, with `gaps` at `"skip"`, a warning that names the positions.
+
+The folder must be there, under the same path, wherever tasks run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from fieldfare.node.log import LogError
+from fieldfare.pipeline import options
+from fieldfare.pipeline.sources import rows, segments
+from fieldfare.pipeline.sources.segments import Folder, Part, Slice
+
+Gaps = Literal["fail", "skip"]
+Offset = dict[str, int]
+MAX_ROWS: Final = 100_000
+
+logger = logging.getLogger("fieldfare.pipeline")
+
+
+class LogOptions(options.Options, frozen=True):
+    """What can be said of a log."""
+
+    path: str
+    """the folder of a node, or the folder `log` in it"""
+    since: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """the first position; 0: the oldest that is there"""
+    max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
+    """rows of a micro-batch, at most"""
+    gaps: Gaps = "fail"
+    """what to do about positions that the node has deleted before they were read: `fail`, or `skip` with a warning"""
+
+
+class LogSource(DataSource):
+    """A node's event log."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Under this name Spark knows it."""
+        return "fieldfare_log"
+
+    def schema(self) -> str:
+        """The columns."""
+        return rows.COLUMNS
+
+    def reader(self, schema: StructType) -> LogReader:
+        """All that is there now."""
+        given = self._given()
+        return LogReader(_log_in(given.path), given.since, given.gaps)
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
+        """All that is there, and all that comes."""
+        given = self._given()
+        return LogStreamReader(_log_in(given.path), given.since, given.max_rows, given.gaps)
+
+    def _given(self) -> LogOptions:
+        return options.read(self.name(), self.options, LogOptions)
+
+
+class SlicePartition(InputPartition):
+    """A slice of a log, for one task."""
+
+    value: Slice
+
+
+class LogReader(DataSourceReader):
+    """Reads a log as it is now."""
+
+    def __init__(self, folder: Path, since: int, gaps: Gaps) -> None:
+        self._folder, self._since, self._gaps = folder, since, gaps
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A task for each slice of each segment."""
+        parts = Folder(self._folder).parts()
+        first = _first(self._folder, parts, self._since or parts[0].first, self._gaps)
+        return [SlicePartition(piece) for piece in segments.slices(parts, first, parts[-1].last)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice."""
+        return segments.read(self._folder, partition.value)
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a log as it grows."""
+
+    def __init__(self, folder: Path, since: int, max_rows: int, gaps: Gaps) -> None:
+        self._folder, self._since, self._max_rows, self._gaps = Folder(folder), since, max_rows, gaps
+        self._target: int | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Before the first row."""
+        return {"position": (self._since or self._folder.parts()[0].first) - 1}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """How much a micro-batch may have."""
+        return ReadMaxRows(self._max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Go no further than the log goes now."""
+        self._target = self._folder.parts()[-1].last
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
+        """How far the next micro-batch goes."""
+        parts, position = self._folder.parts(), start["position"]
+        last = parts[-1].last
+        if last < position and position >= self._since:
+            raise LogError(
+                f"{self._folder.path} ends at position {last}, and up to {position} was read: it lost its end, or is"
+                " the folder of another node; begin anew with another checkpoint"
+            )
+        last = last if self._target is None else min(last, self._target)
+        if isinstance(limit, ReadMaxRows):
+            last = min(last, max(position, parts[0].first - 1) + limit.max_rows)
+        return {"position": max(position, last)}
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Where the log ends."""
+        return {"position": self._folder.parts()[-1].last}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """A task for each slice of each segment."""
+        parts = self._folder.parts()
+        if start["position"] >= end["position"]:
+            return []
+        first = _first(self._folder.path, parts, start["position"] + 1, self._gaps)
+        return [SlicePartition(piece) for piece in segments.slices(parts, first, end["position"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice."""
+        return segments.read(self._folder.path, partition.value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get the folder, not what the driver knows of it."""
+        return {**self.__dict__, "_folder": Folder(self._folder.path)}
+
+
+def _log_in(path: str) -> Path:
+    """The folder with the segments."""
+    folder = Path(path)
+    folder = folder / "log" if (folder / "log").is_dir() else folder
+    if not folder.is_dir():
+        raise options.OptionError(f"fieldfare_log: there is no folder {path}: give the folder of a node (its `data`)")
+    return folder
+
+
+def _first(folder: Path, parts: Sequence[Part], wanted: int, gaps: Gaps) -> int:
+    """Where to begin; LogError if something is gone that nobody has read, unless that is to be skipped."""
+    kept = parts[0].first
+    if wanted >= kept:
+        return wanted
+    gone = f"the node has deleted positions {wanted} to {kept - 1} of {folder} before they were read"
+    if gaps == "fail":
+        raise LogError(f"{gone}: let it keep more (log.max_bytes, log.max_seconds), or set the option gaps to 'skip'")
+    logger.warning("%s: they are skipped", gone)
+    return kept

@@ -1,0 +1,130 @@
+"""`fieldfare_mqtt`: messages of an MQTT 5 broker, as a stream.
+
+    spark.readStream.format("fieldfare_mqtt").option("url", "mqtt://127.0.0.1:1883").option("topics", "sensors/#")
+        .option("folder", "received").load()
+
+MQTT has no offsets, and a broker forgets what is acknowledged. So the driver keeps messages in a folder, as a log like
+that of a node, before it acknowledges them; offsets are positions there, and all else is as with `fieldfare_log`. The
+broker knows us by `client_id`, and keeps for us what comes while no query runs. A message is deleted from the folder
+some time after Spark has committed it.
+
+Nothing that the broker has accepted for us is lost. MQTT may bring a message twice when a connection breaks before the
+broker hears that we have it; then it is there twice, with two positions.
+
+What the payload means is decided as in a node's bridge. What cannot be read is an event of the type
+`fieldfare.unreadable`, with the reason and the payload. The folder must be there wherever tasks run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from fieldfare.pipeline import options
+from fieldfare.pipeline.sources.log import MAX_ROWS, LogStreamReader, Offset
+from fieldfare.pipeline.sources.rows import SCHEMA
+
+if TYPE_CHECKING:
+    from fieldfare.pipeline.sources.receiver import Receiver
+
+NAMES: Final = ["position", "time", "publisher", "type", "event"]
+"""of the log, where the topic stands for the publisher"""
+
+
+class MqttOptions(options.Options, frozen=True):
+    """What can be said of an MQTT broker."""
+
+    url: str
+    """mqtt://HOST:PORT, or mqtts:// for TLS"""
+    topics: str
+    """with commas between them; `+` stands for one level, `#` for all from there on"""
+    folder: str
+    """where messages are kept until they are processed; each query has its own"""
+    client_id: str = ""
+    """under which the broker knows us; made of the folder's path if not given"""
+    username: str = ""
+    password: str = ""
+    session_seconds: Annotated[int, msgspec.Meta(ge=1, le=0xFFFFFFFF)] = 7 * 86400
+    """how long the broker keeps messages for us while no query runs"""
+    max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
+    """rows of a micro-batch, at most"""
+
+
+class MqttSource(DataSource):
+    """An MQTT broker."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Under this name Spark knows it."""
+        return "fieldfare_mqtt"
+
+    def schema(self) -> str:
+        """The columns."""
+        return "position long, time timestamp, topic string, type string, event string"
+
+    def streamReader(self, schema: StructType) -> MqttStreamReader:  # noqa: N802 - Spark's name
+        """All that comes."""
+        options.needs(self.name(), "paho", "mqtt")
+        return MqttStreamReader(options.read(self.name(), self.options, MqttOptions))
+
+
+class MqttStreamReader(LogStreamReader):
+    """Reads what a receiver beside it writes."""
+
+    def __init__(self, given: MqttOptions) -> None:
+        super().__init__(Path(given.folder), 0, given.max_rows, "fail")
+        self._given = given
+        self._receiver: Receiver | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Before the first message that is kept."""
+        self._receiving()
+        return super().initialOffset()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Go no further than to what the broker has for us now."""
+        self._receiving().settle()
+        super().prepareForTriggerAvailableNow()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
+        """How far the next micro-batch goes."""
+        self._receiving().check()
+        return super().latestOffset(start, limit)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """A task for each slice of what was received."""
+        self._receiving()
+        return super().partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages of a slice."""
+        schema = pa.schema([SCHEMA.field(name).with_name(name.replace("publisher", "topic")) for name in NAMES])
+        for batch in super().read(partition):
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in NAMES], schema=schema)
+
+    def commit(self, end: Offset) -> None:
+        """Spark has processed all up to an offset: it need not be kept."""
+        self._receiving().forget(end["position"])
+
+    def stop(self) -> None:
+        """The query is over."""
+        if self._receiver is not None:
+            self._receiver.stop()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks only read."""
+        return {**super().__getstate__(), "_receiver": None}
+
+    def _receiving(self) -> Receiver:
+        if self._receiver is None:
+            from fieldfare.pipeline.sources.receiver import Receiver  # noqa: PLC0415 - it needs more than Spark does
+
+            self._receiver = Receiver(self._given)
+        return self._receiver

@@ -1,0 +1,36 @@
+"""The columns that the sources here give: an event as JSON, and what is known of it beside.
+
+They are those of a sealed segment of a node's log, as `node.parquet` writes them, without what only the node needs. So
+a row is the same whether its segment was sealed when it was read or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from fieldfare.node import parquet
+from fieldfare.node.records import Entry
+
+COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
+NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]
+SCHEMA: Final = pa.schema([pa.field(name, parquet.SCHEMA.field(name).type) for name in NAMES])
+"""as Spark wants it: anything may be null"""
+ROWS: Final = 10_000
+"""in a record batch, at most"""
+
+
+def of_entries(entries: Sequence[Entry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:
+    """The rows of entries; without a `sequence` where nobody knows how their publishers counted."""
+    table = parquet.table_of(list(entries))
+    if not counted:
+        table = table.set_column(NAMES.index("sequence"), "sequence", pa.nulls(len(entries), pa.int64()))
+    return of_table(table)
+
+
+def of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a table that has these columns, perhaps among others."""
+    for batch in table.select(NAMES).combine_chunks().to_batches(max_chunksize=ROWS):
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=SCHEMA)

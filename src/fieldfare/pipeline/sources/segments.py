@@ -1,0 +1,182 @@
+"""A node's log, seen from outside: its files are only read, while the node may append, seal and delete.
+
+The names of the files say which positions they hold; only the raw end must be looked through. A `Folder` does so on the
+driver, and goes on from where it ended the last time. It gives `Slice`s, which others `read`, wherever their positions
+are by then: a segment that was raw may be Parquet now.
+
+What a reader has seen never changes: of a publication that is not written to its end nothing is shown, for a node that
+comes back after a crash cuts it off. (A loss of power can still take what was shown, unless the node has `log.sync` at
+`"full"`.)
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fieldfare.node import kept
+from fieldfare.node.log import LogError
+from fieldfare.node.records import HEADER_SIZE, Damaged, blocks, good_after, read_header
+from fieldfare.node.segment import Mark, Raw, is_torn
+from fieldfare.pipeline.sources import rows
+
+SLICE: Final = 20_000
+"""entries that one task reads, at most"""
+TRIES: Final = 20
+"""times to look at a folder that changes while we look"""
+_NAME: Final = re.compile(r"events-(\d{20})(?:\.log|-(\d{20})\.parquet)")
+
+
+class Part(NamedTuple):
+    """A segment, and where in a raw one to begin."""
+
+    path: Path
+    first: int
+    last: int
+    marks: Sequence[Mark] = ()
+
+
+class Slice(NamedTuple):
+    """Positions to read, and a place in the raw segment to begin at, should it still be raw."""
+
+    first: int
+    last: int
+    mark: Mark | None = None
+
+
+class Folder:
+    """The log in a folder, to be looked at again and again."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is looked at yet."""
+        self.path = path
+        self._tails: dict[Path, _Tail] = {}
+
+    def parts(self) -> list[Part]:
+        """All segments that are there now, in order, without a gap; at least one."""
+        for _ in range(TRIES):
+            try:
+                listed = _listed(self.path)
+                self._tails = {
+                    path: self._tails.get(path) or _Tail(path, first) for path, first, last in listed if not last
+                }
+                parts = [
+                    Part(path, first, last) if last else self._tails[path].advance() for path, first, last in listed
+                ]
+            except FileNotFoundError:
+                continue  # it was sealed or deleted a moment ago
+            if all(before.last + 1 == after.first for before, after in pairwise(parts)):
+                return parts or [Part(self.path, 1, 0)]
+        raise LogError(f"{self.path} has a gap between two segments: bring missing files back from a copy")
+
+
+def slices(parts: Sequence[Part], first: int, last: int) -> list[Slice]:
+    """The positions from a first to a last, as pieces for tasks."""
+    found = []
+    for part in parts:
+        for begin in range(max(first, part.first), min(last, part.last) + 1, SLICE):
+            end = min(begin + SLICE - 1, last, part.last)
+            number = bisect_right(part.marks, begin, key=attrgetter("position"))
+            found.append(Slice(begin, end, part.marks[number - 1] if number else None))
+    return found
+
+
+def read(folder: Path, piece: Slice) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice."""
+    position, tries = piece.first, TRIES
+    while position <= piece.last:
+        holding = [one for one in _listed(folder) if one[1] <= position]
+        path, first, last = holding[-1] if holding else (folder, 1, 0)
+        if (last and last < position) or not holding:
+            raise LogError(f"{folder} no longer has position {position}: the node has deleted it")
+        try:
+            if last:
+                yield from _sealed(path, position, min(last, piece.last))
+                position = last + 1
+            else:
+                mark = piece.mark or Mark(first, HEADER_SIZE, 0.0)
+                raw = Raw(
+                    path, first, piece.last, path.stat().st_size, read_header(path, first)[0], 0.0, 0.0, marks=[mark]
+                )
+                for entries in raw.read(position, piece.last):
+                    yield from rows.of_entries(entries)
+                    position = entries[-1].position + 1
+        except FileNotFoundError:  # it was sealed or deleted a moment ago
+            tries -= 1
+            if not tries:
+                raise
+
+
+def _sealed(path: Path, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    table = pq.read_table(
+        path,
+        columns=rows.NAMES,
+        filters=[("position", ">=", first), ("position", "<=", last)],
+        use_threads=False,
+        page_checksum_verification=True,
+    )
+    if table.num_rows != last - first + 1:
+        raise LogError(f"{path} is damaged: bring the file back from a copy (not all of {first} to {last} is there)")
+    return rows.of_table(table)
+
+
+def _listed(folder: Path) -> list[tuple[Path, int, int]]:
+    """The segments by name: path, first position and last; a raw one has 0 for the last."""
+    found: dict[int, tuple[Path, int, int]] = {}
+    for path in folder.iterdir():
+        if match := _NAME.fullmatch(path.name):
+            first, last = int(match[1]), int(match[2] or 0)
+            if last or first not in found:  # for a moment it is there twice, raw and sealed
+                found[first] = path, first, last
+    return sorted(found.values(), key=lambda one: one[1])
+
+
+class _Tail:
+    """A raw segment, as far as it was looked through."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self._path, self._first = path, first
+        self._salt: int | None = None
+        self._marks = [Mark(first, HEADER_SIZE, 0.0)]
+        self._offset, self._last, self._stuck = HEADER_SIZE, first - 1, 0
+
+    def advance(self) -> Part:
+        """Look through what was written meanwhile."""
+        if self._salt is None:
+            if is_torn(self._path):  # it is being made
+                return Part(self._path, self._first, self._last)
+            self._salt, _ = read_header(self._path, self._first)
+        size, whole = self._path.stat().st_size, self._last
+        if size < self._offset:
+            raise LogError(f"{self._path} has become shorter: a node has lost what was read already")
+        try:
+            for offset, entries in blocks(self._path, self._salt, self._offset, size):
+                if (begin := entries[0].position) != self._last + 1:
+                    raise LogError(f"{self._path} has position {begin} where {self._last + 1} belongs")
+                self._marks.append(Mark(begin, offset, 0.0))
+                self._last = entries[-1].position
+                whole = kept.whole(entries[-1]) if entries[-1].rest else self._last
+            self._offset = size
+        except Damaged as damaged:  # a write is under way, or was cut short by a crash: then nothing good is behind it
+            self._offset = damaged.offset
+            if self._stuck == damaged.offset and good_after(self._path, self._salt, damaged.offset) is not None:
+                raise
+            self._stuck = damaged.offset
+        if whole < self._last:
+            self._rewind(whole)
+        return Part(self._path, self._first, whole, tuple(self._marks))
+
+    def _rewind(self, whole: int) -> None:
+        """Look again through what comes after a position: it may be cut off, and be something else the next time."""
+        number = bisect_right(self._marks, whole + 1, key=attrgetter("position"))
+        mark = self._marks[number - 1]
+        self._marks = self._marks[: max(number - 1, 1)]
+        self._offset, self._last = mark.offset, mark.position - 1
