@@ -15,6 +15,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,8 @@ SUBSCRIPTIONS: Final = "subscriptions.arrow"
 ABOUT: Final = "about.json"
 _PINS: Final = "pins"
 _PINS_KEPT: Final = 1000
+_ABANDONED: Final = 86_400
+"""seconds after which a draft is one that nobody will finish"""
 
 
 class SubscriptionError(ValueError):
@@ -100,6 +103,10 @@ def amend(
         if (number := place.get(id)) is not None:
             index.remove(number)
     first = old.num_rows
+    if len(index) < first // 2:  # mostly gaps by now: number them anew
+        owners = old["owner"].to_pylist()
+        left = [Subscription(id, index.filter(n), owners[n]) for id, n in place.items() if id not in gone]
+        return publish(path, [*left, *(one._replace(filter=filter) for one, filter in given)], keep=keep)
     index.add_many((first + number, filter) for number, (_, filter) in enumerate(given))
     kept = pa.array([None if id in gone else id for id in old["id"].to_pylist()], old["id"].type)
     rows = pa.record_batch(
@@ -226,9 +233,9 @@ def _forget(path: Path, keep: int) -> None:
     for pin in pins[:-_PINS_KEPT]:
         pin.unlink(missing_ok=True)
     used = {int(pin.read_text()) for pin in pins[-_PINS_KEPT:]}
-    for version in versions(path)[: -max(1, keep)]:
-        if version not in used:
-            shutil.rmtree(path / _name(version), ignore_errors=True)
+    old = [path / _name(version) for version in versions(path)[: -max(1, keep)] if version not in used]
+    for folder in [*old, *(draft for draft in path.glob(".*") if time.time() - draft.stat().st_mtime > _ABANDONED)]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _rows(folder: Path) -> Any:
