@@ -22,7 +22,7 @@ ON_A_NODE = (
 """commands that want a node; `test_nodes` runs their examples"""
 SMALL = {"bench match": "--filters 10 --events 20 --rounds 1"}
 """what is added to the examples of a command, so that they take no longer than they must"""
-TOO_LONG = {"lab tables", "bench node", "up", "demo"}
+TOO_LONG = {"lab tables", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""
 
 

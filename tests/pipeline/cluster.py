@@ -25,7 +25,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from fieldfare.pipeline import match
-from fieldfare.pipeline.session import session
+from fieldfare.pipeline.starting import session
 
 CLUSTER = "local-cluster[2,1,1024]"
 """two executors of one core, each a process"""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from fieldfare.pipeline.session import session
+from fieldfare.pipeline.starting import session
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from fieldfare.pipeline.files import FilesError, read_files
-from fieldfare.pipeline.normalise import normalise
+from fieldfare.pipeline.normalising import normalise
 
 FIELDS = "symbol string, price double"
 

@@ -15,7 +15,7 @@ from fieldfare.pipeline import lake
 from fieldfare.pipeline.commits import load
 from fieldfare.pipeline.folders import folder_name
 from fieldfare.pipeline.lake import Batch, keep, read_table, write_table
-from fieldfare.pipeline.normalise import normalise
+from fieldfare.pipeline.normalising import normalise
 from fieldfare.pipeline.table import TableError
 
 HOSTILE = [

@@ -17,8 +17,9 @@ from typing import IO, Any, Final
 
 from fieldfare.cli.errors import InputError
 from fieldfare.cli.sources import Source, as_text
-from fieldfare.events import Event, EventError, cloudevents, json
+from fieldfare.events import Event, EventError, cloudevents
 from fieldfare.events.cells import typed
+from fieldfare.events.cloudevents import decode_any
 
 BATCH: Final = 1024
 
@@ -68,12 +69,6 @@ def count_events(source: Source, format: EventsFormat) -> int | None:  # noqa: A
     return lines - 1 if format is EventsFormat.CSV else lines
 
 
-def decode(data: bytes | str) -> Event:
-    """The event in a JSON object, which may be a CloudEvent."""
-    event = json.decode(data)
-    return cloudevents.decode(data) if "specversion" in event.tree else event
-
-
 def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
     for number, line in enumerate(stream, 1):
         if number == 1:
@@ -83,15 +78,13 @@ def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
                 return
         if not line.isspace():
             try:
-                yield decode(line.rstrip(b"\r\n"))
+                yield decode_any(line.rstrip(b"\r\n"))
             except EventError as error:
                 yield BadEvent(f"{name}:{number}", _in_a_line(error, line))
 
 
 def _batch(text: bytes, name: str) -> Iterator[Event | BadEvent]:
     """A file that is one JSON array: a batch of CloudEvents."""
-    from fieldfare.events import cloudevents
-
     try:
         yield from cloudevents.decode_batch(text)
     except EventError as error:

@@ -15,10 +15,10 @@ import typer
 from fieldfare.cli import sources
 from fieldfare.cli.dialects import Dialect, parse
 from fieldfare.cli.errors import InputError, reported
-from fieldfare.cli.event_files import decode
 from fieldfare.cli.filter_files import Named, read_filters
 from fieldfare.cli.relations import covering, relate
 from fieldfare.events import Event, EventError
+from fieldfare.events.cloudevents import decode_any
 from fieldfare.filters.diagnosis import diagnose
 
 UNTRUE: Final = 1
@@ -107,7 +107,7 @@ def _others(texts: Sequence[str], file: str | None, dialect: Dialect) -> list[Na
 
 def _decoded(text: str) -> Event:
     try:
-        return decode(text)
+        return decode_any(text)
     except EventError as error:
         raise InputError("--event", error) from None
 

@@ -58,14 +58,15 @@ def command(
 
 
 def _read(given: Iterable[str], errors: Errors) -> Iterator[Event]:
-    from fieldfare.cli.event_files import BadEvent, decode, format_of, read_events
+    from fieldfare.cli.event_files import BadEvent, format_of, read_events
     from fieldfare.cli.sources import source_of
     from fieldfare.events import EventError
+    from fieldfare.events.cloudevents import decode_any
 
     for one in given:
         if one.lstrip().startswith("{"):
             try:
-                yield decode(one)
+                yield decode_any(one)
             except EventError as error:
                 raise InputError(one, error) from None
             continue

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from fieldfare.events import json
 from fieldfare.events.event import Event
-from fieldfare.events.json import read_array, read_object, write
+from fieldfare.events.json import Timestamps, read_array, read_object, write
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.tags import read_bytes, read_time, tag, untag
 from fieldfare.events.values import Interval, Value, format_timestamp
@@ -32,6 +33,18 @@ _TEXTS: Final = frozenset({*_REQUIRED, "subject", "datacontenttype", "dataschema
 _NAME: Final = re.compile("[a-z0-9]+")
 _INT32: Final = range(-(2**31), 2**31)
 _PERIOD: Final = re.compile(r"([\[(])([^/]+)/([^/]+)([\])])")
+
+
+def decode_any(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)) -> Event:
+    """The event in a JSON object: a CloudEvent, if it says that it is one, or else a plain event.
+
+    >>> decode_any('{"sum": 5}')
+    Event({'sum': 5})
+    """
+    hint = b"specversion" in data if isinstance(data, bytes) else "specversion" in data
+    if hint and "specversion" in read_object(data, limits):
+        return decode(data, limits=limits)
+    return json.decode(data, limits=limits, timestamps=timestamps)
 
 
 def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Event:

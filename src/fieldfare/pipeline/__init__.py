@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fieldfare.pipeline.catalogue import Subscription, SubscriptionError, amend
+    from fieldfare.pipeline.counting import statistics
     from fieldfare.pipeline.history import replay, replay_to_file, replay_to_node, retroactive
     from fieldfare.pipeline.lake import read_table, write_table
     from fieldfare.pipeline.matching import match
     from fieldfare.pipeline.merging import merge_plan
-    from fieldfare.pipeline.normalise import normalise
-    from fieldfare.pipeline.session import session
-    from fieldfare.pipeline.statistics import statistics
+    from fieldfare.pipeline.normalising import normalise
+    from fieldfare.pipeline.starting import session
     from fieldfare.pipeline.subscriptions import publish
     from fieldfare.pipeline.temporal import match_profiles
 
@@ -42,9 +42,9 @@ _PLACES = {
     "lake": ("read_table", "write_table"),
     "matching": ("match",),
     "merging": ("merge_plan",),
-    "normalise": ("normalise",),
-    "session": ("session",),
-    "statistics": ("statistics",),
+    "normalising": ("normalise",),
+    "starting": ("session",),
+    "counting": ("statistics",),
     "subscriptions": ("publish",),
     "temporal": ("match_profiles",),
 }

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from fieldfare.events import Event, EventError, Interval, cloudevents, json, parse_timestamp
-from fieldfare.events.json import VALID, read_object
+from fieldfare.events.cloudevents import decode_any
+from fieldfare.events.json import VALID
 from fieldfare.events.limits import DEFAULT_LIMITS, Limits
 from fieldfare.events.values import INT64_MAX, INT64_MIN, Kind, Value, kind_of
 
@@ -37,13 +38,6 @@ ATTRIBUTES: Final[Mapping[str, pa.DataType]] = {
     "time": TIME,
 }
 """fields that the columns of an event table are taken from"""
-
-
-def decode(text: bytes, limits: Limits = DEFAULT_LIMITS, timestamps: Sequence[str] = ("time",)) -> Event:
-    """The event in a JSON object, which may be a CloudEvent."""
-    if b"specversion" in text and "specversion" in read_object(text, limits):
-        return cloudevents.decode(text, limits=limits)
-    return json.decode(text, limits=limits, timestamps=timestamps)
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class Decoder:
         try:
             if text is None:
                 raise EventError("", "there is no event")
-            event = decode(text, self.limits, self.timestamps)
+            event = decode_any(text, limits=self.limits, timestamps=self.timestamps)
             tree = dict(event.tree) if event.valid is None else {**event.tree, VALID: event.valid}
             fields, left = _fit_object(tree, self.fields, "")
             if left and self.unknown == "quarantine":

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from fieldfare.events.values import utc
 from fieldfare.pipeline.commits import Commit, File, State, commit, load
 from fieldfare.pipeline.folders import folder, folder_name, move, partitions, remove
-from fieldfare.pipeline.normalise import Normalised
+from fieldfare.pipeline.normalising import Normalised
 from fieldfare.pipeline.table import TableError, merged
 
 STAGING: Final = "_staging"

@@ -24,8 +24,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
 
-from fieldfare.events import Event, EventError, cloudevents
-from fieldfare.events.json import decode
+from fieldfare.events import Event, EventError
+from fieldfare.events.cloudevents import decode_any
 from fieldfare.filters.constraint import Mode as Reading
 from fieldfare.pipeline import catalogue
 from fieldfare.pipeline.catalogue import Opened
@@ -112,7 +112,8 @@ def matches_of(
     id_type = "bigint" if pa.types.is_int64(current.ids.type) else "string"
     returned = f"struct<snapshot: bigint, matches: array<struct<subscription: {id_type}, owner: string>>>"
     more = F.lit(None).cast("string") if rest is None else F.col(rest)
-    return cast(Column, _udf(_matching(plan), returned)(given, more, F.unix_micros(F.current_timestamp())))
+    found = _udf(_matching(plan), returned).asNondeterministic()  # or Spark may run it once to filter, once to select
+    return cast(Column, found(given, more, F.unix_micros(F.current_timestamp())))
 
 
 def unfold(events: DataFrame) -> DataFrame:
@@ -188,8 +189,10 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
         rest = more.slice(start, step) if more is not None else None
         found = opened.index.match_batch(part, reading)
         event, number = found["event"].to_numpy(), found["id"].to_numpy()
-        if chosen := undecided(part, rest, opened.about.fields):
-            exact = opened.index.match_many([*together(part, rest, chosen)], reading)
+        if rest is not None and (chosen := undecided(part, rest, opened.about.fields)):
+            rows = pa.array(chosen)
+            whole = together(part.take(rows), rest.take(rows).to_pylist())
+            exact = opened.index.match_many([*whole], reading)
             keep = ~np.isin(event, chosen)
             event = np.concatenate([event[keep], np.repeat(chosen, [*map(len, exact)])])
             order = np.argsort(event, kind="stable")
@@ -210,15 +213,10 @@ def _events(texts: Any, column: str) -> list[Event]:
     events = []
     for row, text in enumerate(texts.to_pylist(), 1):
         try:
-            events.append(_NOTHING if text is None else read_json(text))
+            events.append(_NOTHING if text is None else decode_any(text))
         except EventError as error:
             raise EventError(column, f"row {row} of the batch is no event: {error}; normalise() first") from None
     return events
-
-
-def read_json(text: str) -> Event:
-    """The event in a JSON text: a CloudEvent if it says so, else a plain object."""
-    return cloudevents.decode(text) if '"specversion"' in text else decode(text)
 
 
 def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints]) -> pa.Array:

@@ -6,41 +6,47 @@ together again, from both, and matched as a whole: a field that nobody declared 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from fieldfare.events import Event
-from fieldfare.events.arrow import rows
-from fieldfare.events.json import VALID, decode
+from fieldfare.events import Event, arrow, json
+from fieldfare.events.limits import Limits
+from fieldfare.events.values import Value
+
+_UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
+"""for events that have passed their limits when they became columns"""
 
 
 def undecided(batch: pa.RecordBatch, rest: Any, looked_at: list[str] | None) -> list[int]:
     """The rows that must be put together: they have a rest, and filters look at what may be in it."""
-    if rest is None or rest.null_count == len(rest):
+    if rest.null_count == len(rest):
         return []
     if looked_at is not None and not set(looked_at) - set(_values("", batch.schema)):
         return []
     return rest.is_valid().to_numpy(zero_copy_only=False).nonzero()[0].tolist()  # type: ignore[no-any-return]
 
 
-def together(batch: pa.RecordBatch, rest: Any, chosen: list[int]) -> Iterator[Event]:
-    """Those events, as they were before they became columns."""
-    texts = rest.take(pa.array(chosen)).to_pylist()
-    for row, text in zip(rows(batch.take(pa.array(chosen))), texts, strict=True):
-        valid = row.pop(VALID, None)
-        more = decode(text, timestamps=())
-        yield Event(_joined(row, more.tree), valid=valid)  # type: ignore[arg-type]  # a column of periods
+def together(batch: pa.RecordBatch, rest: Iterable[str | None]) -> Iterator[Event]:
+    """The events of a batch of fields, each with its rest: as they were before they became columns."""
+    for event, text in zip(arrow.from_batch(batch, limits=_UNLIMITED), rest, strict=True):
+        if text is None:
+            yield event
+        else:
+            more = json.decode(text, limits=_UNLIMITED)
+            yield Event(_over(event.tree, more.tree), valid=event.valid or more.valid, limits=_UNLIMITED)
 
 
-def _joined(one: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(one)
+def _over(tree: Mapping[str, Value], more: Mapping[str, Value]) -> dict[str, Value]:
+    """An object with what another says beyond it; a list in which something is undeclared is there as a whole."""
+    both = dict(tree)
     for name, value in more.items():
-        both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
-        found[name] = _joined(found[name], value) if both else value
-    return found
+        mine = both.get(name)
+        both[name] = _over(mine, value) if isinstance(mine, Mapping) and isinstance(value, Mapping) else value
+    return both
 
 
 def _values(above: str, fields: Any) -> Iterator[str]:

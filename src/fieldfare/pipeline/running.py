@@ -21,8 +21,8 @@ from fieldfare.node.pipelines import Report
 from fieldfare.pipeline import delivering, following, reporting, stages
 from fieldfare.pipeline.declared import Pipeline, PipelineError, sink_name
 from fieldfare.pipeline.lake import Batch, query_of
-from fieldfare.pipeline.session import session
 from fieldfare.pipeline.stages import Tables
+from fieldfare.pipeline.starting import session
 
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"

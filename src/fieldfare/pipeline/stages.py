@@ -19,7 +19,7 @@ from fieldfare.pipeline import sources
 from fieldfare.pipeline.declared import Normalise, Pipeline, PipelineError, Scalar, Table
 from fieldfare.pipeline.files import FileFormat, FilesError, read_files
 from fieldfare.pipeline.matching import MATCHES, matches_of, unfold
-from fieldfare.pipeline.normalise import Normalised, late, normalise
+from fieldfare.pipeline.normalising import Normalised, late, normalise
 from fieldfare.pipeline.table import TableError, infer
 
 _OURS: Final = frozenset({"log", "node", "mqtt"})

@@ -30,10 +30,10 @@ from pyspark.sql.types import (
 )
 
 from fieldfare.events import Event, EventError, Interval
+from fieldfare.events.cloudevents import decode_any
 from fieldfare.events.json import VALID
 from fieldfare.events.limits import DEFAULT_LIMITS, Limits
 from fieldfare.events.values import Kind, kind_of
-from fieldfare.pipeline.decoding import decode
 
 ATTRIBUTES: Final[Mapping[str, DataType]] = {
     "id": StringType(),
@@ -151,7 +151,7 @@ def _check_names(names: Sequence[str], path: str) -> None:
 def _readable(texts: Iterable[bytes], limits: Limits) -> Iterable[Event]:
     for text in texts:
         try:
-            yield decode(text, limits)
+            yield decode_any(text, limits=limits)
         except EventError:  # the quarantine's business
             continue
 

@@ -92,7 +92,7 @@ def test_a_table_is_published_and_mistakes_are_named(spark: SparkSession, tmp_pa
 
 DRIVER = """
 import sys
-from fieldfare.pipeline.session import session
+from fieldfare.pipeline.starting import session
 from fieldfare.pipeline.sources import register
 
 source, url, checkpoint = sys.argv[1:]

@@ -6,7 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from fieldfare.events import arrow, cloudevents, json
+from fieldfare.events import arrow
+from fieldfare.events.cloudevents import decode_any
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 
@@ -31,7 +32,6 @@ def of_text(text: str | None) -> Event | EventError:
     if text is None:
         return EventError("", "there is none: the text is null")
     try:
-        event = json.decode(text)
-        return cloudevents.decode(text) if "specversion" in event.tree else event
+        return decode_any(text)
     except EventError as error:
         return error

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from tests.pipeline.test_decoding import cut, garbage, texts, twice
 
 from fieldfare.pipeline.decoding import Decoder
-from fieldfare.pipeline.normalise import Normalised, deduplicate, late, normalise
+from fieldfare.pipeline.normalising import Normalised, deduplicate, late, normalise
 from fieldfare.pipeline.table import TableError, declared
 
 FIELDS = "id string, type string, a bigint, c string, time timestamp, f struct<a: bigint>"
