@@ -19,6 +19,7 @@ from fieldfare.pipeline.catalogue import SubscriptionError
 from fieldfare.pipeline.declared import PipelineError, read
 from fieldfare.pipeline.lake import read_table
 from fieldfare.pipeline.running import ready, run
+from fieldfare.pipeline.subscribers import folder_of
 
 PIPELINE = """
 name = "market"
@@ -123,7 +124,7 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
         '{"price": "dear"}',
     ]
     assert sorted(row.id for row in spark.read.parquet(str(folder / "late")).collect()) == ["e45", "e5"]
-    mine = spark.read.parquet(str(folder / "owners" / "owner_a*")).collect()
+    mine = spark.read.parquet(str(folder_of(folder / "owners", "owner a"))).collect()
     assert Counter((row.id, row.subscription) for row in mine) == Counter(
         {k: v for k, v in expected.items() if k[1] == "a"}
     )

@@ -79,6 +79,16 @@ class Attribute:
         inner = [values[min(len(values) - 1, bisect_left(below, below[-1] * n / parts) - 1)] for n in range(1, parts)]
         return [self.tally.low, *inner, self.tally.high]
 
+    def histogram(self, bins: int = 16) -> list[tuple[float, float, int]]:
+        """Of numbers: equally wide ranges, and how many events lie in each."""
+        if self.kind is not Kind.NUMBER or self.tally.low is None:
+            return []
+        low, high = float(self.tally.low), float(self.tally.high)
+        values, below = self._line
+        edges = [low + (high - low) * n / bins for n in range(bins + 1)] if high > low else [low, low]
+        places = [0, *(bisect_left(values, edge) for edge in edges[1:-1]), len(values)]
+        return [(edges[n], edges[n + 1], round(below[places[n + 1]] - below[places[n]])) for n in range(len(edges) - 1)]
+
     def count(self, wanted: ValueSet) -> float:
         """How many events have a value in a set, or have none if that is in the set."""
         tally = self.tally
@@ -155,6 +165,13 @@ def statistics(
     events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1
 ) -> EventStatistics:
     """Count an event table, and what subscriptions want of it, if some are given."""
+    whole = counted(events, subscriptions, seed=seed)
+    everyone = [] if subscriptions is None else listed(events.sparkSession, subscriptions).toArrow()[0].to_pylist()
+    return known(whole, everyone, intervals=has_intervals(field_types(events)))
+
+
+def counted(events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1) -> Count:
+    """The count that statistics are made of; those of several tables can be put together with `|`."""
     wanted = F.lit(None).cast("array<string>")
     if subscriptions is not None:
         wanted = table_matches(events, subscriptions).getField("matches").getField("subscription")
@@ -163,9 +180,7 @@ def statistics(
     columns = events.select("fields", rest.alias("rest"), wanted.alias("wanted"))
     counts = columns.mapInArrow(_counting(seed, intervals=intervals), "count binary")
     few = counts.repartition(_MERGERS).mapInArrow(_merging, "count binary").toArrow()
-    whole = _united(few.column("count").to_pylist())
-    everyone = [] if subscriptions is None else listed(events.sparkSession, subscriptions).toArrow()[0].to_pylist()
-    return known(whole, everyone, intervals=intervals)
+    return _united(few.column("count").to_pylist())
 
 
 def known(whole: Count, subscriptions: Iterable[str | int] = (), *, intervals: bool = False) -> EventStatistics:

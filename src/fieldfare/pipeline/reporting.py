@@ -15,17 +15,31 @@ from urllib.request import Request, urlopen
 
 import msgspec
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from fieldfare.node.pipelines import LONGEST_ERROR, LONGEST_TEXT, MOST_BUSY, MOST_HISTORY, Busy, FieldReport, Report
+from fieldfare.node.pipelines import (
+    LONGEST_ERROR,
+    LONGEST_TEXT,
+    MOST_BUSY,
+    MOST_FIELDS,
+    MOST_HISTORY,
+    MOST_TOP,
+    Busy,
+    FieldReport,
+    Report,
+    Value,
+)
 from fieldfare.pipeline import catalogue
+from fieldfare.pipeline.counting import EventStatistics, counted, known
 from fieldfare.pipeline.declared import Pipeline
 from fieldfare.pipeline.matching import MATCHES
 from fieldfare.pipeline.stages import Tables
+from fieldfare.pipeline.tallies import Count
 
 FILE: Final = "report.json"
 _TIMEOUT: Final = 5
+_SECONDS: Final = 5.0
+"""between two counts of values"""
 
 
 def last(state: Path) -> Report | None:
@@ -48,9 +62,11 @@ class Reporter:
         self._busy: Counter[tuple[str, str | None]] = Counter(
             {(one.subscription, one.owner): one.count for one in self._report.busiest}
         )
+        self._counted = 0.0
+        self._count_of_events = Count()
         self._metrics = _Metrics(pipeline.name, pipeline.report.metrics) if pipeline.report.metrics else None
 
-    def batch(self, number: int, tables: Tables, took: float, fields: tuple[FieldReport, ...] = ()) -> None:
+    def batch(self, number: int, tables: Tables, took: float) -> None:
         """A micro-batch is done."""
         before = self._report
         if not self._first and number <= before.batch:
@@ -63,7 +79,7 @@ class Reporter:
             self._report = replace(before, batch=number, time=now)
             return
         seconds = max(took, 1e-3)
-        self._count(tables.records)
+        self._count(tables)
         self._tell(
             replace(
                 before,
@@ -82,7 +98,7 @@ class Reporter:
                     Busy(id[:LONGEST_TEXT], owner and owner[:LONGEST_TEXT], count)
                     for (id, owner), count in self._busy.most_common(MOST_BUSY)
                 ),
-                fields=fields or before.fields,
+                fields=self._fields(tables, now),
                 history=(*before.history, (now, counts.events / seconds, counts.deliveries / seconds))[-MOST_HISTORY:],
                 error=None,
             )
@@ -112,21 +128,53 @@ class Reporter:
         if self._pipeline.report.node:
             _put(self._pipeline.report.node, self._pipeline.report.token, report)
 
-    def _count(self, records: DataFrame) -> None:
+    def _count(self, tables: Tables) -> None:
         """Who got most, since the pipeline first ran: exact for those who were ever among the busiest of a batch."""
-        if MATCHES not in records.columns:
+        if MATCHES not in tables.records.columns:
             return
-        one = records.where("reason IS NULL").select(F.explode(f"`{MATCHES}`.matches").alias("one"))
-        most = one.groupBy("one.subscription", "one.owner").count().orderBy(F.desc("count")).limit(5 * MOST_BUSY)
+        got = tables.deliveries.groupBy("subscription", "owner").count()
+        most = got.orderBy(F.desc("count")).limit(5 * MOST_BUSY)
         for subscription, owner, count in most.collect():
             self._busy[str(subscription), owner] += count
         self._busy = Counter(dict(self._busy.most_common(50 * MOST_BUSY)))
+
+    def _fields(self, tables: Tables, now: float) -> tuple[FieldReport, ...]:
+        """What values events have, since it was started; counted only now and then, and if somebody looks."""
+        wanted = self._pipeline.report.node and self._pipeline.report.statistics
+        if not wanted or now - self._counted < _SECONDS:
+            return self._report.fields
+        self._counted = now
+        self._count_of_events |= counted(tables.events)
+        return field_reports(known(self._count_of_events))
 
     def _subscriptions(self, version: int | None, before: Report) -> int:
         path = self._state / "subscriptions"
         if version is None or not catalogue.is_catalogue(path):
             return before.subscriptions
         return catalogue.opened(str(path), version).about.count
+
+
+def field_reports(found: EventStatistics) -> tuple[FieldReport, ...]:
+    """Statistics as the dashboard shows them."""
+    return tuple(
+        FieldReport(
+            path[:LONGEST_TEXT],
+            {one.kind.value: one.tally.present},
+            one.presence,
+            one.distinct,
+            _shown(one.tally.low),
+            _shown(one.tally.high),
+            tuple((_shown(value), count) for value, count in one.top(MOST_TOP)),
+            tuple(one.histogram()),
+        )
+        for path, one in sorted(found.attributes.items())[:MOST_FIELDS]
+    )
+
+
+def _shown(value: object) -> Value:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return (value if isinstance(value, str) else str(value))[:LONGEST_TEXT]
 
 
 def _put(node: str, token: str, report: Report) -> None:
