@@ -20,6 +20,7 @@ from fieldfare.cli import (
     admin,
     bench,
     bench_node,
+    bench_pipeline,
     convert,
     demo,
     explain,
@@ -124,6 +125,7 @@ app.add_typer(pipelines, name="pipeline")
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("match", help=help_of(bench.command))(bench.command)
 benches.command("node", help=help_of(bench_node.command))(bench_node.command)
+benches.command("pipeline", help=help_of(bench_pipeline.command))(bench_pipeline.command)
 app.add_typer(benches, name="bench")
 
 labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")

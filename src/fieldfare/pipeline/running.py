@@ -7,6 +7,7 @@ has every row once. After each batch a report is written to `state/report.json` 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,8 @@ from fieldfare.pipeline.starting import session
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
 """what Spark has to say, in the state"""
+_PATIENCE: Final = 60
+"""seconds for the last batch, when the pipeline is stopped"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,13 @@ def run(
 ) -> None:
     """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
     reporter = reporting.Reporter(plan.pipeline, plan.state, told)
-    writer = plan.records.writeStream.foreachBatch(lambda rows, number: _batch(plan, reporter, rows, number))
+    working = threading.Lock()  # held while a batch is on its way to the sinks
+
+    def batch(rows: DataFrame, number: int) -> None:
+        with working:
+            _batch(plan, reporter, rows, number)
+
+    writer = plan.records.writeStream.foreachBatch(batch)
     writer = writer.option("checkpointLocation", str(plan.state / CHECKPOINT)).queryName(plan.pipeline.name)
     if once:
         writer = writer.trigger(availableNow=True)
@@ -92,7 +101,10 @@ def run(
         reporter.failed(problem)
         raise PipelineError(f"{plan.pipeline.name} stopped; run it again to go on from there. {problem}") from error
     finally:
+        done = working.acquire(timeout=_PATIENCE)  # that it need not be done again
         query.stop()
+        if done:
+            working.release()
 
 
 def _batch(plan: Plan, reporter: reporting.Reporter, rows: DataFrame, number: int) -> None:
