@@ -11,7 +11,7 @@ where they are. An event with a hundred thousand matches is a long list, not a h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -42,6 +42,8 @@ MATCHES: Final = "fieldfare matches"
 """a column that no event has"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _NOTHING: Final = Event({})
+_JOINED: Final = 2_000_000
+"""subscriptions that Spark can know by number on every machine"""
 _PAIRS: Final = 1 << 20
 """matches that are handed back at once"""
 
@@ -55,6 +57,8 @@ class _Plan:
     """None in a stream whose subscriptions may change: it is asked for in each micro-batch"""
     mode: Mode
     json: str | None
+    named: bool = True
+    """whether matches are handed back as ids and owners, or as numbers"""
 
 
 def match(
@@ -81,8 +85,11 @@ def match(
     Returns:
         The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.
     """
-    found = matches_of(events, subscriptions, columns=columns, json=json, mode=mode)
-    return unfold(events.withColumn(MATCHES, found))
+    plan, opened = _planned(events, subscriptions, json, mode)
+    if plan.version is None or opened.about.count > _JOINED:
+        return unfold(events.withColumn(MATCHES, _column(events, plan, opened, columns)))
+    numbered = events.withColumn(MATCHES, _column(events, replace(plan, named=False), opened, columns))
+    return _joined(numbered, opened)
 
 
 def matches_of(
@@ -98,6 +105,14 @@ def matches_of(
 
     `rest` is a column of further fields, as JSON; that of an event table.
     """
+    plan, opened = _planned(events, subscriptions, json, mode)
+    return _column(events, plan, opened, columns, rest)
+
+
+def _planned(
+    events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
+) -> tuple[_Plan, Opened]:
+    """What workers must know, and the subscriptions as they are now."""
     taken = sorted({*ADDED, MATCHES} & set(events.columns))
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
@@ -105,15 +120,36 @@ def matches_of(
         raise ValueError(f"mode must be one of {', '.join(map(repr, _READING))}, not {mode!r}")
     place = placed(events.sparkSession, subscriptions)
     live = events.isStreaming and not isinstance(subscriptions, DataFrame) and catalogue.is_catalogue(subscriptions)
-    current = catalogue.opened(place.path, catalogue.current(place.path))
-    plan = _Plan(place, None if live else current.about.version, mode, json)
-    looked_at = None if live else current.about.fields
-    given = F.col(json) if json is not None else _fields(events, columns, looked_at)
-    id_type = "bigint" if pa.types.is_int64(current.ids.type) else "string"
-    returned = f"struct<snapshot: bigint, matches: array<struct<subscription: {id_type}, owner: string>>>"
+    opened = catalogue.opened(place.path, catalogue.current(place.path))
+    return _Plan(place, None if live else opened.about.version, mode, json), opened
+
+
+def _column(
+    events: DataFrame,
+    plan: _Plan,
+    opened: Opened,
+    columns: Sequence[str] | Mapping[str, str | Column] | None,
+    rest: str | None = None,
+) -> Column:
+    looked_at = None if plan.version is None else opened.about.fields
+    given = F.col(plan.json) if plan.json is not None else _fields(events, columns, looked_at)
+    id_type = "bigint" if pa.types.is_int64(opened.ids.type) else "string"
+    match = f"struct<subscription: {id_type}, owner: string>" if plan.named else "int"
+    returned = f"struct<snapshot: bigint, matches: array<{match}>>"
     more = F.lit(None).cast("string") if rest is None else F.col(rest)
     found = _udf(_matching(plan), returned).asNondeterministic()  # or Spark may run it once to filter, once to select
     return cast(Column, found(given, more, F.unix_micros(F.current_timestamp())))
+
+
+def _joined(events: DataFrame, opened: Opened) -> DataFrame:
+    """A row for each match, from events with the numbers of their subscriptions; Spark knows what they are called."""
+    kept = [_quoted(name) for name in events.columns if name != MATCHES]
+    numbered = events.select(*kept, F.explode(f"`{MATCHES}`.matches").alias(MATCHES))
+    numbers = pa.array(np.arange(len(opened.ids)), pa.int32())
+    known = pa.table({MATCHES: numbers, "subscription": opened.ids, "owner": opened.owners})
+    table = F.broadcast(events.sparkSession.createDataFrame(known))
+    version = F.lit(opened.about.version).alias("snapshot")
+    return numbered.join(table, MATCHES).select(*kept, "subscription", "owner", version)
 
 
 def unfold(events: DataFrame) -> DataFrame:
@@ -154,13 +190,20 @@ def _matching(plan: _Plan) -> Callable[..., Any]:
         for given, more, moments in batches:
             if len(given):
                 version = plan.version or catalogue.pinned(path, moments[0].as_py())
-                yield from matches(catalogue.opened(path, version), given, more, mode=plan.mode, json=plan.json)
+                opened = catalogue.opened(path, version)
+                yield from matches(opened, given, more, mode=plan.mode, json=plan.json, named=plan.named)
 
     return run
 
 
 def matches(
-    opened: Opened, given: Any, more: Any = None, *, mode: Mode = "point", json: str | None = None
+    opened: Opened,
+    given: Any,
+    more: Any = None,
+    *,
+    mode: Mode = "point",
+    json: str | None = None,
+    named: bool = True,
 ) -> Iterator[pa.Array]:
     """The matches of an array of structs or texts, some rows at a time, so that no fan-out is too large."""
     reading = _READING[mode]
@@ -176,10 +219,10 @@ def matches(
         numbers.append(number)
         waiting += len(number)
         if waiting >= _PAIRS:
-            yield _lists(opened, counts, numbers)
+            yield _lists(opened, counts, numbers, named=named)
             counts, numbers, waiting = [], [], 0
     if counts:
-        yield _lists(opened, counts, numbers)
+        yield _lists(opened, counts, numbers, named=named)
 
 
 def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
@@ -219,14 +262,15 @@ def _events(texts: Any, column: str) -> list[Event]:
     return events
 
 
-def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints]) -> pa.Array:
-    """The matches of rows as Spark wants them: lists of subscriptions and owners, beside the version."""
+def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bool) -> pa.Array:
+    """The matches of rows as Spark wants them: lists of subscriptions, beside the version."""
     lengths = np.concatenate(counts)
-    chosen = pa.array(np.concatenate(numbers))
+    chosen = np.concatenate(numbers)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    found = pa.StructArray.from_arrays(
-        [opened.ids.take(chosen), opened.owners.take(chosen)], names=["subscription", "owner"]
-    )
+    found = pa.array(chosen.astype(np.int32))
+    if named:
+        parts = [opened.ids.take(found), opened.owners.take(found)]
+        found = pa.StructArray.from_arrays(parts, names=["subscription", "owner"])
     versions = pa.array(np.full(len(lengths), opened.about.version))
     return pa.StructArray.from_arrays(
         [versions, pa.ListArray.from_arrays(offsets, found)], names=["snapshot", "matches"]
