@@ -78,7 +78,7 @@ def test_deliveries_need_a_match_and_sinks_differ() -> None:
     start = WHOLE.index("[match]")
     with pytest.raises(PipelineError, match=r"sink\[0\]: there are no deliveries without \[match\]"):
         parse(WHOLE[:start] + WHOLE[WHOLE.index("[[sink]]") :])
-    with pytest.raises(PipelineError, match="two sinks are the same: lake of deliveries at deliveries"):
+    with pytest.raises(PipelineError, match="two sinks have the same path: deliveries"):
         parse(WHOLE + '[[sink]]\nkind = "lake"\npath = "deliveries"\n')
     with pytest.raises(PipelineError, match="missing required field `sink`"):
         parse(WHOLE[: WHOLE.index("[[sink]]")])

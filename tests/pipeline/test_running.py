@@ -97,10 +97,10 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
     _put(folder, "2.jsonl", [*(json.dumps(event) for event in second), lines[1]])
     real = delivering.write
 
-    def crash(sink: Any, table: Any, batch: Any) -> None:
+    def crash(sink: Any, table: Any, query: str, number: int) -> None:
         if sink.of == "quarantine":
             raise RuntimeError("the disk is gone")
-        real(sink, table, batch)
+        real(sink, table, query, number)
 
     monkeypatch.setattr(delivering, "write", crash)
     with pytest.raises(PipelineError, match=r"market stopped; run it again to go on from there\. .*the disk is gone"):

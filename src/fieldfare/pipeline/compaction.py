@@ -7,6 +7,7 @@ those who began to read before, until `clean` deletes them.
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections import defaultdict
@@ -89,12 +90,19 @@ def _left(table: Path, limit: float) -> Iterator[Path]:
     found = [*table.glob("kind=*/day=*/*.parquet"), *(table / STAGING).glob("*")]  # first: then a new file is known
     state = load(table)
     known = {table / name for name in (*state.files, *state.removed)}
-    return (path for path in found if path not in known and path.stat().st_mtime < limit)
+    return (path for path in found if path not in known and _changed(path) < limit)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its writer has just finished with it
+        return math.inf
 
 
 def _deleted(path: Path) -> bool:
     if path.is_dir():
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
     return True

@@ -10,6 +10,7 @@ of an attribute with very many values, the frequent ones are counted and the oth
 
 from __future__ import annotations
 
+import math
 import pickle
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -84,6 +85,8 @@ class Attribute:
         if self.kind is not Kind.NUMBER or self.tally.low is None:
             return []
         low, high = float(self.tally.low), float(self.tally.high)
+        if not math.isfinite(high - low):
+            return []
         values, below = self._line
         edges = [low + (high - low) * n / bins for n in range(bins + 1)] if high > low else [low, low]
         places = [0, *(bisect_left(values, edge) for edge in edges[1:-1]), len(values)]

@@ -205,10 +205,12 @@ def _check(found: Pipeline) -> None:
             raise PipelineError(f"sink[{number}]: nothing is late unless normalise.late says after how long")
         if sink.kind == "subscribers" and sink.of != "deliveries":
             raise PipelineError(f"sink[{number}]: only deliveries have subscribers")
-    names = [sink_name(sink) for sink in found.sink]
-    for name in names:
-        if names.count(name) > 1:
-            raise PipelineError(f"two sinks are the same: {name}")
+        if sink.kind in {"node", "webhooks"} and sink.of == "quarantine":
+            raise PipelineError(f"sink[{number}]: what is no event cannot be sent as one; keep it in a lake")
+    paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise PipelineError(f"two sinks have the same path: {path}")
 
 
 def sink_name(sink: Sink) -> str:

@@ -22,13 +22,6 @@ _OWN: Mapping[str, frozenset[str]] = {
     "parquet": frozenset({"path"}),
     "subscribers": frozenset({"path", "by"}),
 }
-_ORDER: Mapping[str, tuple[str, ...]] = {
-    "events": ORDER,
-    "late": ORDER,
-    "deliveries": (*ORDER, "subscription"),
-    "quarantine": ("at", "record"),
-}
-"""in which a batch is published; the same each time"""
 
 
 def check(sink: Sink) -> None:
@@ -38,27 +31,31 @@ def check(sink: Sink) -> None:
         raise PipelineError(f"{sink_name(sink)} has no option `{min(wrong)}`, but {', '.join(sorted(known))}")
 
 
-def write(sink: Sink, table: DataFrame, batch: Batch) -> None:
-    """Bring a table of a batch to a sink."""
+def write(sink: Sink, table: DataFrame, query: str, number: int) -> None:
+    """Bring a table of a batch to a sink, which knows it by the query, the table's name and the number."""
     options = sink.options
+    batch = Batch(f"{query}:{sink.of}", number)
     match sink.kind:
         case "lake" if sink.of == "quarantine":
             write_table(table, str(options["path"]), batch=batch, kind=F.lit("quarantine"), time=F.col("at"))
         case "lake":
             write_table(table, str(options["path"]), batch=batch)
         case "parquet":
-            table.write.mode("overwrite").parquet(f"{options['path']}/batch={batch.number}")
+            table.write.mode("overwrite").parquet(f"{options['path']}/batch={query[:8]}-{number}")
         case "subscribers":
-            write_by_subscriber(table, str(options["path"]), batch=batch.number, owner=str(options.get("by", "owner")))
+            owner = str(options.get("by", "owner"))
+            write_by_subscriber(table, str(options["path"]), batch=number, writer=f"{query[:8]}-", owner=owner)
         case "node":
-            told = {"session": batch.writer, "order": ",".join(_ORDER[sink.of]), **options, "batch": batch.number}
-            _send(table, "fieldfare_node", told, sink)
+            order = ORDER if sink.of != "deliveries" else (*ORDER, "subscription")
+            session = f"{options.get('session', 'spark')}:{batch.writer}"
+            told = {"order": ",".join(order), **options, "session": session, "batch": number}
+            _send(table, "fieldfare_node", told)
         case "webhooks":
-            _send(table, "fieldfare_webhooks", options, sink)
+            _send(table, "fieldfare_webhooks", options)
 
 
-def _send(table: DataFrame, format_: str, options: Mapping[str, Scalar], sink: Sink) -> None:
+def _send(table: DataFrame, format_: str, options: Mapping[str, Scalar]) -> None:
     sources.register(table.sparkSession)
-    rows = table if sink.of == "quarantine" else as_json(table)
+    rows = as_json(table)
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
     rows.write.format(format_).options(**given).mode("append").save()

@@ -11,6 +11,7 @@ batch, so that a batch which runs again after a crash adds nothing.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -91,6 +92,7 @@ def keep(table: Normalised, path: str | Path, *, quarantine: str | Path, checkpo
         batch = Batch(query_of(Path(checkpoint)), number)
         records.persist()
         try:
+            records.count()  # also if both tables have it already: Spark wants every batch to be computed
             split = Normalised(records)
             write_table(split.events, path, batch=batch)
             write_table(split.quarantine, quarantine, batch=batch, kind=F.lit("quarantine"), time=F.col("at"))
@@ -137,8 +139,13 @@ def read_table(
 def read(spark: SparkSession, table: Path, state: State, files: Iterable[File]) -> DataFrame:
     """Some files of a table, with all of its columns."""
     schema = StructType.fromJson(msgspec.json.decode(state.schema or ""))
-    paths = [str(table / file.path) for file in files]
+    paths = [_literal(str(table / file.path)) for file in files]
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def _literal(path: str) -> str:
+    """A path that Spark does not take for a pattern."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def stage(placed: DataFrame, table: Path) -> list[File]:

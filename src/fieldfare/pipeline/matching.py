@@ -113,7 +113,7 @@ def _planned(
     events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
 ) -> tuple[_Plan, Opened]:
     """What workers must know, and the subscriptions as they are now."""
-    taken = sorted({*ADDED, MATCHES} & set(events.columns))
+    taken = [name for name in events.columns if name.lower() in {*ADDED, MATCHES}]  # Spark does not mind the case
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
     if mode not in _READING:
@@ -143,7 +143,7 @@ def _column(
 
 def _joined(events: DataFrame, opened: Opened) -> DataFrame:
     """A row for each match, from events with the numbers of their subscriptions; Spark knows what they are called."""
-    kept = [_quoted(name) for name in events.columns if name != MATCHES]
+    kept = [quoted(name) for name in events.columns if name != MATCHES]
     numbered = events.select(*kept, F.explode(f"`{MATCHES}`.matches").alias(MATCHES))
     numbers = pa.array(np.arange(len(opened.ids)), pa.int32())
     known = pa.table({MATCHES: numbers, "subscription": opened.ids, "owner": opened.owners})
@@ -154,7 +154,7 @@ def _joined(events: DataFrame, opened: Opened) -> DataFrame:
 
 def unfold(events: DataFrame) -> DataFrame:
     """A row for each match, from events with the column `MATCHES`."""
-    kept = [_quoted(name) for name in events.columns if name != MATCHES]
+    kept = [quoted(name) for name in events.columns if name != MATCHES]
     return events.select(*kept, F.inline(f"`{MATCHES}`.matches"), f"`{MATCHES}`.snapshot")
 
 
@@ -168,7 +168,7 @@ def _fields(
         for column in columns or ():
             if column not in events.columns:
                 raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
-        named = {name: F.col(_quoted(name)) for name in (events.columns if columns is None else columns)}
+        named = {name: F.col(quoted(name)) for name in (events.columns if columns is None else columns)}
     wanted = {
         name for name in named if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
     }
@@ -176,7 +176,8 @@ def _fields(
     return F.struct(*fields) if fields else F.struct(F.lit(None).alias("nothing"))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as Spark reads it, whatever is in it."""
     return f"`{name.replace('`', '``')}`"
 
 

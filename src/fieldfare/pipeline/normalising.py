@@ -213,18 +213,19 @@ def _decoded(raw: DataFrame, event: str, fields: StructType, unknown: Unknown, l
     # Called chancy, or else Spark would decode once to filter, and once more for what passes.
     udf = _udf(decode, returnType=_result(decoder, fields)).asNondeterministic()
     text = _column(event).cast("string")
-    refused = F.when(F.col("read.reason").isNotNull(), F.struct("read.reason", "read.field"))
+    read = F.col(f"`{_READ}`")
+    refused = F.when(read["reason"].isNotNull(), F.struct(read["reason"].alias("reason"), read["field"].alias("field")))
     if PROBLEM in raw.columns:
         complaint = F.struct(F.col(PROBLEM).alias("reason"), F.lit("").alias("field"))
         refused = F.when(F.col(PROBLEM).isNotNull(), complaint).otherwise(refused)
-    return raw.withColumn("read", udf(text)).select(
+    return raw.withColumn(_READ, udf(text)).select(
         *map(_column, raw.columns),
-        F.col("read.fields").alias("fields"),
+        read["fields"].alias("fields"),
         F.struct(
-            "read.rest",
+            read["rest"].alias("rest"),
             text.alias("record"),
             refused.alias("refused"),
-            *(f"read.{name}" for name in decoder.attributes),
+            *(read[name].alias(name) for name in decoder.attributes),
         ).alias(_READ),
     )
 

@@ -5,6 +5,7 @@ Counts go on over restarts. A batch that is done again after a crash is counted 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -43,18 +44,22 @@ _SECONDS: Final = 5.0
 
 
 def last(state: Path) -> Report | None:
-    """The last report of a pipeline; None if it has made none yet."""
+    """The last report of a pipeline; None if it has made none yet, or none that can be read."""
     try:
         return msgspec.json.decode((state / FILE).read_bytes(), type=Report)
-    except FileNotFoundError:
+    except (FileNotFoundError, msgspec.DecodeError):
         return None
 
 
 class Reporter:
     """Makes the reports of a pipeline and brings them to where they are wanted."""
 
-    def __init__(self, pipeline: Pipeline, state: Path, told: Callable[[Report], None]) -> None:
+    def __init__(
+        self, pipeline: Pipeline, state: Path, subscriptions: Path | None, told: Callable[[Report], None]
+    ) -> None:
         self._pipeline = pipeline
+        self._catalogue = subscriptions
+        self._turn = threading.Lock()  # batches are told by Spark's thread, all else by ours
         self._state = state
         self._told = told
         self._report = last(state) or Report(pipeline.name, "waiting", 0, time.time())
@@ -118,6 +123,10 @@ class Reporter:
         self._tell(replace(self._report, state="failed", time=time.time(), error=problem[:LONGEST_ERROR]))
 
     def _tell(self, report: Report) -> None:
+        with self._turn:
+            self._write(report)
+
+    def _write(self, report: Report) -> None:
         self._report = report
         draft = self._state / f".{FILE}"
         draft.write_bytes(msgspec.json.encode(report))
@@ -148,10 +157,12 @@ class Reporter:
         return field_reports(known(self._count_of_events))
 
     def _subscriptions(self, version: int | None, before: Report) -> int:
-        path = self._state / "subscriptions"
-        if version is None or not catalogue.is_catalogue(path):
+        if version is None or self._catalogue is None:
             return before.subscriptions
-        return catalogue.opened(str(path), version).about.count
+        try:
+            return catalogue.opened(str(self._catalogue), version).about.count
+        except catalogue.SubscriptionError:  # forgotten since; the next batch has a newer one
+            return before.subscriptions
 
 
 def field_reports(found: EventStatistics) -> tuple[FieldReport, ...]:

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fieldfare.node.pipelines import Report
 from fieldfare.pipeline import delivering, following, reporting, stages
 from fieldfare.pipeline.declared import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.lake import Batch, query_of
+from fieldfare.pipeline.lake import query_of
 from fieldfare.pipeline.stages import Tables
 from fieldfare.pipeline.starting import session
 
@@ -75,7 +75,7 @@ def run(
     plan: Plan, *, once: bool = False, told: Callable[[Report], None] = lambda _: None, end: Callable[[], bool] = bool
 ) -> None:
     """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
-    reporter = reporting.Reporter(plan.pipeline, plan.state, told)
+    reporter = reporting.Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
     working = threading.Lock()  # held while a batch is on its way to the sinks
 
     def batch(rows: DataFrame, number: int) -> None:
@@ -92,7 +92,8 @@ def run(
     try:
         while query.isActive and not end():
             query.awaitTermination(1)
-            reporter.waiting()
+            if not working.locked():
+                reporter.waiting()
         if (wrong := query.exception()) is not None:
             raise wrong
         reporter.ended()
@@ -111,11 +112,12 @@ def _batch(plan: Plan, reporter: reporting.Reporter, rows: DataFrame, number: in
     started = time.monotonic()
     rows.persist()
     try:
+        rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows)
-        batch = Batch(f"{plan.pipeline.name}:{query_of(plan.state / CHECKPOINT)}", number)
+        query = query_of(plan.state / CHECKPOINT)
         for sink in plan.pipeline.sink:
             try:
-                delivering.write(sink, tables.named(sink.of), batch)
+                delivering.write(sink, tables.named(sink.of), query, number)
             except Exception as error:
                 error.add_note(f"in {sink_name(sink)}, batch {number}")
                 raise

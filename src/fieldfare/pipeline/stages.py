@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from fieldfare.pipeline import sources
 from fieldfare.pipeline.declared import Normalise, Pipeline, PipelineError, Scalar, Table
 from fieldfare.pipeline.files import FileFormat, FilesError, read_files
-from fieldfare.pipeline.matching import MATCHES, matches_of, unfold
+from fieldfare.pipeline.matching import MATCHES, matches_of, quoted, unfold
 from fieldfare.pipeline.normalising import Normalised, late, normalise
 from fieldfare.pipeline.table import TableError, infer
 
@@ -90,11 +90,12 @@ def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructTyp
     kept = state / _FIELDS
     if kept.exists():
         return kept.read_text(encoding="utf-8")
-    if pipeline.source.kind == "mqtt":
-        raise PipelineError("normalise.fields: declare them, MQTT has nothing yet to infer them from")
-    found = infer(raw(spark, pipeline, stream=False))
-    if not found.fields:
-        raise PipelineError("normalise.fields: declare them, for the source has nothing yet to infer them from")
+    if pipeline.source.kind in {"mqtt", "node"}:
+        raise PipelineError(f"normalise.fields: declare them, {pipeline.source.kind} has nothing to infer them from")
+    try:
+        found = infer(raw(spark, pipeline, stream=False))
+    except TableError as error:
+        raise PipelineError(f"normalise.fields: declare them, they cannot be inferred: {error}") from None
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(found.toDDL(), encoding="utf-8")
     return found.toDDL()
@@ -124,7 +125,7 @@ def planned(
     read = _told_apart(read, how)
     if pipeline.match is None or subscriptions is None:
         return read
-    named = {name: f"fields.`{name}`" for name in cast(StructType, read.schema["fields"].dataType).names}
+    named = {name: f"fields.{quoted(name)}" for name in cast(StructType, read.schema["fields"].dataType).names}
     columns: Mapping[str, str | Column] = {name: F.col(path) for name, path in named.items()}
     return read.withColumn(
         MATCHES, matches_of(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)

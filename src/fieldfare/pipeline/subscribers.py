@@ -19,23 +19,26 @@ from fieldfare.pipeline.lake import STAGING
 _OWNER = "_owner"
 
 
-def write_by_subscriber(deliveries: DataFrame, path: str | Path, *, batch: int = 0, owner: str = "owner") -> int:
+def write_by_subscriber(
+    deliveries: DataFrame, path: str | Path, *, batch: int = 0, writer: str = "", owner: str = "owner"
+) -> int:
     """Write the deliveries of a batch, and give how many subscribers got some.
 
     Args:
         deliveries: rows with a column that says whose they are.
         path: the folder in which each subscriber has one, see `folder_of`.
         batch: its number; that of a micro-batch in a stream.
+        writer: whose number that is, if several write there.
         owner: the column.
     """
     place = Path(path)
     aside = place / STAGING / uuid.uuid4().hex
     try:
         placed = deliveries.withColumn(_OWNER, folder(F.col(owner).cast("string"))).repartition(_OWNER)
-        placed.write.partitionBy(_OWNER).parquet(str(aside))
+        placed.write.option("maxRecordsPerFile", 0).partitionBy(_OWNER).parquet(str(aside))
         files = list(partitions(aside))
         for values, file in files:
-            move(file, place / values[_OWNER] / f"{batch:020}.parquet")
+            move(file, place / values[_OWNER] / f"{writer}{batch:020}.parquet")
         return len(files)
     finally:
         remove(aside)

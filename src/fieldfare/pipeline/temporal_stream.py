@@ -203,7 +203,7 @@ def _pairs(
 
 def _held(spark: SparkSession, state: Path, side: Side, record: _Record) -> DataFrame:
     """The rows of a side that still hold."""
-    rows = spark.read.parquet(*(str(state / side / part) for part in record.parts[side]))
+    rows = spark.read.option("mergeSchema", "true").parquet(*(str(state / side / part) for part in record.parts[side]))
     return _last(rows, F.col(_SINCE)).where(f"{HOLDS} AND `{UNTIL}` > {record.reached}")
 
 

@@ -85,7 +85,9 @@ def memory(data: Data, step: Callable[[str], None]) -> list[Line]:
             some = spark.read.parquet(str(data.events)).where(f"event % {SHARE} = 0")
             match(some, data.subscriptions).count()
             pids = _workers()
-            found[len(pids)] = _held(pids, data.subscriptions)
+            mine = _held([os.getpid()], data.subscriptions)  # the driver has it mapped, too, and so a share in it
+            theirs = _held(pids, data.subscriptions)
+            found[len(pids)] = Held(mine.snapshot + theirs.snapshot, theirs.rest)
     first, last = found[min(found)], found[max(found)]
     size = sum(file.stat().st_size for file in data.subscriptions.rglob("*") if file.is_file()) / 1e6
     told = "; ".join(f"{count}: {held.snapshot:,.0f} + {held.rest:,.0f}" for count, held in found.items())

@@ -139,6 +139,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = self._folder.parts()
         if start["position"] >= end["position"]:
             return []
+        if parts[-1].last < end["position"]:
+            raise LogError(
+                f"{self._folder.path} ends at position {parts[-1].last}, and a batch up to {end['position']} was begun:"
+                " it lost its end, or is the folder of another node; begin anew with another checkpoint"
+            )
         first = _first(self._folder.path, parts, start["position"] + 1, self._gaps)
         return [SlicePartition(piece) for piece in segments.slices(parts, first, end["position"])]
 
