@@ -42,6 +42,8 @@ times = some.times.map(lambda time: time.isoformat()) | st.sampled_from(
         "2026-11-15t09:30:00.1234567z",
         "0001-01-01T00:00:00+01:00",
         "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-12:00",
+        "9999-12-31T23:59:59.999999Z",
         "noon",
     ]
 )
@@ -153,7 +155,23 @@ def read(decoder: Decoder, *rows: bytes | str) -> list[dict[str, Any]]:
         ('{"b": 9007199254740993}', "b", "declared as a double, and it is the number 9007199254740993"),
         ('{"f": {"at": "noon"}}', "f.at", "declared as a timestamp, and it is the string 'noon'"),
         ('{"e": "x"}', "e", "declared as a list, and it is the string 'x'"),
+        (
+            '{"f": {"at": "9999-12-31T23:59:59-12:00"}}',
+            "f.at",
+            "declared as a timestamp, and it is the string '9999-12-31T23:59:59-12:00'",
+        ),
         ('{"i": 5}', "i", "declared as an interval, and it is the number 5"),
+        (
+            '{"i": {"low": 1, "high": 2, "closed": "on Sundays"}}',
+            "i",
+            "declared as an interval, and closed must be one of '[]', '[)', '(]', '()', not 'on Sundays'",
+        ),
+        (
+            '{"i": {"low": 3, "high": 2}}',
+            "i",
+            "declared as an interval, and the interval Interval('[3.0, 2.0]') is empty",
+        ),
+        ('{"i": {"low": 1, "step": 2}}', "i", "declared as an interval, and an interval has no step"),
         ('{"a": 1, "a": 2}', "a", "named twice"),
         ('{"a": 1', "", "not JSON: Expecting ',' delimiter (line 1, column 8)"),
         ('{"specversion": "1.0"}', "id", "a CloudEvent needs it"),
@@ -162,6 +180,12 @@ def read(decoder: Decoder, *rows: bytes | str) -> list[dict[str, Any]]:
 def test_a_bad_event_says_why(text: str, field: str, reason: str) -> None:
     (row,) = read(Decoder(FIELDS), text)
     assert (row["field"], row["reason"], row["fields"]) == (field, reason, None)
+
+
+def test_an_object_may_say_a_declared_interval() -> None:
+    said, tagged = read(Decoder(FIELDS), '{"i": {"low": 1, "closed": null}}', '{"i": {"$interval": [1, 2, "[)"]}}')
+    assert said["fields"]["i"] == {"low": 1.0, "high": None, "closed": "[]"}
+    assert tagged["fields"]["i"] == {"low": 1.0, "high": 2.0, "closed": "[)"}
 
 
 def test_limits_hold_on_the_quick_way() -> None:

@@ -1,17 +1,28 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 from tests.events import strategies as some
 
 from fieldfare.events import Event, Interval, json
 from fieldfare.pipeline.decoding import Decoder
+from fieldfare.pipeline.fields import is_interval as is_interval_in_arrow
 from fieldfare.pipeline.table import TableError, declared, infer, inferred, is_interval, merged, schema
 
 
@@ -32,6 +43,23 @@ def test_every_kind_of_value_has_a_type() -> None:
     assert is_interval(found["span"].dataType)
     assert not is_interval(found["venue"].dataType)
     assert declared(found) == found
+
+
+def test_an_object_that_looks_like_an_interval_is_none() -> None:
+    shop = {"low": 1, "high": 2, "closed": "on Sundays"}
+    found = inferred([Event({"shop": shop, "shops": [shop], "day": {"low": 5, "high": 20}, "n": 1})])
+    assert found.simpleString() == "struct<day:struct<low:bigint,high:bigint>,n:bigint>"
+
+
+def test_columns_in_spark_and_in_arrow_are_intervals_by_one_rule() -> None:
+    kinds: list[DataType] = [LongType(), DoubleType(), BooleanType(), StringType(), TimestampType(), BinaryType()]
+    found: list[DataType] = []
+    for low, high, closed in product(kinds, kinds, kinds):
+        kind = StructType().add("low", low).add("high", high).add("closed", closed)
+        assert is_interval(kind) == is_interval_in_arrow(to_arrow_type(kind, timezone="UTC"))
+        found += [low] if is_interval(kind) else []
+        assert not is_interval(kind.add("more", low))
+    assert found == [kind for kind in kinds if kind != BooleanType()]
 
 
 def test_the_most_frequent_kind_and_case_win() -> None:

@@ -4,7 +4,8 @@
       v0000000001/index.ff              the engine's snapshot, its ids the numbers of rows in
       v0000000001/subscriptions.arrow   id, owner and filter of each subscription
       v0000000001/about.json            how many, and which fields their filters look at
-      pins/…                            which version a micro-batch has used: it will use it again after a crash
+      pins/…                            links to the version a micro-batch has used: it will use it again after a crash
+      lock                              held for the moment in which a version or a pin appears
 
 A version appears by a rename, whole or not at all; the current one is the highest. Nothing here needs Spark.
 """
@@ -12,11 +13,11 @@ A version appears by a rename, whole or not at all; the current one is the highe
 from __future__ import annotations
 
 import contextlib
-import os
+import fcntl
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
-from msgspec.structs import replace
 
 from fieldfare.filters import Filter
 from fieldfare.filters.dialects import Dialect, read
@@ -35,9 +35,11 @@ INDEX: Final = "index.ff"
 SUBSCRIPTIONS: Final = "subscriptions.arrow"
 ABOUT: Final = "about.json"
 _PINS: Final = "pins"
+_LOCK: Final = "lock"
 _PINS_KEPT: Final = 1000
-_ABANDONED: Final = 86_400
-"""seconds after which a draft is one that nobody will finish"""
+_HOUR: Final = 3600
+_DAY: Final = 24 * _HOUR
+_LARGEST: Final = 2**63
 
 
 class SubscriptionError(ValueError):
@@ -72,54 +74,35 @@ class Opened:
     owners: Any
 
 
+class _Content(NamedTuple):
+    """What a version is to hold."""
+
+    index: Index[int]
+    rows: Any
+    fields: list[str] | None
+
+
 def publish(path: str | Path, subscriptions: Iterable[Subscription], *, keep: int = 8) -> int:
-    """Make a new version of all these subscriptions, and forget those before the last few. Gives its number."""
-    given = [_checked(row, one) for row, one in enumerate(subscriptions, 1)]
-    _refuse_equal(given)
-    index: Index[int] = Index(enumerate(filter for _, filter in given))
-    rows = pa.record_batch(
-        {
-            "id": _ids([one.id for one, _ in given]),
-            "owner": pa.array([one.owner for one, _ in given], pa.string()),
-            "filter": pa.array([str(filter) for _, filter in given], pa.string()),
-        }
-    )
-    fields = _looked_at([filter for _, filter in given])
-    return _written(Path(path), index, rows, About(0, len(given), fields), keep)
+    """Make a new version of all these subscriptions, and forget those before the last few. Gives its number.
+
+    Ids that were integers stay integers, and texts stay texts: the columns of a running stream depend on it.
+    """
+    given = _given(subscriptions)
+    made = _made(given)
+    return _published(Path(path), lambda base: made(_kind(path, base, given)), keep)
 
 
 def amend(
     path: str | Path, add: Iterable[Subscription] = (), remove: Iterable[str | int] = (), *, keep: int = 8
 ) -> int:
-    """Make a new version from the current one: what is added replaces a subscription of the same id."""
-    given = [_checked(row, one) for row, one in enumerate(add, 1)]
-    _refuse_equal(given)
-    before = opened(str(path), current(path))
-    index: Index[int] = Index.open(Path(path) / _name(before.about.version) / INDEX)
-    old = _rows(Path(path) / _name(before.about.version))
-    place = {id: number for number, id in enumerate(old["id"].to_pylist()) if id is not None}
-    gone = {one.id for one, _ in given} | set(remove)
-    for id in gone:
-        if (number := place.get(id)) is not None:
-            index.remove(number)
-    first = old.num_rows
-    if len(index) < first // 2:  # mostly gaps by now: number them anew
-        owners = old["owner"].to_pylist()
-        left = [Subscription(id, index.filter(n), owners[n]) for id, n in place.items() if id not in gone]
-        return publish(path, [*left, *(one._replace(filter=filter) for one, filter in given)], keep=keep)
-    index.add_many((first + number, filter) for number, (_, filter) in enumerate(given))
-    kept = pa.array([None if id in gone else id for id in old["id"].to_pylist()], old["id"].type)
-    rows = pa.record_batch(
-        {
-            "id": pa.concat_arrays([kept, _ids([one.id for one, _ in given], kept.type)]),
-            "owner": pa.concat_arrays([old["owner"], pa.array([one.owner for one, _ in given], pa.string())]),
-            "filter": pa.concat_arrays([old["filter"], pa.array([str(filter) for _, filter in given], pa.string())]),
-        }
-    )
-    new = _looked_at([filter for _, filter in given])
-    known = before.about.fields
-    fields = None if new is None or known is None else sorted({*known, *new})
-    return _written(Path(path), index, rows, About(0, len(index), fields), keep)
+    """Make a new version from the current one: what is added replaces a subscription of the same id.
+
+    What others publish or amend at the same time is not lost.
+    """
+    given = _given(add)
+    removed = set(remove)
+    current(path)  # says so if there is none
+    return _published(Path(path), lambda base: _amended(Path(path), base, given, removed), keep)
 
 
 def is_catalogue(path: str | Path) -> bool:
@@ -144,38 +127,75 @@ def current(path: str | Path) -> int:
 def pinned(path: str | Path, moment: int) -> int:
     """The version for a micro-batch, told by its time: the one that is current when the first of its tasks asks.
 
-    All its tasks, and all its repetitions after a crash, get the same.
+    All its tasks, and all its repetitions after a crash, get the same: for a day, and until there are many newer pins.
     """
     pin = Path(path) / _PINS / str(moment)
     with contextlib.suppress(FileNotFoundError):
-        return int(pin.read_text())
-    pin.parent.mkdir(exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=pin.parent, prefix=".")
-    with os.fdopen(handle, "w") as file:
-        file.write(str(current(path)))
-    with contextlib.suppress(FileExistsError):  # another task was first
-        os.link(draft, pin)  # the name appears with its content, and only once
-    Path(draft).unlink()
-    return int(pin.read_text())
+        return _version(pin)
+    with _alone(Path(path)) as lock:  # so that nobody forgets the version before the pin is there
+        with contextlib.suppress(FileNotFoundError):  # another task was first
+            return _version(pin)
+        version = current(path)
+        pin.parent.mkdir(exist_ok=True)
+        pin.symlink_to(Path("..") / _name(version))
+        if time.time() - lock.stat().st_mtime > _HOUR:  # now and then, for perhaps nobody publishes
+            lock.touch()
+            _still_pinned(Path(path))
+    return version
+
+
+def opened(path: str, version: int) -> Opened:
+    """A version, mapped into memory; kept open in this process until the next but one, even if it is forgotten."""
+    stamp, found = _mapped(path, version)
+    if _stamp(path, version) not in {stamp, None}:  # the catalogue was deleted, and another made at its path
+        _mapped.cache_clear()
+        _, found = _mapped(path, version)
+    return found
 
 
 @lru_cache(maxsize=2)
-def opened(path: str, version: int) -> Opened:
-    """A version, mapped into memory; kept open in this process until the next but one."""
+def _mapped(path: str, version: int) -> tuple[tuple[int, int] | None, Opened]:
     folder = Path(path) / _name(version)
+    stamp = _stamp(path, version)
+    about = _about(path, version)
+    rows = _rows(folder)
+    return stamp, Opened(about, Index.open(folder / INDEX), rows["id"], rows["owner"])
+
+
+def _about(path: str | Path, version: int) -> About:
     try:
-        about = msgspec.json.decode((folder / ABOUT).read_bytes(), type=About)
+        return msgspec.json.decode((Path(path) / _name(version) / ABOUT).read_bytes(), type=About)
     except FileNotFoundError:
         raise SubscriptionError(
             f"version {version} of the catalogue {path} is gone: publish with a larger `keep`"
         ) from None
-    rows = _rows(folder)
-    return Opened(about, Index.open(folder / INDEX), rows["id"], rows["owner"])
+
+
+def _stamp(path: str, version: int) -> tuple[int, int] | None:
+    """What tells a version from another of its number; None if it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        found = (Path(path) / _name(version) / ABOUT).stat()
+        return found.st_ino, found.st_mtime_ns
+    return None
+
+
+def _given(subscriptions: Iterable[Subscription]) -> list[tuple[Subscription, Filter]]:
+    """Subscriptions that can be used, with their filters."""
+    given = [_checked(row, one) for row, one in enumerate(subscriptions, 1)]
+    seen: dict[object, int] = {}
+    for row, (one, _) in enumerate(given, 1):
+        if (first := seen.setdefault(one.id, row)) != row:
+            raise SubscriptionError(f"subscription {one.id!r} is there twice, in rows {first} and {row}")
+    if len({isinstance(one.id, str) for one, _ in given}) > 1:
+        raise SubscriptionError("the ids of subscriptions must be all texts or all integers")
+    return given
 
 
 def _checked(row: int, one: Subscription) -> tuple[Subscription, Filter]:
     if one.id is None:
         raise SubscriptionError(f"row {row}: a subscription needs an id")
+    if not isinstance(one.id, str) and (type(one.id) is not int or not -_LARGEST <= one.id < _LARGEST):
+        raise SubscriptionError(f"row {row}: the id of a subscription is a text or an integer of 64 bits, not {one.id}")
     try:
         wanted = one.filter if isinstance(one.filter, Filter) else read(one.filter, Dialect(one.dialect))
     except ValueError as error:
@@ -183,21 +203,69 @@ def _checked(row: int, one: Subscription) -> tuple[Subscription, Filter]:
     return one, wanted
 
 
-def _refuse_equal(given: list[tuple[Subscription, Filter]]) -> None:
-    seen: dict[object, int] = {}
-    for row, (one, _) in enumerate(given, 1):
-        if (first := seen.setdefault(one.id, row)) != row:
-            raise SubscriptionError(f"subscription {one.id!r} is there twice, in rows {first} and {row}")
+def _kind(path: str | Path, base: int, given: list[tuple[Subscription, Filter]]) -> Any:
+    """The type of the ids: that of the version before, unless nothing is in it."""
+    before = _rows(Path(path) / _name(base))["id"].type if base else None
+    if not given:
+        return before or pa.string()
+    kind = pa.string() if isinstance(given[0][0].id, str) else pa.int64()
+    if before not in {None, kind} and _about(path, base).count:
+        raise SubscriptionError(
+            f"the ids in the catalogue {path} are {_called(before)}, and running streams depend on it; "
+            f"these are {_called(kind)}: publish them at another path"
+        )
+    return kind
 
 
-def _ids(ids: list[str | int], kind: Any = None) -> Any:
-    try:
-        found = pa.array(ids, kind) if ids or kind is not None else pa.array([], pa.string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise SubscriptionError("the ids of subscriptions must be all texts or all integers") from None
-    if not (pa.types.is_string(found.type) or pa.types.is_int64(found.type)):
-        raise SubscriptionError(f"the ids of subscriptions must be texts or integers, not {found.type}")
-    return found
+def _called(kind: Any) -> str:
+    return "texts" if pa.types.is_string(kind) else "integers"
+
+
+def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]:
+    """The content of a version that has only these, once the type of their ids is known."""
+    index: Index[int] = Index(enumerate(filter for _, filter in given))
+    fields = _looked_at([filter for _, filter in given])
+    return lambda kind: _Content(index, _batch(given, kind), fields)
+
+
+def _amended(path: Path, base: int, given: list[tuple[Subscription, Filter]], removed: set[str | int]) -> _Content:
+    """The content of a version after a change."""
+    before = _about(path, base)
+    kind = _kind(path, base, given)
+    old = _rows(path / _name(base))
+    for id in removed if before.count else ():
+        if isinstance(id, str) != pa.types.is_string(old["id"].type):
+            raise SubscriptionError(
+                f"{id!r} cannot be removed: the ids in the catalogue {path} are {_called(old['id'].type)}"
+            )
+    index: Index[int] = Index.open(path / _name(base) / INDEX)
+    place = {id: number for number, id in enumerate(old["id"].to_pylist()) if id is not None}
+    gone = {one.id for one, _ in given} | removed
+    for id in gone:
+        if (number := place.get(id)) is not None:
+            index.remove(number)
+    first = old.num_rows
+    if len(index) < first // 2 or kind != old["id"].type:  # mostly gaps by now, or nothing but gaps: number them anew
+        owners = old["owner"].to_pylist()
+        left = [(Subscription(id, "", owners[n]), index.filter(n)) for id, n in place.items() if id not in gone]
+        return _made([*left, *given])(kind)
+    index.add_many((first + number, filter) for number, (_, filter) in enumerate(given))
+    kept = pa.array([None if id in gone else id for id in old["id"].to_pylist()], kind)
+    rows, new = old.set_column(0, "id", kept), _batch(given, kind)
+    joined = {name: pa.concat_arrays([rows[name], new[name]]) for name in new.schema.names}
+    looked_at, known = _looked_at([filter for _, filter in given]), before.fields
+    fields = None if looked_at is None or known is None else sorted({*known, *looked_at})
+    return _Content(index, pa.record_batch(joined), fields)
+
+
+def _batch(given: list[tuple[Subscription, Filter]], kind: Any) -> Any:
+    return pa.record_batch(
+        {
+            "id": pa.array([one.id for one, _ in given], kind),
+            "owner": pa.array([one.owner for one, _ in given], pa.string()),
+            "filter": pa.array([str(filter) for _, filter in given], pa.string()),
+        }
+    )
 
 
 def _looked_at(filters: list[Filter]) -> list[str] | None:
@@ -206,36 +274,78 @@ def _looked_at(filters: list[Filter]) -> list[str] | None:
     return sorted(frozenset().union(*(filter.fields() for filter in filters)))
 
 
-def _written(path: Path, index: Index[int], rows: Any, about: About, keep: int) -> int:
+def _published(path: Path, make: Callable[[int], _Content], keep: int) -> int:
+    """Publish what is made of the newest version (0: there is none); made again if somebody else was quicker."""
     path.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=path, prefix="."))
-    index.save(draft / INDEX)
-    with pa.OSFile(str(draft / SUBSCRIPTIONS), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-        writer.write_batch(rows)
-    version = max(versions(path), default=0)
     while True:
-        version += 1
-        (draft / ABOUT).write_bytes(msgspec.json.encode(replace(about, version=version)))
-        draft.chmod(0o755)
+        base = _newest(path)
         try:
-            draft.rename(path / _name(version))
-        except OSError:  # somebody else has just published that version
-            if not (path / _name(version)).exists():
+            content = make(base)
+        except (OSError, SubscriptionError):
+            if _newest(path) == base:
                 raise
-            continue
-        _forget(path, keep)
-        return version
+            continue  # that version may have been forgotten while it was read
+        if _written(path, base, content, keep):
+            return base + 1
+
+
+def _newest(path: Path) -> int:
+    return max(versions(path), default=0)
+
+
+def _written(path: Path, base: int, content: _Content, keep: int) -> bool:
+    """Let the version after `base` appear; False if that is not the newest any more."""
+    with tempfile.TemporaryDirectory(dir=path, prefix=".") as name:  # if it is renamed, there is nothing to clean up
+        draft = Path(name)
+        content.index.save(draft / INDEX)
+        with pa.OSFile(str(draft / SUBSCRIPTIONS), "wb") as file, pa.ipc.new_file(file, content.rows.schema) as writer:
+            writer.write_batch(content.rows)
+        about = About(base + 1, len(content.index), content.fields)
+        (draft / ABOUT).write_bytes(msgspec.json.encode(about))
+        draft.chmod(0o755)
+        with _alone(path):
+            if _newest(path) != base:
+                return False
+            draft.rename(path / _name(base + 1))
+            _forget(path, keep)
+            return True
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[Path]:
+    """Meanwhile nobody else publishes, forgets or pins; the lock ends with its process. Gives the file."""
+    lock = path / _LOCK
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield lock
 
 
 def _forget(path: Path, keep: int) -> None:
     """Remove old versions, but none that a recent micro-batch may have to use again. Who has them open keeps them."""
-    pins = sorted((path / _PINS).glob("[0-9]*"), key=lambda pin: int(pin.name)) if (path / _PINS).is_dir() else []
-    for pin in pins[:-_PINS_KEPT]:
-        pin.unlink(missing_ok=True)
-    used = {int(pin.read_text()) for pin in pins[-_PINS_KEPT:]}
+    used = _still_pinned(path)
     old = [path / _name(version) for version in versions(path)[: -max(1, keep)] if version not in used]
-    for folder in [*old, *(draft for draft in path.glob(".*") if time.time() - draft.stat().st_mtime > _ABANDONED)]:
+    for folder in [*old, *(draft for draft in path.glob(".*") if _abandoned(draft))]:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _still_pinned(path: Path) -> set[int]:
+    """The versions of recent micro-batches. A pin is removed if it is a day old, and many are newer.
+
+    Not by their number alone: a stream that is down shares the catalogue with others that go on.
+    """
+    folder = path / _PINS
+    pins = sorted((pin.lstat().st_mtime, pin) for pin in folder.iterdir()) if folder.is_dir() else []
+    over = [pin for at, pin in pins[:-_PINS_KEPT] if time.time() - at > _DAY]
+    for pin in over:
+        pin.unlink()
+    return {_version(pin) for _, pin in pins[len(over) :]}
+
+
+def _abandoned(draft: Path) -> bool:
+    """Is it one that nobody will finish?"""
+    with contextlib.suppress(FileNotFoundError):  # finished just now
+        return time.time() - draft.stat().st_mtime > _DAY
+    return False
 
 
 def _rows(folder: Path) -> Any:
@@ -245,3 +355,7 @@ def _rows(folder: Path) -> Any:
 
 def _name(version: int) -> str:
     return f"v{version:010d}"
+
+
+def _version(pin: Path) -> int:
+    return int(pin.readlink().name[1:])

@@ -23,7 +23,8 @@ from fieldfare.events import Event, EventError, Interval, cloudevents, json, par
 from fieldfare.events.cloudevents import decode_any
 from fieldfare.events.json import VALID
 from fieldfare.events.limits import DEFAULT_LIMITS, Limits
-from fieldfare.events.values import INT64_MAX, INT64_MIN, Kind, Value, kind_of
+from fieldfare.events.values import INT64_MAX, INT64_MIN, Kind, Ordered, Value, kind_of
+from fieldfare.pipeline.fields import is_interval
 
 Unknown: TypeAlias = Literal["keep", "quarantine", "drop"]
 """what becomes of a field that is not declared"""
@@ -249,7 +250,7 @@ def _quotes(name: str, kind: Any, declared: pa.DataType | None, depth: int) -> i
         if declared is None or not pt.is_struct(declared) or depth < 1:
             return None
         below = {part.name: part.type for part in declared}
-        if not below.keys() >= set(kind[0]) or below.keys() == {"low", "high", "closed"}:
+        if not below.keys() >= set(kind[0]) or is_interval(declared):
             return None
         parts = [
             None if type(inner) is frozenset else _quotes(inner_name, inner, below[inner_name], depth - 1)
@@ -303,7 +304,8 @@ def _with_times(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_timestamp(kind):
         usual = pc.match_substring_regex(array, _USUAL_TIME)
         times = array.cast(kind)
-        if pc.all(usual).as_py() is False or pc.any(pc.less(times, _FIRST)).as_py():
+        far = pc.or_(pc.less(times, _FIRST), pc.greater(times, _LAST))
+        if pc.all(usual).as_py() is False or pc.any(far).as_py():
             raise ValueError("not a timestamp in its usual form")
         return times
     if pt.is_struct(kind) and array.type != kind:
@@ -318,6 +320,7 @@ def _children(array: pa.Array) -> list[pa.Array]:
 
 _USUAL_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _FIRST: Final = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), TIME)
+_LAST: Final = pa.scalar(datetime(9999, 12, 30, tzinfo=UTC), TIME)
 """Arrow knows years that Python does not; a day is left for time zones"""
 
 
@@ -342,13 +345,11 @@ def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
     """The value as Arrow takes it for a type, and what is left over, or an error."""
     if value is None:
         return None, None
-    if pt.is_struct(kind):
-        if isinstance(value, Interval):
-            ends = {part.name: part.type for part in kind}
-            if ends.keys() == {"low", "high", "closed"}:
-                low, high = (_fit(getattr(value, end), ends[end], path)[0] for end in ("low", "high"))
-                return {"low": low, "high": high, "closed": value.closed}, None
-        elif isinstance(value, Mapping):
+    if is_interval(kind):
+        if isinstance(value, Interval | Mapping):
+            return _fit_interval(value, kind, path), None
+    elif pt.is_struct(kind):
+        if isinstance(value, Mapping):
             fitted, left = _fit_object(value, kind, path)
             return fitted, left or None
     elif pt.is_list(kind):
@@ -359,6 +360,20 @@ def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
     elif (scalar := _scalar(value, kind)) is not None:
         return scalar, None
     raise EventError(path, f"declared as {_named(kind)}, and it is {_shown(value)}")
+
+
+def _fit_interval(value: Interval | Mapping[str, Value], kind: pa.StructType, path: str) -> dict[str, object]:
+    """An interval, or an object that says the same, as a string may say a timestamp."""
+    given = value if isinstance(value, Mapping) else {"low": value.low, "high": value.high, "closed": value.closed}
+    low, high = (cast("Ordered | None", _fit(given.get(end), kind.field(end).type, path)[0]) for end in ("low", "high"))
+    closed = "[]" if given.get("closed") is None else cast(str, given["closed"])
+    try:
+        if unknown := sorted(given.keys() - {"low", "high", "closed"}):
+            raise ValueError(f"an interval has no {unknown[0]}")
+        Interval(low, high, closed)
+    except ValueError as error:
+        raise EventError(path, f"declared as an interval, and {error}") from None
+    return {"low": low, "high": high, "closed": closed}
 
 
 def _scalar(value: Value, kind: pa.DataType) -> object | None:
@@ -408,7 +423,7 @@ def _first_path(left: Mapping[str, Value]) -> str:
 
 def _named(kind: pa.DataType) -> str:
     if pt.is_struct(kind):
-        return "an interval" if {part.name for part in kind} == {"low", "high", "closed"} else "an object"
+        return "an interval" if is_interval(kind) else "an object"
     if pt.is_list(kind):
         return "a list"
     return f"a {_NAMES.get(kind, kind)}"

@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from pyspark.sql import SparkSession
@@ -25,6 +27,8 @@ from fieldfare.pipeline.declared import Match
 from fieldfare.pipeline.subscriptions import read_subscriptions, subscriptions_in
 
 _PAGE: Final = 1000
+_OVERLAP: Final = 100
+_PASSES: Final = 5
 _TIMEOUT: Final = 10
 _PAUSES: Final = (0.5, 1, 2, 4, 8)
 
@@ -36,15 +40,44 @@ def is_node(address: str) -> bool:
 
 def of_node(url: str, token: str = "") -> list[Subscription]:
     """The live subscriptions at a node; the owner is the session."""
-    found: list[Subscription] = []
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    for _ in range(_PASSES):
+        if (found := _listed(url, token)) is not None:
+            named = [Subscription(_id(one), one["filter"], one["session"]) for one in found]
+            return [*{one.id: one for one in named}.values()]  # who came back while we read is there twice
+    raise OSError("its subscriptions change faster than they can be read")
+
+
+def _listed(url: str, token: str) -> list[dict[str, str]] | None:
+    """All subscriptions, page by page; None if that fails because they change meanwhile.
+
+    What is removed lets those behind it move up. So pages overlap, and we go on after the last one that we know.
+    """
+    found: list[dict[str, str]] = []
+    start = 0
     while True:
-        address = f"{url.rstrip('/')}/admin/subscriptions?limit={_PAGE}&offset={len(found)}"
-        with urlopen(Request(address, headers=headers), timeout=_TIMEOUT) as answer:  # noqa: S310 - http(s), see is_node
-            page = json.load(answer)
-        found += [Subscription(f"{one['session']}/{one['id']}", one["filter"], one["session"]) for one in page["items"]]
-        if len(found) >= page["total"] or not page["items"]:
+        page = _page(url, token, start)
+        items, end = page["items"], start + len(page["items"])
+        if found and found[-1] not in items:
+            return None
+        new = items[items.index(found[-1]) + 1 :] if found else items
+        found += new
+        if end >= page["total"]:
             return found
+        if not new:
+            return None
+        start = end - _OVERLAP
+
+
+def _page(url: str, token: str, start: int) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    address = f"{url.rstrip('/')}/admin/subscriptions?limit={_PAGE}&offset={start}"
+    with urlopen(Request(address, headers=headers), timeout=_TIMEOUT) as answer:  # noqa: S310 - http(s), see is_node
+        return json.load(answer)
+
+
+def _id(one: dict[str, str]) -> str:
+    """The session and the id, so that no two are the same: the first slash is the one between them."""
+    return f"{quote(one['session'], safe=':')}/{one['id']}"
 
 
 @contextmanager
@@ -63,7 +96,7 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
         while not end.wait(match.refresh):
             try:
                 look()
-            except (OSError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, of Spark, the network or a file: look again later
                 told(f"the subscriptions stay as they are: {error}")
 
     thread = threading.Thread(target=keep_up, name="fieldfare-subscriptions", daemon=True)
@@ -116,18 +149,21 @@ def _stamp(path: Path, dialect: Dialect) -> str:
 
 def _at_nodes(urls: list[str], match: Match, path: Path) -> Callable[[], None]:
     known: dict[str, list[Subscription]] = {}
-    held: dict[str | int, Subscription] = {}
+    held: dict[str, Subscription] | None = None
 
     def look() -> None:
+        nonlocal held
         failed: OSError | None = None
         for url in urls:
             try:
                 known[url] = _understood(of_node(url, match.token))
-            except OSError as error:
+            except (OSError, HTTPException, json.JSONDecodeError) as error:  # the last two: cut off in the middle
                 failed = OSError(f"{url} does not answer: {error}")
         if all(url in known for url in urls):
-            wanted = {_named(one, url, urls): one for url in urls for one in known[url]}
-            _bring(path, held, {id: one._replace(id=id) for id, one in wanted.items()})
+            named = {_named(one, url, urls): one for url in urls for one in known[url]}
+            wanted = {id: one._replace(id=id) for id, one in named.items()}
+            _bring(path, held, wanted)
+            held = wanted
         if failed is not None:
             raise failed
 
@@ -150,12 +186,10 @@ def _named(one: Subscription, url: str, urls: list[str]) -> str:
     return f"{one.id}" if len(urls) == 1 else f"{one.id}@{url.partition('://')[2]}"
 
 
-def _bring(path: Path, held: dict[str | int, Subscription], wanted: dict[str | int, Subscription]) -> None:
-    """Publish what is wanted now: all of it the first time, later only what is new or gone."""
-    if not held and not (wanted == held and catalogue.is_catalogue(path)):
+def _bring(path: Path, held: dict[str, Subscription] | None, wanted: dict[str, Subscription]) -> None:
+    """Publish what is wanted now: all of it the first time (held: None), later only what is new or gone."""
+    if held is None:
         catalogue.publish(path, wanted.values())
     elif wanted != held:
         new = [one for id, one in wanted.items() if held.get(id) != one]
         catalogue.amend(path, new, [id for id in held if id not in wanted])
-    held.clear()
-    held.update(wanted)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from fieldfare.events import Event, cloudevents, json
 from fieldfare.filters import Filter, parse
@@ -52,7 +52,8 @@ def replay(
     wanted = parse(filter) if isinstance(filter, str) else filter
     if wanted.is_empty:
         return events.limit(0)
-    near = within(events, since, until).where(necessary(wanted, field_types(events)))
+    possible = necessary(wanted, field_types(events), rest="rest" if "rest" in events.columns else None)
+    near = within(events, since, until).where(possible)
     one = events.sparkSession.createDataFrame([(0, str(wanted))], "id long, filter string")
     return match_table(near, one, mode=mode).drop(*ADDED).orderBy(*ORDER)
 
@@ -146,8 +147,7 @@ def match_table(events: DataFrame, subscriptions: DataFrame | str | Path, *, mod
 def table_matches(events: DataFrame, subscriptions: DataFrame | str | Path, *, mode: Mode = "overlap") -> Column:
     """`matches_of` for an event table."""
     rest = "rest" if "rest" in events.columns else None
-    reading = mode if has_intervals(field_types(events)) else "point"
-    return matches_of(events, subscriptions, columns=field_columns(events), rest=rest, mode=reading)
+    return matches_of(events, subscriptions, columns=field_columns(events), rest=rest, mode=mode)
 
 
 def field_types(events: DataFrame) -> StructType:
@@ -165,28 +165,28 @@ def field_columns(events: DataFrame) -> dict[str, Column]:
 
 def has_intervals(kind: DataType) -> bool:
     """Is there an interval in a type?"""
+    if isinstance(kind, ArrayType):
+        return has_intervals(kind.elementType)
     return is_interval(kind) or (isinstance(kind, StructType) and any(has_intervals(field.dataType) for field in kind))
 
 
 # From rows back to events
 
 
-def events_of(fields: Any, rest: Iterable[str | None], *, intervals: bool) -> Iterator[Event]:
+def events_of(fields: Any, rest: Iterable[str | None], *, intervals: bool = True) -> Iterator[Event]:
     """The events in an Arrow array of `fields`, each with its `rest`."""
     return together(as_batch(fields, None, intervals=intervals), rest)
 
 
 def _text(events: DataFrame) -> Column:
     rest = F.col("rest") if "rest" in events.columns else F.lit(None).cast("string")
-    intervals = F.lit(has_intervals(field_types(events)))
-    column: Column = _udf(_texts, "string")(F.col("fields"), rest, intervals)
+    column: Column = _udf(_texts, "string")(F.col("fields"), rest)
     return column
 
 
-def _texts(batches: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-    for fields, rest, intervals in batches:
-        found = events_of(fields, rest.to_pylist(), intervals=len(intervals) > 0 and intervals[0].as_py())
-        yield pa.array([_encoded(event) for event in found], pa.string())
+def _texts(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    for fields, rest in batches:
+        yield pa.array([_encoded(event) for event in events_of(fields, rest.to_pylist())], pa.string())
 
 
 def _encoded(event: Event) -> str:

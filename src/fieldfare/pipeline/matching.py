@@ -46,6 +46,9 @@ _JOINED: Final = 2_000_000
 """subscriptions that Spark can know by number on every machine"""
 _PAIRS: Final = 1 << 20
 """matches that are handed back at once"""
+_FEWEST: Final = 64
+"""rows that are matched at once, before it is known how much they match"""
+_MANY: Final = 250_000
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,8 @@ def matches(
 
 def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
     """How many subscriptions each row matches, and their numbers, for some rows at a time."""
-    for start in range(0, batch.num_rows, step := _rows_at_once(opened.about.count)):
+    start, step = 0, _FEWEST
+    while start < batch.num_rows:
         part = batch.slice(start, step)
         rest = more.slice(start, step) if more is not None else None
         found = opened.index.match_batch(part, reading)
@@ -243,12 +247,15 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
             event = event[order]
             number = np.concatenate([number[keep], np.array([*chain.from_iterable(exact)], np.int64)])[order]
         yield np.bincount(event, minlength=part.num_rows), number
+        start, step = start + step, _next(step, len(number), opened.about.count)
 
 
 def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator[tuple[Ints, Ints]]:
     """The same for events that were texts."""
-    for start in range(0, len(events), step := _rows_at_once(opened.about.count)):
+    start, step = 0, _FEWEST
+    while start < len(events):
         found = opened.index.match_many(events[start : start + step], reading)
+        start, step = start + step, _next(step, sum(map(len, found)), opened.about.count)
         yield np.array([*map(len, found)], np.int64), np.array([*chain.from_iterable(found)], np.int64)
 
 
@@ -278,6 +285,10 @@ def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bo
     )
 
 
-def _rows_at_once(subscriptions: int) -> int:
-    """So many that even if each matched every subscription, their matches would fit in memory."""
-    return max(64, min(512, (1 << 26) // max(1, subscriptions)))
+def _next(rows: int, matches: int, subscriptions: int) -> int:
+    """How many rows to match next, after some rows with some matches.
+
+    Never so many that their matches would not fit in memory, even if each row were to match all subscriptions at once.
+    """
+    most = 512 if subscriptions <= _MANY else 256
+    return min(most, 2 * rows) if matches <= _PAIRS else max(_FEWEST, rows // 2)

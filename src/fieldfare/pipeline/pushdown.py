@@ -38,9 +38,9 @@ _MANY: Final = 50
 """pieces of a set, beyond which only its ends are said"""
 
 
-def necessary(filter: Filter, fields: StructType, within: str = "fields") -> Column:
-    """What must be true of the struct `within` for the filter to match."""
-    return _any(_branch(branch, fields, within) for branch in filter.boxes)
+def necessary(filter: Filter, fields: StructType, within: str = "fields", rest: str | None = None) -> Column:
+    """What must be true of the struct `within`, and of the column `rest` if there is one, for the filter to match."""
+    return _any(_branch(branch, fields, within, rest) for branch in filter.boxes)
 
 
 def moment(when: datetime) -> Column:
@@ -48,12 +48,14 @@ def moment(when: datetime) -> Column:
     return F.timestamp_micros(F.lit((utc(when) - _EPOCH) // timedelta(microseconds=1)))
 
 
-def _branch(branch: Branch, fields: StructType, within: str) -> Column:
-    sides = [
-        _side(*found, wanted)
-        for dimension, wanted in branch.items()
-        if isinstance(dimension, str) and (found := _column(dimension, fields, within)) is not None
-    ]
+def _branch(branch: Branch, fields: StructType, within: str, rest: str | None) -> Column:
+    sides = []
+    for dimension, wanted in branch.items():
+        if isinstance(dimension, str) and (found := _column(dimension, fields, within)) is not None:
+            side = _side(*found, wanted)
+            if rest is not None and "." in dimension:  # the rest may have it under a name with a dot
+                side |= F.col(rest).contains(".")
+            sides.append(side)
     return reduce(and_, sides) if sides else F.lit(True)
 
 

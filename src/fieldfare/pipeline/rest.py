@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from fieldfare.events import Event, arrow, json
@@ -19,15 +20,20 @@ from fieldfare.events.values import Value
 
 _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
 """for events that have passed their limits when they became columns"""
+_DOTTED: Final = r'\.([^"\\]|\\.)*"\s*:'
+"""a dot in a name: `{"a.b": 1}` has the field `a.b`, as `{"a": {"b": 1}}` has"""
 
 
 def undecided(batch: pa.RecordBatch, rest: Any, looked_at: list[str] | None) -> list[int]:
     """The rows that must be put together: they have a rest, and filters look at what may be in it."""
     if rest.null_count == len(rest):
         return []
+    rows = rest.is_valid()
     if looked_at is not None and not set(looked_at) - set(_values("", batch.schema)):
-        return []
-    return rest.is_valid().to_numpy(zero_copy_only=False).nonzero()[0].tolist()  # type: ignore[no-any-return]
+        if not any("." in path for path in looked_at):
+            return []
+        rows = pc.match_substring_regex(rest, _DOTTED).fill_null(False)
+    return rows.to_numpy(zero_copy_only=False).nonzero()[0].tolist()  # type: ignore[no-any-return]
 
 
 def together(batch: pa.RecordBatch, rest: Iterable[str | None]) -> Iterator[Event]:
@@ -50,9 +56,11 @@ def _over(tree: Mapping[str, Value], more: Mapping[str, Value]) -> dict[str, Val
 
 
 def _values(above: str, fields: Any) -> Iterator[str]:
-    """The paths of columns that hold all there is to know: single values."""
+    """The paths of columns that hold all there is to know, but for names with dots in the rest: single values."""
     for field in fields:
-        if pt.is_struct(field.type):
-            yield from _values(f"{above}{field.name}.", field.type)
-        elif not pt.is_nested(field.type):
+        if "." in field.name:  # what it is in the rest may be nested
+            continue
+        if arrow.is_interval(field) or not pt.is_nested(field.type):
             yield above + field.name
+        elif pt.is_struct(field.type):
+            yield from _values(f"{above}{field.name}.", field.type)

@@ -13,6 +13,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,16 @@ import pyarrow.parquet
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import udtf
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from fieldfare.pipeline import catalogue
@@ -30,6 +40,7 @@ from fieldfare.pipeline.matching import ADDED, matches
 
 NAME: Final = "fieldfare_match"
 _AT_ONCE: Final = 2048
+_NEEDED: Final = frozenset({"id", "filter"})
 
 
 def register(spark: SparkSession) -> None:
@@ -51,8 +62,9 @@ class _Match:
 
     def __init__(self, analysed: _Analysed) -> None:
         self._opened = catalogue.opened(analysed.path, analysed.version)
+        self._row = analysed.row
         self._type = pa.struct([(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in analysed.row])
-        self._rows: list[Row] = []
+        self._rows: list[dict[str, Any]] = []
 
     @staticmethod
     def analyze(events: AnalyzeArgument, subscriptions: AnalyzeArgument) -> _Analysed:
@@ -73,18 +85,38 @@ class _Match:
 
     def eval(self, event: Row, _: str) -> Iterator[tuple[Any, ...]]:
         """Take a row; now and then give the matches of many."""
-        self._rows.append(event)
+        self._rows.append(_with_zones(event, self._row))
         if len(self._rows) >= _AT_ONCE:
             yield from self.terminate()
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
         """The matches of the rows that wait."""
         rows, self._rows = self._rows, []
-        given = pa.array([row.asDict(recursive=True) for row in rows], self._type)
+        given = pa.array(rows, self._type)
         found = (one for array in matches(self._opened, given) for one in array.to_pylist())
         for row, matched in zip(rows, found, strict=True):
             for match in matched["matches"]:
-                yield (*row, match["subscription"], match["owner"], matched["snapshot"])
+                yield (*row.values(), match["subscription"], match["owner"], matched["snapshot"])
+
+
+def _with_zones(value: Any, kind: DataType) -> Any:
+    """A value with its timestamps in UTC, and its structs as dictionaries.
+
+    Spark gives a timestamp as the time on the clock of the worker's machine, whatever the zone of the session is.
+    """
+    match kind:
+        case _ if value is None:
+            return None
+        case TimestampType():
+            return value.astimezone(UTC)
+        case StructType():
+            return {field.name: _with_zones(one, field.dataType) for field, one in zip(kind, value, strict=True)}
+        case ArrayType():
+            return [_with_zones(one, kind.elementType) for one in value]
+        case MapType():
+            return {_with_zones(key, kind.keyType): _with_zones(one, kind.valueType) for key, one in value.items()}
+        case _:
+            return value
 
 
 def _catalogue(path: str) -> str:
@@ -105,10 +137,9 @@ def _catalogue(path: str) -> str:
 
 def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
     known = [name for name in Subscription._fields if name in table.column_names]
-    if not {"id", "filter"} <= set(known):
+    if not _NEEDED <= set(known):
         raise SubscriptionError(
             f"subscriptions need the columns id and filter; there are {', '.join(table.column_names)}"
         )
-    return (
-        {name: value for name, value in row.items() if value is not None} for row in table.select(known).to_pylist()
-    )
+    rows = table.select(known).to_pylist()
+    return ({name: value for name, value in row.items() if value is not None or name in _NEEDED} for row in rows)

@@ -3,9 +3,9 @@
     id string, source string, sequence long, time timestamp, type string, fields struct<…>, rest string
 
 `fields` is the event as filters see it, and has a type for each name: boolean, long, double, string, timestamp, binary,
-an array or a struct of these; a struct of `low`, `high` and `closed` is an interval. A missing field and null are the
-same there. What an event says beyond its declared fields is in `rest`, as JSON. The types are declared as DDL, or
-inferred from samples.
+an array or a struct of these; a struct of just `low` and `high`, of one ordered type, and `closed`, a string, is an
+interval. A missing field and null are the same there. What an event says beyond its declared fields is in `rest`, as
+JSON. The types are declared as DDL, or inferred from samples.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _SCALARS: Final[Mapping[Kind, DataType]] = {
     Kind.TIME: TimestampType(),
     Kind.BYTES: BinaryType(),
 }
-_FIELDS: Final = (LongType, DoubleType, BooleanType, StringType, TimestampType, BinaryType)
+_ORDERED: Final = (LongType, DoubleType, StringType, TimestampType, BinaryType)
+_FIELDS: Final = (*_ORDERED, BooleanType)
 
 
 class TableError(ValueError):
@@ -75,7 +76,8 @@ def infer(raw: DataFrame, event: str = "event", *, sample: int = SAMPLE, limits:
 
     A field that holds values of several kinds gets the most frequent kind. One that has no type, because it is null, or
     an empty list or object, in all samples, is left out, and so are all but the most frequent of names that differ in
-    their case alone, which Spark takes for one. What is left out ends in `rest`.
+    their case alone, which Spark takes for one, and objects whose type would be that of intervals. What is left out
+    ends in `rest`.
     """
     if raw.isStreaming:
         raise TableError("a stream has no samples to infer the fields from: infer them from a batch, or declare them")
@@ -111,7 +113,10 @@ def merged(one: StructType, other: StructType, path: str = "") -> StructType:
 
 def is_interval(kind: DataType) -> bool:
     """Does a struct stand for an interval?"""
-    return isinstance(kind, StructType) and set(kind.names) == {"low", "high", "closed"}
+    if not isinstance(kind, StructType) or sorted(kind.names) != ["closed", "high", "low"]:
+        return False
+    low, high, closed = (kind[name].dataType for name in ("low", "high", "closed"))
+    return low == high and isinstance(low, _ORDERED) and isinstance(closed, StringType)
 
 
 def _merged(one: DataType, other: DataType, path: str) -> DataType:
@@ -184,7 +189,7 @@ def _kind(values: Sequence[object]) -> DataType | None:
             return item and ArrayType(item)
         case Kind.OBJECT:
             inner = _struct(cast("list[Mapping[str, object]]", chosen))
-            return inner if inner.fields else None
+            return inner if inner.fields and not is_interval(inner) else None
         case Kind.INTERVAL:
             intervals = cast("list[Interval]", chosen)
             end = _kind([end for interval in intervals for end in (interval.low, interval.high)])

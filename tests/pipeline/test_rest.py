@@ -1,0 +1,45 @@
+"""A field is a field wherever it stands: in columns, in the rest, or in the rest under a name with a dot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline.test_fields import brute, matched
+
+from fieldfare.events import json
+from fieldfare.pipeline.decoding import Decoder
+from fieldfare.pipeline.fields import as_batch
+from fieldfare.pipeline.rest import undecided
+
+NESTED = pa.struct({"a": pa.struct({"b": pa.int64(), "c": pa.struct({"d": pa.int64()})}), "n": pa.int64()})
+DOTTED = pa.struct({"a.b": pa.int64(), "a.c.d": pa.int64(), "n": pa.int64()})
+
+
+@pytest.mark.parametrize("kind", [NESTED, DOTTED])
+def test_a_name_with_a_dot_is_a_path_in_columns_and_rest(kind: pa.StructType, tmp_path: Path) -> None:
+    texts = ['{"a.b":1}', '{"a":{"b":1}}', '{"a":{"c.d":1}}', '{"a.c":{"d":1},"n":2}', '{"a":{"c":{"d":1}},"x":"."}']
+    filters = ["a.b = 1", "a.c.d = 1", "n = 2", "NOT EXISTS a.b"]
+    read = Decoder(kind)(pa.array(texts))
+    expected = brute(filters, [json.decode(text) for text in texts])
+    assert matched(tmp_path, filters, read.field("fields"), read.field("rest")) == expected
+
+
+names = st.text(st.sampled_from('ab."\\:,{ '), min_size=1, max_size=4)
+values = st.sampled_from([1.5, "x", ".", '.":', '"a.b":', None, {"k": 1.5}])
+
+
+@given(st.dictionaries(names, values, min_size=1, max_size=3))
+def test_only_a_rest_with_a_dot_in_a_name_is_put_together(tree: dict[str, object]) -> None:
+    batch = as_batch(pa.array([{"a": {"b": 1}, "n": 1}], NESTED), None)
+    text = json.write(tree).decode()
+    found = undecided(batch, pa.array([text]), ["a.b", "n"])
+    if any("." in name for name in tree):
+        assert found == [0]
+    elif not any(isinstance(value, str) and '"' in value for value in tree.values()):
+        assert found == []
+    assert undecided(batch, pa.array([text]), ["n"]) == []
+    assert undecided(batch, pa.array([text]), ["n", "other"]) == [0]
