@@ -26,7 +26,7 @@ from fieldfare.pipeline.matching import Mode, matches
 from fieldfare.pipeline.table import inferred
 
 names = st.sampled_from(["a", "b", "low", "high", "closed", "a.b"])
-signs = st.sampled_from(["[]", "[)", "on Sundays"])
+signs = st.sampled_from(["on Sundays", "x"])
 kinds: list[st.SearchStrategy[Any]] = [st.integers(0, 3), st.booleans(), signs, some.times, some.datas]
 nested = st.recursive(
     st.one_of(*kinds, some.intervals()),

@@ -74,7 +74,8 @@ class Opened:
     owners: Any
 
 
-class _Content(NamedTuple):
+@dataclass(frozen=True)
+class _Content:
     """What a version is to hold."""
 
     index: Index[int]

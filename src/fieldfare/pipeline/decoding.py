@@ -346,7 +346,9 @@ def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
     if value is None:
         return None, None
     if is_interval(kind):
-        if isinstance(value, Interval | Mapping):
+        if isinstance(value, Interval):
+            value = {"low": value.low, "high": value.high, "closed": value.closed}
+        if isinstance(value, Mapping) and value.keys() == {"low", "high", "closed"}:
             return _fit_interval(value, kind, path), None
     elif pt.is_struct(kind):
         if isinstance(value, Mapping):
@@ -362,18 +364,14 @@ def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
     raise EventError(path, f"declared as {_named(kind)}, and it is {_shown(value)}")
 
 
-def _fit_interval(value: Interval | Mapping[str, Value], kind: pa.StructType, path: str) -> dict[str, object]:
-    """An interval, or an object that says the same, as a string may say a timestamp."""
-    given = value if isinstance(value, Mapping) else {"low": value.low, "high": value.high, "closed": value.closed}
-    low, high = (cast("Ordered | None", _fit(given.get(end), kind.field(end).type, path)[0]) for end in ("low", "high"))
-    closed = "[]" if given.get("closed") is None else cast(str, given["closed"])
+def _fit_interval(value: Mapping[str, Value], kind: pa.StructType, path: str) -> dict[str, object]:
+    """An interval, or an object that says one, as a string may say a timestamp."""
+    low, high = (cast("Ordered | None", _fit(value[end], kind.field(end).type, path)[0]) for end in ("low", "high"))
     try:
-        if unknown := sorted(given.keys() - {"low", "high", "closed"}):
-            raise ValueError(f"an interval has no {unknown[0]}")
-        Interval(low, high, closed)
+        Interval(low, high, cast(str, value["closed"]))
     except ValueError as error:
         raise EventError(path, f"declared as an interval, and {error}") from None
-    return {"low": low, "high": high, "closed": closed}
+    return {"low": low, "high": high, "closed": value["closed"]}
 
 
 def _scalar(value: Value, kind: pa.DataType) -> object | None:

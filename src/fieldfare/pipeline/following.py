@@ -97,7 +97,7 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
             try:
                 look()
             except Exception as error:  # noqa: BLE001 - whatever it is, of Spark, the network or a file: look again later
-                told(f"the subscriptions stay as they are: {error}")
+                told(f"the subscriptions stay as they are: {_in_a_line(error)}")
 
     thread = threading.Thread(target=keep_up, name="fieldfare-subscriptions", daemon=True)
     thread.start()
@@ -106,6 +106,11 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
     finally:
         end.set()
         thread.join()
+
+
+def _in_a_line(error: Exception) -> str:
+    """What is wrong, without Java's list of callers."""
+    return " ".join(str(error).partition("\n\tat ")[0].split())
 
 
 def _first(look: Callable[[], None]) -> None:

@@ -82,8 +82,8 @@ def match(
         columns: the columns that are fields, if not all are; or a mapping of fields to columns, such as
             `{"price": "quote.last", "region": F.upper("country")}`.
         json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.
-        mode: "point" if fields are values. Else structs of low, high and perhaps closed are intervals, and an event
-            matches if they overlap what is wanted ("overlap") or are covered by it ("cover").
+        mode: "point" if fields are values. Else a struct of just low, high and closed is an interval, and an event
+            matches if it overlaps what is wanted ("overlap") or is covered by it ("cover").
 
     Returns:
         The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.

@@ -137,7 +137,7 @@ def _catalogue(path: str) -> str:
 
 def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
     known = [name for name in Subscription._fields if name in table.column_names]
-    if not _NEEDED <= set(known):
+    if not _NEEDED.issubset(known):
         raise SubscriptionError(
             f"subscriptions need the columns id and filter; there are {', '.join(table.column_names)}"
         )

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
 from fieldfare.pipeline import sources
 from fieldfare.pipeline.declared import Normalise, Pipeline, PipelineError, Scalar, Table
 from fieldfare.pipeline.files import FileFormat, FilesError, read_files
-from fieldfare.pipeline.matching import MATCHES, matches_of, quoted, unfold
+from fieldfare.pipeline.history import field_columns
+from fieldfare.pipeline.matching import MATCHES, matches_of, unfold
 from fieldfare.pipeline.normalising import Normalised, late, normalise
 from fieldfare.pipeline.table import TableError, infer
 
@@ -125,8 +126,7 @@ def planned(
     read = _told_apart(read, how)
     if pipeline.match is None or subscriptions is None:
         return read
-    named = {name: f"fields.{quoted(name)}" for name in cast(StructType, read.schema["fields"].dataType).names}
-    columns: Mapping[str, str | Column] = {name: F.col(path) for name, path in named.items()}
+    columns = field_columns(read)
     return read.withColumn(
         MATCHES, matches_of(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
     )
