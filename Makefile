@@ -9,10 +9,10 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills soak-nodes clean
+.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills kills-pipeline soak-nodes clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv and install the locked packages and fieldfare in it
 	@:
@@ -64,6 +64,9 @@ soak: setup ## random runs of simulated networks for MINUTES (5), every strategy
 
 kills: setup ## kill real nodes KILLS times (200) while clients publish and subscribe: nothing accepted may be lost
 	@$(BIN)/python -m tests.node.kills $(or $(KILLS),200)
+
+kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
+	@$(BIN)/python -m tests.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m kills tests/pipeline
 
 soak-nodes: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
 	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),30)

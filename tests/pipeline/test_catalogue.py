@@ -128,7 +128,8 @@ def test_what_is_amended_at_the_same_time_is_all_there(tmp_path: Path) -> None:
 
 
 def test_publishers_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """One forgets what another is about to rename, or has just removed."""
+    """One looks for drafts that nobody will finish; another has just finished his, and it is gone."""
+    (tmp_path / ".gone").symlink_to("nowhere")  # listed, but not there
 
     def change(thread: int) -> None:
         for n in range(40):

@@ -54,6 +54,7 @@ def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(t
     assert len(set(cluster.batches(tmp_path).values())) == len(files) / 2
 
 
+@pytest.mark.kills
 def test_a_driver_that_is_killed_delivers_exactly_once(tmp_path: Path) -> None:
     counts = kills.run(2, tmp_path, seed=4)
     assert counts["deliveries"] > counts["events"] > 0

@@ -101,7 +101,7 @@ class Reporter:
                 subscriptions=self._subscriptions(counts.snapshot, before),
                 busiest=tuple(
                     Busy(id[:LONGEST_TEXT], owner and owner[:LONGEST_TEXT], count)
-                    for (id, owner), count in self._busy.most_common(MOST_BUSY)
+                    for (id, owner), count in sorted(self._busy.items(), key=_busier)[:MOST_BUSY]
                 ),
                 fields=self._fields(tables, now),
                 history=(*before.history, (now, counts.events / seconds, counts.deliveries / seconds))[-MOST_HISTORY:],
@@ -163,6 +163,11 @@ class Reporter:
             return catalogue.opened(str(self._catalogue), version).about.count
         except catalogue.SubscriptionError:  # forgotten since; the next batch has a newer one
             return before.subscriptions
+
+
+def _busier(one: tuple[tuple[str, str | None], int]) -> tuple[int, str]:
+    (subscription, _), count = one
+    return -count, subscription
 
 
 def field_reports(found: EventStatistics) -> tuple[FieldReport, ...]:

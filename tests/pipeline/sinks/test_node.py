@@ -104,7 +104,7 @@ write.option("checkpointLocation", checkpoint).start().awaitTermination()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_from_log_to_node_exactly_once_though_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """The driver is killed in the middle of a stream of many small batches; another one goes on with its checkpoint."""

@@ -32,9 +32,7 @@ MOST: Final = 1.3
 ROWS: Final = int(SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"])
 SHARE: Final = 10
 """every so-manieth event is written from Parquet to Parquet: all of them would be a hundred million wide rows"""
-_LISTS: Final = (
-    "struct<snapshot: bigint, matches: array<int>, wall: double, cpu: double>"
-)
+_LISTS: Final = "struct<snapshot: bigint, matches: array<int>, wall: double, cpu: double>"
 _NAMES: Final = ["snapshot", "matches", "wall", "cpu"]
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints
 
