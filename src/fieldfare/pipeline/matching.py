@@ -23,6 +23,7 @@ from pyspark import SparkFiles
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import StructType
 
 from fieldfare.events import Event, EventError
 from fieldfare.events.cloudevents import decode_any
@@ -44,6 +45,7 @@ _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints,
 _NOTHING: Final = Event({})
 _JOINED: Final = 2_000_000
 """subscriptions that Spark can know by number on every machine"""
+_ENDS: Final = {"low", "high"}
 _PAIRS: Final = 1 << 20
 """matches that are handed back at once"""
 _FEWEST: Final = 64
@@ -82,13 +84,15 @@ def match(
         columns: the columns that are fields, if not all are; or a mapping of fields to columns, such as
             `{"price": "quote.last", "region": F.upper("country")}`.
         json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.
-        mode: "point" if fields are values. Else a struct of just low, high and closed is an interval, and an event
-            matches if it overlaps what is wanted ("overlap") or is covered by it ("cover").
+        mode: "point" if fields are values. Else a struct of just low, high and perhaps closed is an interval, and an
+            event matches if it overlaps what is wanted ("overlap") or is covered by it ("cover").
 
     Returns:
         The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.
     """
     plan, opened = _planned(events, subscriptions, json, mode)
+    if mode != "point" and json is None:
+        columns = _closed(events, _named(events, columns))
     if plan.version is None or opened.about.count > _JOINED:
         return unfold(events.withColumn(MATCHES, _column(events, plan, opened, columns)))
     numbered = events.withColumn(MATCHES, _column(events, replace(plan, named=False), opened, columns))
@@ -165,18 +169,35 @@ def _fields(
     events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None, looked_at: list[str] | None
 ) -> Column:
     """The fields of events as one struct, of the columns that filters look at."""
-    if isinstance(columns, Mapping):
-        named = {name: F.col(column) if isinstance(column, str) else column for name, column in columns.items()}
-    else:
-        for column in columns or ():
-            if column not in events.columns:
-                raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
-        named = {name: F.col(quoted(name)) for name in (events.columns if columns is None else columns)}
+    named = _named(events, columns)
     wanted = {
         name for name in named if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
     }
     fields = [column.alias(name) for name, column in named.items() if name in wanted]
     return F.struct(*fields) if fields else F.struct(F.lit(None).alias("nothing"))
+
+
+def _named(events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None) -> dict[str, Column]:
+    """The fields of events, and where they are."""
+    if isinstance(columns, Mapping):
+        return {name: F.col(column) if isinstance(column, str) else column for name, column in columns.items()}
+    for column in columns or ():
+        if column not in events.columns:
+            raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
+    return {name: F.col(quoted(name)) for name in (events.columns if columns is None else columns)}
+
+
+def _closed(events: DataFrame, named: Mapping[str, Column]) -> dict[str, Column]:
+    """The same, where an interval that does not say so has both its ends: what has just a low and a high is one."""
+    kinds = events.select(*(column.alias(name) for name, column in named.items())).schema
+    ends = [kind.name for kind in kinds if isinstance(kind.dataType, StructType) and set(kind.dataType.names) == _ENDS]
+    made = {
+        name: F.when(
+            named[name].isNotNull(), F.struct(named[name]["low"], named[name]["high"], F.lit("[]").alias("closed"))
+        )
+        for name in ends
+    }
+    return {**named, **made}
 
 
 def quoted(name: str) -> str:
