@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from fieldfare import Event, Interval, parse
+from fieldfare import Event, Index, Interval, parse
 from fieldfare.filters import Filter
 from fieldfare.lab.bench.workloads import generate
 from fieldfare.pipeline import SubscriptionError, catalogue, match, publish
@@ -139,6 +139,14 @@ def test_intervals_overlap_or_are_covered(spark: SparkSession, mode: Any) -> Non
     expected = brute(events, filters, "overlaps" if mode == "overlap" else "covers")
     assert found(match(frame, subscriptions, mode=mode)) == expected
     assert 0 < len(expected) < 60 * 40
+
+
+def test_a_saved_index_is_a_table_of_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
+    filters = [("a", "x > 3"), ("b", "x < 5"), ("c", "lower(s) = 'y'")]
+    Index(filters).save(tmp_path / "wanted.ff")
+    events = [(n, {"x": n, "s": "Y" if n % 2 else "n"}) for n in range(10)]
+    frame = spark.createDataFrame([(n, event["x"], event["s"]) for n, event in events], "n int, x int, s string")
+    assert found(match(frame, tmp_path / "wanted.ff")) == brute(events, filters)
 
 
 def test_an_event_that_all_want_is_one_long_list(spark: SparkSession, tmp_path: Path) -> None:

@@ -79,8 +79,8 @@ def match(
     Args:
         events: a DataFrame, batch or streaming; each row is an event, its columns are the fields.
         subscriptions: a DataFrame with the columns `id` and `filter`, and perhaps `owner` and `dialect`; the path of a
-            file or table of such rows; or the path of a catalogue (see `publish`). A stream over a catalogue uses in
-            each micro-batch the version that is current when it starts.
+            file or table of such rows, or of a snapshot that an `Index` has saved (.ff); or the path of a catalogue
+            (see `publish`). A stream over a catalogue uses in each micro-batch the version that is current then.
         columns: the columns that are fields, if not all are; or a mapping of fields to columns, such as
             `{"price": "quote.last", "region": F.upper("country")}`.
         json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.

@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def write_by_subscriber(
         return len(files)
     finally:
         remove(aside)
+        with contextlib.suppress(OSError):  # somebody else is writing there
+            aside.parent.rmdir()
 
 
 def folder_of(path: str | Path, owner: str | None) -> Path:

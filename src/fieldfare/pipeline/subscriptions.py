@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.filters.dialects import Dialect
+from fieldfare.matching.index import Index
 from fieldfare.pipeline import catalogue
 from fieldfare.pipeline.catalogue import Subscription, SubscriptionError
 
@@ -39,9 +40,18 @@ def placed(spark: SparkSession, subscriptions: DataFrame | str | Path) -> Place:
     if not isinstance(subscriptions, DataFrame):
         if catalogue.is_catalogue(subscriptions):
             return Place(str(Path(subscriptions).absolute()))
+        if Path(subscriptions).suffix == ".ff":
+            index: Index[str | int] = Index.open(subscriptions)
+            wanted = [Subscription(id, index.filter(id)) for id in index]
+            return _made(spark, lambda path: catalogue.publish(path, wanted))
         subscriptions = read_subscriptions(spark, subscriptions)
+    return _made(spark, lambda path: publish(subscriptions, path))
+
+
+def _made(spark: SparkSession, fill: Callable[[str], object]) -> Place:
+    """A catalogue for this session, where all machines find it."""
     path = tempfile.mkdtemp(prefix="fieldfare-subscriptions-")
-    publish(subscriptions, path)
+    fill(path)
     master = spark.conf.get("spark.master", "local") or "local"
     return Place(path) if master.partition("[")[0] == "local" else Place(path, _shipped(spark, Path(path)))
 
