@@ -294,9 +294,8 @@ def _events(texts: Any, column: str) -> list[Event]:
 def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bool) -> pa.Array:
     """The matches of rows as Spark wants them: lists of subscriptions, beside the version."""
     lengths = np.concatenate(counts)
-    chosen = np.concatenate(numbers)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    found = pa.array(chosen.astype(np.int32))
+    found = pa.array(np.concatenate(numbers, dtype=np.int32, casting="unsafe"))
     if named:
         parts = [opened.ids.take(found), opened.owners.take(found)]
         found = pa.StructArray.from_arrays(parts, names=["subscription", "owner"])
