@@ -208,7 +208,7 @@ def test_nothing_reported_is_missing_after_kill_9(tmp_path: Path) -> None:
             assert child.stdout is not None
             begin = child.stdout.readline()  # the log is open
             assert int(begin) >= reported
-            time.sleep(chance.random() * (0.15 if sealed else 0.6))  # on a busy machine sealing begins late
+            time.sleep(chance.random() * (0.15 if sealed > 3 else 0.6))  # on a busy machine sealing begins late
             child.kill()
             lines = (begin + child.stdout.read()).split(b"\n")[:-1]
         reported = int(lines[-1])
@@ -221,7 +221,7 @@ def test_nothing_reported_is_missing_after_kill_9(tmp_path: Path) -> None:
     log = Log(tmp_path)
     assert log.last >= reported > 2000
     assert list(log.read(1)) == [_entry(position) for position in range(1, log.last + 1)]
-    assert sealed > 0
+    assert sealed > 3
     log.close()
 
 

@@ -220,6 +220,8 @@ def test_streams_of_both_tell_each_pair_once_whatever_crashes(
     got = spark.read.parquet(str(tmp_path / "out")).collect()
     assert Counter((one.id, one.subscription) for one in got) == expected
     assert len(expected) > 20
+    rows = temporal_stream._rows_in(tmp_path / "state" / "index")
+    assert rows < sum(queries for _, queries in sizes), "it is numbered anew when most of it is over"
     last = temporal_stream._recorded(tmp_path / "state")
     for side, there in (("profiles", twin.profiles), ("queries", twin.queries)):
         parts = [str(tmp_path / "state" / side / part) for part in last.parts[side]]  # type: ignore[index]

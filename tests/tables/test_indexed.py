@@ -60,6 +60,17 @@ def check_witnesses(table: IndexedTable[str]) -> None:
 
 
 @pytest.mark.parametrize("redundant", [False, True])
+def test_two_witnesses_that_both_come_from_elsewhere_too_become_one(redundant: bool) -> None:
+    table = IndexedTable(["I1", "I2", "I3"], redundant=redundant)
+    wide, tall, both = parse("x = 1"), parse("y = 1"), parse("x = 1 AND y = 1")
+    table.add_many([(wide, "I1"), (tall, "I2"), (both, "I3")])
+    assert len(table._entries[both].witnesses) == 2
+    table.add_many([(wide, "I2"), (tall, "I1")])
+    check_witnesses(table)
+    assert len(table._entries[both].witnesses) == 1
+
+
+@pytest.mark.parametrize("redundant", [False, True])
 def test_many_at_once_is_one_by_one(redundant: bool) -> None:
     rng = random.Random(1)
     for _ in range(20):

@@ -93,6 +93,8 @@ class IndexedTable(Table[Interface]):
         for entry in fresh.values():
             self._find_witnesses(entry)
         for entry in grown:
+            if entry.interfaces and self._only(entry) is None:
+                self._suffice(entry)
             if entry.interfaces and entry.filter in self._exposed:
                 self._testify(entry)
         return changes
@@ -241,6 +243,12 @@ class IndexedTable(Table[Interface]):
                 self._witnessed_by(other, (entry,))
             elif self._only(other.witnesses[0]) != only:
                 self._witnessed_by(other, (other.witnesses[0], entry))
+
+    def _suffice(self, entry: _Entry[Interface]) -> None:
+        """A filter came from elsewhere too, so whatever it is one of two witnesses to needs the other no more."""
+        for other in list(entry.testified.values()):
+            if len(other.witnesses) == 2:
+                self._witnessed_by(other, (entry,))
 
     def _witnessed_by(self, entry: _Entry[Interface], witnesses: tuple[_Entry[Interface], ...]) -> None:
         filter = entry.filter
