@@ -1,0 +1,85 @@
+"""`fieldfare pipeline check|explain|status` on a pipeline, and what they say of a wrong one."""
+
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from fieldfare.cli import app
+from fieldfare.cli.demo import _declared
+from fieldfare.lab.node.servers import free_ports
+from fieldfare.node.pipelines import Report
+from fieldfare.pipeline import reporting
+from fieldfare.pipeline.declared import PipelineError, parse
+from fieldfare.pipeline.stages import raw
+
+PIPELINE = """
+name = "quotes"
+state = "state"
+source = {kind = "files", path = "in"}
+normalise = {fields = "symbol string, price double"}
+match = {subscriptions = "wanted.csv"}
+sink = [{kind = "lake", path = "lake"}]
+"""
+
+
+def _said(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["pipeline", *arguments])
+    return done.exit_code, done.output
+
+
+def test_check_explain_and_status(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.toml"
+    file.write_text(PIPELINE)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"symbol": "A", "price": 1}\n')
+    (tmp_path / "wanted.csv").write_text("id,filter\na,prise < 3\nb,symbol = 'A'\n")
+    code, said = _said("check", str(file))
+    assert (code, said.splitlines()[-1]) == (0, "It can run.")
+    assert "2 subscriptions (version 1), which look at prise, symbol" in said
+    assert "filters look at prise, which is no declared field; did you mean price?" in said
+    code, said = _said("explain", str(file), "--spark")
+    assert code == 0
+    assert f"then        lake of deliveries at {tmp_path / 'lake'}" in said
+    assert _said("status", str(file)) == (
+        0,
+        f"quotes has not done a batch yet. Start it: fieldfare pipeline run {file}\n",
+    )
+    (tmp_path / "wanted.csv").write_text("id,filter\nbad,price <\n")
+    code, said = _said("check", str(file))
+    assert code == 2
+    assert "subscription 'bad' (row 1): column 8: expected" in said
+    file.write_text(PIPELINE.replace('kind = "lake"', 'kind = "lake", colour = "red"'))
+    code, said = _said("check", str(file))
+    assert code == 2
+    assert "lake of deliveries" in said
+    assert "has no option `colour`, but path" in said
+
+
+def test_kafka_says_which_jar_it_needs(spark: SparkSession) -> None:
+    source = 'source = {kind = "kafka", servers = "127.0.0.1:1", topic = "quotes"}\n'
+    declared = parse(PIPELINE.replace('source = {kind = "files", path = "in"}\n', source))
+    with pytest.raises(
+        PipelineError, match=r"set spark\.jars\.packages to org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4"
+    ):
+        raw(spark, declared)
+
+
+def test_prometheus_reads_the_report(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    reporter = reporting.Reporter(parse(f"{PIPELINE}report = {{metrics = {port}}}"), tmp_path, None, lambda _: None)
+    reporter._tell(Report("quotes", "running", 7, 100.0, events=12, deliveries=34))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    assert 'fieldfare_pipeline_deliveries{pipeline="quotes"} 34.0' in text
+    assert reporting.last(tmp_path) == Report("quotes", "running", 7, 100.0, events=12, deliveries=34)
+
+
+def test_the_pipeline_of_the_demo_is_one() -> None:
+    declared = parse(_declared(["http://127.0.0.1:7400", "http://127.0.0.1:7401"]))
+    assert declared.source.options == {"path": "oslo"}
+    assert declared.report.node == "http://127.0.0.1:7400"
