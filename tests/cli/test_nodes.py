@@ -187,7 +187,7 @@ def test_an_example_of_settings(tmp_path: Path) -> None:
 def test_the_demo(tmp_path: Path) -> None:
     port = free_port()
     began = time.monotonic()
-    done = shell(f"fieldfare demo --seconds 9 --no-browser --rate 200 --port {port}", tmp_path, 90)
+    done = shell(f"fieldfare demo --seconds 9 --no-browser --no-pipeline --rate 200 --port {port}", tmp_path, 90)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 60
     assert all(name in done.stdout for name in NODES)
