@@ -1,0 +1,124 @@
+"""`MobileBroker`: a broker with parts that know of moving. The broker itself does not: it has clients and neighbours.
+
+A `Part` hears the messages that it is about, and has the broker's answers to clients pass by. It acts as a client would
+(`Base.say`), writes to other brokers over the links (`Base.post`) or, where brokers reach each other directly, by
+a plain `Send` with the other's name. Subscribers that move are one part, publishers another; each protocol is a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from fieldfare.mobility.messages import Letter
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.messages import Message, Send
+
+Way = Callable[[str], str]
+"""the neighbour through which another broker is reached: an overlay address"""
+
+
+class Part:
+    """One thing that a broker can do beside routing."""
+
+    hears: ClassVar[tuple[type[Message], ...]] = ()
+
+    def join(self, base: Base) -> None:
+        """Become part of a broker."""
+        self.base = base
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take a message of a kind that it hears, of a client, a neighbour or any broker."""
+        raise NotImplementedError
+
+    def overhear(self, send: Send, now: float) -> list[Send]:
+        """What the broker tells a client or a neighbour: let it pass, or send something else."""
+        return [send]
+
+    @property
+    def wakes(self) -> float | None:
+        """When it wants a tick, if at all."""
+        return None
+
+    def tick(self, now: float) -> list[Send]:
+        """Do what is due by now."""
+        return []
+
+
+class Base:
+    """What parts share: the broker, and how to reach others."""
+
+    def __init__(self, broker: Broker, parts: Iterable[Part], way: Way) -> None:
+        """A broker and its parts, none of which has done anything."""
+        self.broker = broker
+        self.parts = tuple(parts)
+        self.way = way
+        for part in self.parts:
+            part.join(self)
+
+    @property
+    def name(self) -> str:
+        """The name of the broker."""
+        return self.broker.name
+
+    def say(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Let the broker take a message, as of a client or a neighbour; parts overhear what it answers."""
+        return self.overheard(self.broker.receive(message, sender, now), now)
+
+    def overheard(self, sends: list[Send], now: float) -> list[Send]:
+        """What parts make of what the broker says."""
+        for part in self.parts:
+            sends = [other for send in sends for other in part.overhear(send, now)]
+        return sends
+
+    def post(self, to: str, content: Message) -> Send:
+        """A letter to another broker."""
+        return Send(self.way(to), Letter(to, self.name, content))
+
+
+class MobileBroker:
+    """A broker and its parts, as one machine."""
+
+    def __init__(self, broker: Broker, *parts: Part, way: Way) -> None:
+        """Nothing has happened yet."""
+        self.base = Base(broker, parts, way)
+        self._hearing: dict[type[Message], list[Part]] = {}
+        for part in parts:
+            for kind in part.hears:
+                self._hearing.setdefault(kind, []).append(part)
+
+    @property
+    def name(self) -> str:
+        """The name of the broker."""
+        return self.base.name
+
+    @property
+    def entries(self) -> int:
+        """The size of the routing tables."""
+        return self.base.broker.entries
+
+    @property
+    def wakes(self) -> float | None:
+        """When it wants a tick, if at all."""
+        times = [self.base.broker.wakes, *(part.wakes for part in self.base.parts)]
+        return min((time for time in times if time is not None), default=None)
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take a message; gives what is to be sent."""
+        if isinstance(message, Letter):
+            if message.to != self.name:
+                return [Send(self.base.way(message.to), message)]
+            return self.receive(message.content, message.origin, now)
+        hearing = self._hearing.get(type(message))
+        if hearing is None:
+            return self.base.say(message, sender, now)
+        return [send for part in hearing for send in part.receive(message, sender, now)]
+
+    def tick(self, now: float) -> list[Send]:
+        """Let time pass."""
+        sends = self.base.overheard(self.base.broker.tick(now), now)
+        return sends + [send for part in self.base.parts for send in part.tick(now)]
+
+    def snapshot(self) -> bytes:
+        """All that the broker must not lose. Sessions are not in it: what survives a crash is a node's business."""
+        return self.base.broker.snapshot()
