@@ -22,7 +22,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
 from fieldfare.node import history, security
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step
+from fieldfare.node.moving import Unsettled
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
@@ -43,6 +44,8 @@ SHORT: Final = 300
 """characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
 """seconds in which a client must say hello"""
+REASSURE: Final = 2.0
+"""seconds between two words to a client whose session is on its way"""
 
 
 class Socket(Protocol):
@@ -134,15 +137,23 @@ class Connection:
         name = hello.session or f"~{fresh}"
         owner, limits = self._known().name, node.config.limits
 
-        def attach(broker: DurableBroker, now: float) -> Session:
+        def attach(broker: DurableBroker, now: float) -> Session | None:
             session = broker.sessions.get(name)
             if session is None and len(broker.sessions) >= limits.sessions:
                 raise Refusal(f"there are {limits.sessions} sessions already")
             if session is not None and node.security is not None and session.owner != owner:
                 raise AccessDenied(f"the session {name} belongs to somebody else")
-            return broker.attach(name, fresh, now, durable=bool(hello.session), owner=owner)
+            if not hello.session:
+                return broker.attach(name, fresh, now, durable=False, owner=owner)
+            secure = node.security is not None
+            return broker.moving.claim(
+                name, fresh, now, at=hello.at, identity=hello.identity, owner=owner, secure=secure
+            )
 
         session = await node.submit(attach)
+        while session is None:
+            await self._wait(name)
+            session = await node.submit(attach)
         self._name = name
         former = node.closers.get(name)
         if former is not None:
@@ -168,9 +179,32 @@ class Connection:
             self._expiry = loop.call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
         self._wake.set()
 
-    def _close(self, reason: str) -> None:
+    async def _wait(self, name: str) -> None:
+        """Wait until it may have changed where a session is."""
+        node, moving = self._node, self._node.broker.moving
+        before, changed = moving.where(name), asyncio.Event()
+
+        def watch(_: Step) -> None:
+            if moving.where(name) != before:
+                changed.set()
+
+        node.watchers.add(watch)
+        try:
+            while not changed.is_set() and moving.where(name) == before:
+                await self._send(f.Waiting(moving.source(name)))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REASSURE):
+                        await changed.wait()
+        except BaseException:
+            if node.ready:
+                node.submit(lambda broker, _: broker.moving.give_up(name))
+            raise
+        finally:
+            node.watchers.discard(watch)
+
+    def _close(self, reason: str, *, again: bool = False, to: str = "") -> None:
         """Hang up as soon as possible."""
-        self._farewell = f.Bye(reason, again=False)
+        self._farewell = f.Bye(reason, again, to)
         self._wake.set()
 
     async def _end(self) -> None:
@@ -308,7 +342,7 @@ class Connection:
                 self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)))
                 self._reply(f.Done(request))
             case f.Leave(request=request):
-                self._submit(lambda broker, now: broker.end(self._name, now), request)
+                self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
                 self._refuse(Refusal("you said Hello before"), 0)
 
@@ -395,6 +429,8 @@ class Connection:
         self._node.submit(job).add_done_callback(answer)
 
     def _refuse(self, error: BaseException, request: int, number: int = 0) -> None:
+        if isinstance(error, Unsettled):
+            return  # the connection ends, and the client says it again where the session will be
         self._node.traffic.refused += 1
         code = "denied" if isinstance(error, AccessDenied) else "bad"
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"

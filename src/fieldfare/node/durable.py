@@ -40,6 +40,7 @@ from fieldfare.node.kept import (
     rest_of,
 )
 from fieldfare.node.log import Entry
+from fieldfare.node.moving import CARRIED, Moving
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
@@ -81,6 +82,8 @@ class DurableBroker:
         self._rows: list[Row] = []
         self._ready: set[str] = set()
         self._overflowing: set[str] = set()
+        self.moving = Moving(self)
+        """sessions on their way from and to other nodes"""
         if stored is not None:
             self._restore(stored, entries)
 
@@ -92,12 +95,14 @@ class DurableBroker:
         rows, self._rows = self._rows, []
         ready, self._ready = self._ready, set()
         overflowing, self._overflowing = self._overflowing, set()
+        closing, self.moving.closing = self.moving.closing, {}
         return Step(
             entries,
             rows,
             {name: self.sessions[name].count for name in ready if name in self.sessions},
             {name: self.links[name].said for name in ready if name in self.links},
             overflowing,
+            closing,
         )
 
     def release(self, step: Step) -> None:
@@ -114,7 +119,7 @@ class DurableBroker:
         """Let rows say how things stand, so that the log need not be read from further back."""
         for name, session in self.sessions.items():
             if session.durable:
-                self._note_session(name)
+                self.note_session(name)
         for name in self.links:
             self._note_link(name)
         self._rows.append(Row("checkpoint", (), self.position))
@@ -133,7 +138,7 @@ class DurableBroker:
         """The first position that is still needed."""
         waiting = [_lowest(one) for one in self.sessions.values() if one.durable and one.pending]
         outgoing = [link.low for link in self.links.values() if link.outbox]
-        return min([*waiting, *outgoing, self.position + 1])
+        return min([*waiting, *outgoing, *self.moving.low_water(), self.position + 1])
 
     @property
     def unwritten(self) -> Sequence[Entry]:
@@ -157,13 +162,15 @@ class DurableBroker:
         """A client is there. If there is such a session, it is that one; else a new one with an identity."""
         if name in self.links:
             raise Refusal(f"a session cannot be called {name}: a neighbour is")
+        self.moving.stay(name)
+        self.moving.check(name, changing=False)
         session = self.sessions.get(name)
         if session is None:
             session = self.sessions[name] = Session(identity, durable, owner=owner)
         session.here, session.seen, session.taken = True, now, session.done
         session.durable |= durable
         if session.durable:
-            self._note_session(name)
+            self.note_session(name)
         return session
 
     def detach(self, name: str, now: float) -> None:
@@ -174,22 +181,36 @@ class DurableBroker:
             if not session.durable:
                 self.end(name, now)
 
+    def leave(self, name: str, now: float) -> None:
+        """A client ends its session."""
+        self.moving.check(name, changing=True)
+        self.end(name, now)
+
     def end(self, name: str, now: float) -> None:
-        """A session is over."""
+        """A session is over here."""
         session = self._session(name)
-        client = self.broker.clients.all.get(name)
-        for about in ("subscriptions", "advertisements") if client is not None and session.durable else ():
-            self._rows += [Row(about, (name, id)) for id in getattr(client, about)]
+        self.ask_no_more(name, now)
         if session.durable:
             replayed = [number for number, pending in session.pending.items() if pending.replayed]
             self._rows += [Row("session", (name,)), *(Row("replayed", (name, number)) for number in replayed)]
+        del self.sessions[name]
+
+    def ask_no_more(self, name: str, now: float) -> None:
+        """A session wants and promises nothing any more."""
+        client = self.broker.clients.all.get(name)
+        for about in ("subscriptions", "advertisements") if client is not None and self.sessions[name].durable else ():
+            self._rows += [Row(about, (name, id)) for id in getattr(client, about)]
         sends = self.broker.receive(m.Leave(), name, now)
         self.changes += 1
-        del self.sessions[name]
         self._say_all(sends)
 
     def change(self, message: Message, name: str, now: float) -> None:
         """A client changes what it wants or promises: Subscribe, Unsubscribe, Advertise, Unadvertise."""
+        self.moving.check(name, changing=True)
+        self.settle(message, name, now)
+
+    def settle(self, message: Message, name: str, now: float) -> None:
+        """Let a session want or promise something else, or less."""
         session = self._session(name)
         sends = self.broker.receive(message, name, now)
         for send in sends:
@@ -202,15 +223,26 @@ class DurableBroker:
 
     def replay(self, name: str, id: str, positions: Iterable[int]) -> None:
         """Let a session have events that were there before."""
-        session = self._session(name)
+        self.moving.check(name, changing=True)
         for position in positions:
-            session.replays += 1
-            self._deliver(name, session, Pending(position, (id,), NEVER, replayed=True))
-            if session.durable:
-                self._rows.append(Row("replayed", (name, session.count), [position, [id]]))
+            self.hold(name, Pending(position, (id,), NEVER))
+
+    def hold(self, name: str, pending: Pending, number: int = 0) -> None:
+        """Let a session have an event of which the log does not say that it does: as the next, or under a number."""
+        session = self._session(name)
+        session.replays += 1
+        if number:
+            session.pending[number] = pending._replace(replayed=True)
+        else:
+            self._deliver(name, session, pending._replace(replayed=True))
+            number = session.count
+        if session.durable:
+            value = [pending.position, list(pending.subscriptions), pending.expires]
+            self._rows.append(Row("replayed", (name, number), value))
 
     def acknowledge(self, name: str, number: int) -> None:
         """A client is done with all deliveries up to a number."""
+        self.moving.check(name, changing=False)
         session = self._session(name)
         if number > session.taken:
             raise Refusal(f"delivery {number} was not sent: the last was {session.taken}")
@@ -223,7 +255,7 @@ class DurableBroker:
             self._drop(name, session, other)
         session.oldest = max(session.oldest, number + 1)
         if session.durable:
-            self._note_session(name)
+            self.note_session(name)
 
     def _drop(self, name: str, session: Session, number: int) -> None:
         pending = session.pending.pop(number, None)
@@ -247,12 +279,15 @@ class DurableBroker:
 
     def expire(self, now: float, life: float) -> list[str]:
         """End the sessions that nobody has come back to for so many seconds, and drop events that are of no use."""
-        gone = [name for name, one in self.sessions.items() if not one.here and now - one.seen > life]
+        moving = {*self.moving.arrivals, *self.moving.departures}
+        away = {name for name, one in self.sessions.items() if not one.here and now - one.seen > life}
+        gone = sorted(away - moving)
         for name in gone:
             self.end(name, now)
-        for session in self.sessions.values():
+        for name, session in self.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
-                del session.pending[number]  # no replayed one: those do not expire
+                self._drop(name, session, number)
+        self.moving.expire(now, life)
         return gone
 
     def _session(self, name: str) -> Session:
@@ -260,10 +295,11 @@ class DurableBroker:
             raise Refusal(f"there is no session {name}")
         return self.sessions[name]
 
-    def _note_session(self, name: str) -> None:
+    def note_session(self, name: str) -> None:
+        """Let a row say how a session stands."""
         one = self.sessions[name]
         low = one.pending[_oldest(one)].position if one.pending else self.position + 1
-        row = [one.identity, one.sequence, one.count, one.done, one.seen, low, one.dropped, one.owner]
+        row = [one.identity, one.sequence, one.count, one.done, one.seen, low, one.dropped, one.owner, one.moved]
         self._rows.append(Row("session", (name,), row))
 
     # Events
@@ -294,6 +330,10 @@ class DurableBroker:
         return answers
 
     def _why_not(self, one: Publication) -> Refusal | None:
+        try:
+            self.moving.check(one.session, changing=False)
+        except Refusal as refusal:
+            return refusal
         if self.broker.strategy.advertisements is None:
             return None
         if all(self.broker.clients.may_publish(one.session, event) for event in one.events):
@@ -309,16 +349,23 @@ class DurableBroker:
             for name, ids in clients.items():
                 session = self.sessions[name]
                 self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER))
+                self.moving.delivered(name, session.count, (forward.publisher, forward.by, forward.sequence))
                 if forward.replaces:
                     self._replace(session, (forward.publisher, forward.replaces))
                 if session.durable:
-                    to.append((name, session.identity, session.count, ids))
+                    to.append((name, session.mark, session.count, ids))
             out = [(neighbour, self._put(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last = origins[id(forward)]
             options = forward.expires, forward.replaces, first, last
             rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
             event = msgpack.encode(forward.event)
             self._entries.append(Entry(self.position, now, forward.publisher, forward.sequence, event, pack(rest)))
+
+    def append(self, now: float, publisher: str, sequence: int, event: bytes, rest: bytes) -> int:
+        """Log an event that is not on its way to anybody else; gives its position."""
+        self.position += 1
+        self._entries.append(Entry(self.position, now, publisher, sequence, event, rest))
+        return self.position
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
         session.count += 1
@@ -361,6 +408,7 @@ class DurableBroker:
             self.changes += 1
             sends = self.broker.receive(m.Disconnect(), neighbour, now)
             link = self.links.pop(neighbour)
+            self.moving.forget(neighbour, link.outbox.values())
             self._rows.append(Row("neighbour", (neighbour,)))
             self._rows += [Row("outbox", (neighbour, number)) for number in link.outbox]
             self._rows += [Row("told", (neighbour, about, text)) for about, told in link.told.items() for text in told]
@@ -370,7 +418,7 @@ class DurableBroker:
         """After a restart: say to every neighbour all that it must know. It may be worded otherwise than before."""
         for neighbour in self.links:
             for about in self.broker.routes.subjects():
-                self._say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
+                self.say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
 
     def hear(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
         """Take what a neighbour says, once; events that follow each other are matched as one batch. Gives how many."""
@@ -397,7 +445,10 @@ class DurableBroker:
             else:
                 self._spread(events, neighbour, now)
                 events = []
-                self._say_all(self.broker.receive(message, neighbour, now))
+                if isinstance(message, m.Parcel):
+                    self.moving.receive(message, now)
+                else:
+                    self._say_all(self.broker.receive(message, neighbour, now))
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
                     if isinstance(tell, Tell):
                         self._note_told(tell, neighbour)
@@ -460,9 +511,18 @@ class DurableBroker:
     def _say_all(self, sends: Iterable[Send]) -> None:
         for send in sends:
             if send.to in self.links:
-                self._say(send.to, send.message)
+                self.say(send.to, send.message)
 
-    def _say(self, neighbour: str, message: Message) -> None:
+    def wake(self, name: str) -> None:
+        """Let a session take what it has, once that is written."""
+        self._ready.add(name)
+
+    def keep(self, row: Row) -> None:
+        """Let a row be written."""
+        self._rows.append(row)
+
+    def say(self, neighbour: str, message: Message) -> None:
+        """Say something to a neighbour, behind all that was said to it before."""
         data = wire.encode(message)
         self._rows.append(Row("outbox", (neighbour, self._put(neighbour, data)), data))
         self._note_link(neighbour)
@@ -480,20 +540,22 @@ class DurableBroker:
 
     def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
         for (name,), row in stored.get("session", {}).items():
-            identity, sequence, count, done, seen, _, dropped, owner = row
+            identity, sequence, count, done, seen, _, dropped, owner, *moved = row
             self.sessions[str(name)] = Session(
-                identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner
+                identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner,
+                moved="".join(moved),
             )  # fmt: skip
         for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
             self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born)
             self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
         self._restore_filters(stored)
-        for (name, number), (position, ids) in sorted(stored.get("replayed", {}).items()):
+        self.moving.restore(stored)
+        for (name, number), (position, ids, *expires) in sorted(stored.get("replayed", {}).items()):
             session = self.sessions[str(name)]
             session.count = max(session.count, int(number))
             if int(number) > session.done:
-                session.pending[int(number)] = Pending(position, tuple(ids), NEVER, replayed=True)
+                session.pending[int(number)] = Pending(position, tuple(ids), [*expires, NEVER][0], replayed=True)
         for (neighbour, number), data in stored.get("outbox", {}).items():
             self.links[str(neighbour)].outbox[int(number)] = data
         self.position = int(stored.get("checkpoint", {}).get((), 0))
@@ -525,7 +587,8 @@ class DurableBroker:
         """Let an entry have had its effect, if that is not in the rows already."""
         rest = rest_of(entry)
         self.position = max(self.position, entry.position)
-        if entry.time >= self.now - 2 * self.broker.remember:
+        self.moving.restore_entry(entry, rest)
+        if entry.time >= self.now - 2 * self.broker.remember and rest.via != CARRIED:
             self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
         publisher = self.sessions.get(entry.publisher)
         if publisher is not None and publisher.identity == rest.by:
@@ -536,9 +599,9 @@ class DurableBroker:
                 link.heard = link.taken = max(link.heard, rest.number)
             elif rest.number > link.heard:  # something before it was not written: both come again
                 link.already.add(rest.number)
-        for name, identity, number, ids in rest.to:
+        for name, mark, number, ids in rest.to if rest.via != CARRIED else ():
             session = self.sessions.get(name)
-            if session is not None and session.identity == identity:
+            if session is not None and session.mark == mark:
                 session.count = max(session.count, number)
                 if number > session.done:
                     pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)

@@ -35,6 +35,8 @@ class Step(NamedTuple):
     neighbours: dict[str, int]
     overflowing: set[str]
     """sessions that must go, since more waits for them than may"""
+    closing: dict[str, str]
+    """sessions whose connections end, and the node where they go on, if it is another one"""
 
 
 class Refusal(ValueError):
@@ -83,7 +85,7 @@ class Rest(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     after: int = 0
     """the number of the last thing that this neighbour said before and that is in rows"""
     to: list[tuple[str, str, int, list[str]]] = []
-    """sessions: name, identity, number, ids of subscriptions"""
+    """sessions: name, mark, number, ids of subscriptions"""
     out: list[tuple[str, int]] = []
     """neighbours, with numbers"""
     expires: float = 0.0
@@ -117,8 +119,15 @@ class Session(msgspec.Struct):
     """no number below it is pending"""
     pending: dict[int, Pending] = {}
     replays: int = 0
-    """how many of them are old events"""
+    """how many of them stand in rows, since the log does not say that they are for this session"""
     replaceable: dict[tuple[str, str], int] = {}
+    moved: str = ""
+    """the mark of one that came from another node: what the log says under another one is void"""
+
+    @property
+    def mark(self) -> str:
+        """By which the log knows it."""
+        return self.moved or self.identity
 
 
 class Link(msgspec.Struct):
@@ -175,4 +184,5 @@ def low_water(stored: Stored) -> int:
     checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
     sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
     links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
-    return max(1, min([checkpoint, *sessions, *links]))
+    moving: list[int] = [row[0] for kind in ("arrival", "departure") for row in stored.get(kind, {}).values()]
+    return max(1, min([checkpoint, *sessions, *links, *moving]))

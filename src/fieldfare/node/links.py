@@ -122,6 +122,7 @@ class Neighbourhood:
         self.node = node
         self.url = ""
         self.up: dict[str, LinkConnection] = {}
+        node.address = lambda name: self.reaches().get(name, "")
         self.behind: dict[str, dict[str, str]] = {}
         """the nodes that a neighbour reaches without us, and itself, with their addresses"""
 
@@ -233,11 +234,13 @@ class LinkConnection:
         greet = await self._receive(Greet)
         self._check_cycle(meet)  # once more, and without a pause before it counts: another link may be new
         hood.behind[other] = meet.others(node.name)
+        names = list(hood.behind[other])
         if known is None or (greet.mine, greet.theirs) != (theirs, mine):
             await node.submit(lambda broker, now: broker.connect(other, wanted, now, mine=mine, theirs=greet.mine))
         else:
             await node.submit(lambda broker, _: broker.received(other, greet.heard))
             self._sent = greet.heard
+        await node.submit(lambda broker, _: broker.moving.reach(other, names))
         self._said_received = node.broker.links[other].heard
         node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
         node.wakers[other] = self._wake.set
@@ -383,7 +386,9 @@ class LinkConnection:
                 case Received(number=number):
                     await node.submit(partial(_received, other, number))
                 case Reach(nodes=nodes):
-                    self._hood.behind[other] = {name: url for name, url in nodes.items() if name != node.name}
+                    names = {name: url for name, url in nodes.items() if name != node.name}
+                    self._hood.behind[other] = names
+                    await node.submit(partial(_reach, other, list(names)))
                     self._hood.tell_reach()
                 case Part(reason=reason, forever=forever):
                     if forever:
@@ -396,6 +401,10 @@ class LinkConnection:
 
 def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> int:
     return broker.hear(neighbour, first, messages, now)
+
+
+def _reach(neighbour: str, names: Sequence[str], broker: DurableBroker, _: float) -> None:
+    broker.moving.reach(neighbour, names)
 
 
 def _received(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from fieldfare.node.config import Config
 from fieldfare.node.durable import DurableBroker
@@ -42,6 +42,13 @@ OTHERS: Final = ("webhook",)
 """kinds of rows that are not the broker's"""
 
 logger = logging.getLogger("fieldfare.node")
+
+
+class Closer(Protocol):
+    """Ends a connection."""
+
+    def __call__(self, reason: str, *, again: bool = False, to: str = "") -> None:
+        """Say why, whether to come back, and to which address."""
 
 
 class NodeStopped(RuntimeError):
@@ -88,8 +95,10 @@ class Node:
         """what to call when a session or a neighbour has something to take"""
         self.watchers: set[Callable[[Step], None]] = set()
         """what to call after each step"""
-        self.closers: dict[str, Callable[[str], None]] = {}
+        self.closers: dict[str, Closer] = {}
         """what to call when a session must go"""
+        self.address: Callable[[str], str] = lambda _: ""
+        """where another node is reached, by its name"""
         self._waiting: deque[tuple[Job | Publication, asyncio.Future[Any]]] = deque()
         self._backlog = 0
         self._work = asyncio.Event()
@@ -243,6 +252,10 @@ class Node:
         for name in step.overflowing:
             if name in self.closers:
                 self.closers[name]("you are too slow: more waits for you than this node keeps for anybody")
+        for name, target in step.closing.items():
+            if name in self.closers:
+                reason = f"your session goes on at {target}" if target else "your session stays after all"
+                self.closers[name](reason, again=True, to=self.address(target) if target else "")
         for watch in tuple(self.watchers):
             watch(step)
 

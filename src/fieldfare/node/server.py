@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fieldfare.node import bridges, security
+from fieldfare.node.carrying import Carrier
 from fieldfare.node.config import Config
 from fieldfare.node.connection import Connection
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
@@ -152,6 +153,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     scheme = "wss" if config.tls is not None and config.tls.certificate else "ws"
     hood.url = config.public_url or f"{scheme}://{_printable(config.host)}:{port}"
     service = Service(node, hood, Wishes(node))
+    Carrier(node)
     await node.start()
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
     server = uvicorn.Server(_uvicorn(config, make_app(service, routes(service))))

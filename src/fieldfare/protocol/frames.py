@@ -45,6 +45,10 @@ class Hello(Frame, frozen=True):
     """who it is, if that was not said in the HTTP header `Authorization`"""
     credit: int = 0
     """how many deliveries it can take at once; 0: none until it says `Credit`"""
+    at: str = ""
+    """the node where the session was last, if it was another one: this one gets it from there"""
+    identity: str = ""
+    """what that node said in its `Welcome`"""
 
 
 class Publish(Frame, frozen=True):
@@ -187,15 +191,24 @@ class Wanted(Frame, frozen=True):
     filters: list[str]
 
 
+class Waiting(Frame, frozen=True):
+    """Before `Welcome`: your session is on its way here. Said now and then, as long as that takes."""
+
+    source: str
+    """the node that has it"""
+
+
 class Bye(Frame, frozen=True):
     """The node hangs up."""
 
     reason: str
     again: bool = True
     """whether it makes sense to come back"""
+    to: str = ""
+    """the address of another node, where your session goes on"""
 
 
 FromClient: TypeAlias = (
     Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | Ask | Leave
 )
-FromNode: TypeAlias = Welcome | Accepted | Done | Refused | Deliveries | Wanted | Bye
+FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Wanted | Bye

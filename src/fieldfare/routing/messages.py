@@ -76,6 +76,8 @@ class Deliver(Message, frozen=True):
     """the ids of all subscriptions that it matches"""
     by: str = ""
     """the broker that counted, if the publisher did not: the three together tell events apart"""
+    number: int = 0
+    """counts a session's deliveries, for a client that acknowledges them; see `mobility.sessions`"""
 
 
 class Refuse(Message, frozen=True):
@@ -143,6 +145,14 @@ class Tell(Message, frozen=True):
     """nothing but the added filters counts any more"""
     topic: str = ""
     """the class of events that it is about, where each has a tree of its own"""
+
+
+class Parcel(Message, frozen=True):
+    """Something for a broker that need not be a neighbour. It goes from link to link, and routing does not look at it."""
+
+    to: str
+    origin: str
+    content: bytes
 
 
 class Ask(Message, frozen=True):

@@ -82,6 +82,6 @@ def _filter(text: str) -> Filter:
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
-_BROKERS: Final = m.Forward | m.Tell | m.Ask | m.Copy | m.Links | m.Wants | m.Batch
+_BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
 _DECODER: Final = msgspec.msgpack.Decoder(_CLIENTS | _BROKERS | pastry.OverlayMessage, dec_hook=from_wire)

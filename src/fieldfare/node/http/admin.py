@@ -415,7 +415,7 @@ async def end_session(call: Call) -> Response:
     closer = node.closers.get(name)
     if closer is not None:
         closer("the session was ended by an administrator")
-    await node.submit(lambda broker, now: broker.end(name, now) if name in broker.sessions else None)
+    await node.submit(lambda broker, now: broker.leave(name, now) if name in broker.sessions else None)
     return Response(None, 204)
 
 

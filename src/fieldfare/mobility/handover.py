@@ -1,0 +1,108 @@
+"""How a session goes from one node to another: what the two say to each other.
+
+    target                          source
+      | ---- Come -----------------> |   give me this session
+      | <--- Going ----------------- |   this is what it wants; I note from now on what it gets
+      | (asks for the same, and keeps aside what comes)
+      | ---- Ready ----------------> |   behind the subscriptions, on the same links
+      | <--- Carry, Carry, Moved --- |   what waits for it, and what I noted
+
+All of it goes from link to link, in order, and behind all that was said there before. So when `Ready` is at the source,
+every event that the target will not get is there already; and when `Moved` is at the target, so are all subscriptions
+that the source knew of and that the target's promises overlap: a publisher that goes on there is heard by all. What
+both got is dropped at the target: the source's part of each publisher's events is the beginning, the target's the end.
+
+A session that is *kept* for another node (a replica) comes the same way, but stays where it is, too.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+
+class Word(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
+    """Anything that nodes say about a session that moves. The ticket tells one attempt to move it from another."""
+
+    session: str
+    ticket: str
+
+
+class Come(Word, frozen=True):
+    """Give me this session: a client that uses it is here."""
+
+    owner: str | None = None
+    """who it must belong to, if that matters"""
+
+
+class Going(Word, frozen=True):
+    """It will come; this is what it wants and promises."""
+
+    identity: str
+    owner: str
+    subscriptions: dict[str, str] = {}
+    advertisements: dict[str, str] = {}
+
+
+class Ready(Word, frozen=True):
+    """I have asked for all that it wants, and this follows on the same links."""
+
+
+class Carried(msgspec.Struct, frozen=True, array_like=True):
+    """An event that waits for the session, under its number."""
+
+    number: int
+    subscriptions: tuple[str, ...]
+    expires: float
+    publisher: str
+    sequence: int
+    by: str
+    source: str
+    replaces: str
+    event: bytes
+
+
+class Carry(Word, frozen=True):
+    """Some of what waits for the session."""
+
+    items: list[Carried]
+
+
+class Moved(Word, frozen=True):
+    """That was all: it is yours."""
+
+    sequence: int
+    """of the last event that it published"""
+    count: int
+    """of its deliveries"""
+    done: int
+    dropped: int
+    had: list[tuple[str, str, int]]
+    """publishers, and the last events of theirs that it has had"""
+
+
+class Elsewhere(Word, frozen=True):
+    """It is not here, but perhaps there."""
+
+    node: str = ""
+    refused: str = ""
+    """why you cannot have it"""
+
+
+class Cancel(Word, frozen=True):
+    """Nothing comes of it: the client is somewhere else by now."""
+
+
+AnyWord: TypeAlias = Come | Going | Ready | Carry | Moved | Elsewhere | Cancel
+encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(AnyWord).decode
+
+
+def decode(data: bytes) -> AnyWord:
+    """What was said; ValueError if that cannot be read."""
+    try:
+        word: AnyWord = _decode(data)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"nothing that is said of a session: {error}") from None
+    return word

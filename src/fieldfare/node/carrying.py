@@ -1,0 +1,60 @@
+"""`Carrier`: sends sessions that go to other nodes, some of it at a time, since the log is on disk and may be long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import Pending, Step
+from fieldfare.node.log import Entry
+from fieldfare.node.node import Node
+
+CHUNK: Final = 500
+"""deliveries at a time, at most"""
+CHUNK_BYTES: Final = 256 << 10
+
+
+class Carrier:
+    """Whoever watches a node for sessions that are ready to go."""
+
+    def __init__(self, node: Node) -> None:
+        """Begin to watch, before the node starts: some may have been on their way when it ended."""
+        self._node = node
+        self._busy: set[str] = set()
+        node.watchers.add(self._watch)
+
+    def _watch(self, _: Step) -> None:
+        for name, departure in self._node.broker.moving.departures.items():
+            if departure.ready and name not in self._busy:
+                self._busy.add(name)
+                self._node.beside(self._carry(name))
+
+    async def _carry(self, name: str) -> None:
+        node = self._node
+        try:
+            await node.submit(lambda broker, now: broker.moving.freeze(name, now))
+            gone = False
+            while not gone:
+                waiting = node.broker.moving.waiting(name, CHUNK)
+                entries = await node.entries([pending.position for _, pending in waiting])
+                gone = await node.submit(partial(_carry, name, _first(waiting, entries), entries))
+        finally:
+            self._busy.discard(name)
+
+
+def _carry(
+    name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry], broker: DurableBroker, now: float
+) -> bool:
+    return broker.moving.carry(name, waiting, entries, now)
+
+
+def _first(waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry]) -> Sequence[tuple[int, Pending]]:
+    """As many as make a message of a good size, one at least."""
+    size = 0
+    for count, (_, pending) in enumerate(waiting):
+        size += len(entries[pending.position].event) if pending.position in entries else 0
+        if size > CHUNK_BYTES and count:
+            return waiting[:count]
+    return waiting

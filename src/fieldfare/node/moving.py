@@ -1,0 +1,503 @@
+"""`Moving`: sessions that come from other nodes, or go there. What nodes say then stands in `mobility.handover`.
+
+A session that comes is in two parts for a while: what its old node sends, and *aside*, under an identity of its own,
+what arrives here meanwhile. When all of it is here they become one. Like everything else of the broker this is rows
+and entries: a node that is killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from fieldfare.filters import parse
+from fieldfare.mobility import handover as h
+from fieldfare.node.kept import NEVER, Pending, Refusal, Rest, Row, Session, Stored, pack, rest_of
+from fieldfare.node.log import Entry
+from fieldfare.routing import messages as m
+from fieldfare.routing import wire
+from fieldfare.routing.seen import EventId
+
+if TYPE_CHECKING:
+    from fieldfare.node.durable import DurableBroker
+
+CARRIED: Final = "~carried"
+"""what stands in the log in place of a neighbour, beside an event that came with a session: it is not to be found by
+others, who have it from elsewhere"""
+
+Where: TypeAlias = Literal["here", "coming", "going", "unknown"]
+
+
+class Unsettled(Refusal):
+    """The session is on its way: ask again where it will be. Nobody is told so, since the connection ends anyway."""
+
+
+class Arrival(msgspec.Struct):
+    """A session that comes."""
+
+    ticket: str
+    source: str
+    owner: str | None
+    since: int = 0
+    """no event that is for it stands in the log up to here"""
+    session: Session | None = None
+    """as far as it is here; None: the source has not answered"""
+    keys: dict[int, EventId] = {}
+    """of what is kept aside, by number"""
+    onwards: tuple[str, str] | None = None
+    """the ticket and the name of a node that asked for it meanwhile"""
+    later: list[tuple[Pending, EventId]] = []
+    """what the log says that it got when it was here, though no row says that it was"""
+
+    @property
+    def aside(self) -> str:
+        """The mark of what is kept aside. The log may know of an earlier attempt that left no rows."""
+        return f"{self.ticket}/{self.since}"
+
+    def here(self, position: int) -> str:
+        """The mark of the session when all of it is here."""
+        return f"{self.ticket}//{position}"
+
+
+class Departure(msgspec.Struct):
+    """A session that goes."""
+
+    ticket: str
+    target: str
+    since: int
+    ready: bool = False
+    """the target has asked for all that it wants: it cannot stay"""
+    frozen: bool = False
+    """it gets nothing here any more"""
+    carried: int = 0
+    """the number of the last delivery that was sent"""
+    had: dict[tuple[str, str], int] = {}
+    """by publisher: its last event that the session got since it is going"""
+
+
+class Moving:
+    """The sessions of a broker that are on their way, and the ways to other nodes."""
+
+    def __init__(self, broker: DurableBroker) -> None:
+        """Nothing moves yet."""
+        self._broker = broker
+        self.arrivals: dict[str, Arrival] = {}
+        self.departures: dict[str, Departure] = {}
+        self.gone: dict[str, tuple[str, float]] = {}
+        """where sessions went, and when"""
+        self.refused: dict[str, str] = {}
+        """why sessions that were asked for do not come"""
+        self.closing: dict[str, str] = {}
+        """sessions whose connections must end in this step, and where they go"""
+        self.behind: dict[str, set[str]] = {}
+        """by neighbour: the nodes that are reached through it"""
+        self._parked: dict[int, m.Parcel] = {}
+        """letters to nodes that nobody knows a way to, by number"""
+        self._parcels = 0
+
+    # For whoever has a client here
+
+    def where(self, name: str) -> Where:
+        """Is a session here?"""
+        if name in self.arrivals:
+            return "coming"
+        if name in self.departures and self.departures[name].ready:
+            return "going"
+        return "here" if name in self._broker.sessions else "unknown"
+
+    def source(self, name: str) -> str:
+        """The node that a session comes from; or this one, if it is about to go."""
+        return self.arrivals[name].source if name in self.arrivals else self._broker.broker.name
+
+    def claim(
+        self,
+        name: str,
+        fresh: str,
+        now: float,
+        *,
+        at: str = "",
+        identity: str = "",
+        owner: str = "",
+        secure: bool = False,
+    ) -> Session | None:
+        """A client is here that was at another node, or nowhere. Gives its session, or None while that is on its way.
+
+        A `fresh` name serves as the identity of a session that begins, or as the ticket of one that comes. With its
+        `identity` a client proves that a session of this name is the one that it means.
+        """
+        if name in self.refused:
+            raise Refusal(self.refused.pop(name))
+        here = self._broker.broker.name
+        match self.where(name):
+            case "here" if at in ("", here) or identity in ("", self._broker.sessions[name].identity):
+                return self._broker.attach(name, fresh, now, owner=owner)
+            case "here":
+                raise Refusal(f"{here} has another session {name}: leave it, or use another name")
+            case "unknown":
+                source = at if at not in ("", here) else self.gone.get(name, ("", 0.0))[0]
+                if not source:
+                    return self._broker.attach(name, fresh, now, owner=owner)
+                self.ask(name, source, fresh, owner if secure else None)
+        return None
+
+    def ask(self, name: str, source: str, ticket: str, owner: str | None) -> None:
+        """Let a session come from another node."""
+        if self.where(name) != "unknown":
+            return
+        if name in self._broker.links:
+            raise Refusal(f"a session cannot be called {name}: a neighbour is")
+        self.refused.pop(name, None)
+        self.arrivals[name] = Arrival(ticket, source, owner)
+        self._note_arrival(name)
+        self._post(source, h.Come(name, ticket, owner))
+
+    def give_up(self, name: str) -> None:
+        """The client that asked for a session did not wait for it. If it is on its way, it comes all the same."""
+        arrival = self.arrivals.get(name)
+        if arrival is not None and arrival.session is None and arrival.onwards is None:
+            self._post(arrival.source, h.Cancel(name, arrival.ticket))
+            del self.arrivals[name]
+            self._keep("arrival", name, None)
+
+    def stay(self, name: str) -> None:
+        """A client is here, so its session does not go, unless it has gone already."""
+        departure = self.departures.get(name)
+        if departure is not None and not departure.ready:
+            self._cancel(name, departure)
+
+    def check(self, name: str, *, changing: bool) -> None:
+        """Complain if a session cannot be used, or not changed, because it goes."""
+        departure = self.departures.get(name)
+        if name in self.arrivals or (departure is not None and (departure.ready or changing)):
+            raise Unsettled(f"the session {name} is on its way")
+
+    # Letters
+
+    def reach(self, neighbour: str, nodes: Iterable[str]) -> None:
+        """A neighbour says whom it reaches."""
+        known = set(nodes) | {neighbour}
+        if self.behind.get(neighbour) != known:
+            self.behind[neighbour] = known
+            self._keep("reach", neighbour, sorted(known))
+        parked, self._parked = self._parked, {}
+        for number, parcel in parked.items():
+            self._broker.keep(Row("parked", (number,)))
+            self.forward(parcel)
+
+    def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
+        """A neighbour is none any more. Letters that were on their way through it have to find another one."""
+        if self.behind.pop(neighbour, None) is not None:
+            self._keep("reach", neighbour, None)
+        for what in outbox:
+            message = wire.decode(what) if isinstance(what, bytes) else None
+            if isinstance(message, m.Parcel):
+                self.forward(message)
+
+    def forward(self, parcel: m.Parcel) -> None:
+        """Send a letter on its way; if there is none, it waits for one."""
+        links = self._broker.links
+        way = next((one for one, nodes in self.behind.items() if parcel.to in nodes and one in links), None)
+        if parcel.to in links:
+            way = parcel.to
+        if way is not None:
+            self._broker.say(way, parcel)
+            return
+        self._parcels += 1
+        self._parked[self._parcels] = parcel
+        self._broker.keep(Row("parked", (self._parcels,), [parcel.to, parcel.origin, parcel.content]))
+
+    def _post(self, to: str, word: h.AnyWord) -> None:
+        self.forward(m.Parcel(to, self._broker.broker.name, h.encode(word)))
+
+    def receive(self, parcel: m.Parcel, now: float) -> None:
+        """A letter is here: for this node, or for another one."""
+        if parcel.to != self._broker.broker.name:
+            self.forward(parcel)
+            return
+        other = parcel.origin
+        match h.decode(parcel.content):
+            case h.Come(session=name, ticket=ticket, owner=owner):
+                self._come(name, ticket, other, owner)
+            case h.Going() as going:
+                self._going(going, other, now)
+            case h.Ready(session=name, ticket=ticket):
+                self._ready(name, ticket)
+            case h.Carry() as carry:
+                self._carry(carry, now)
+            case h.Moved() as moved:
+                self._moved(moved, now)
+            case h.Elsewhere() as elsewhere:
+                self._elsewhere(elsewhere, now)
+            case h.Cancel(session=name, ticket=ticket):
+                self._cancelled(name, ticket, now)
+
+    # Where it is
+
+    def _come(self, name: str, ticket: str, target: str, owner: str | None) -> None:
+        arrival, departure = self.arrivals.get(name), self.departures.get(name)
+        session = self._broker.sessions.get(name)
+        if arrival is not None:  # it is not here yet: it goes on when it is
+            if arrival.onwards is not None:
+                self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], target))
+            arrival.onwards = ticket, target
+            self._note_arrival(name)
+        elif departure is not None and departure.ready:
+            self._post(target, h.Elsewhere(name, ticket, departure.target))
+        elif session is None or not session.durable:
+            self._post(target, h.Elsewhere(name, ticket, self.gone.get(name, ("", 0.0))[0]))
+        elif owner is not None and session.owner != owner:
+            self._post(target, h.Elsewhere(name, ticket, refused=f"the session {name} belongs to somebody else"))
+        else:
+            if departure is not None:
+                self._cancel(name, departure)
+            self.departures[name] = Departure(ticket, target, self._broker.position)
+            self._note_departure(name)
+            wants = self._broker.broker.clients.get(name)
+            texts = ({id: str(one) for id, one in part.items()} for part in (wants.subscriptions, wants.advertisements))
+            self._post(target, h.Going(name, ticket, session.identity, session.owner, *texts))
+
+    def _cancel(self, name: str, departure: Departure) -> None:
+        """It does not go there after all."""
+        del self.departures[name]
+        self._keep("departure", name, None)
+        self._post(departure.target, h.Cancel(name, departure.ticket))
+        self.closing[name] = ""  # what was asked for meanwhile was not answered: it must be asked again
+
+    def _ready(self, name: str, ticket: str) -> None:
+        departure = self.departures.get(name)
+        if departure is None or departure.ticket != ticket or departure.ready:
+            return
+        departure.ready = True
+        self._note_departure(name)
+        self.closing[name] = departure.target
+
+    def freeze(self, name: str, now: float) -> None:
+        """Let a session get nothing more here; not in the step that made it ready to go: no row says that yet."""
+        departure = self.departures[name]
+        if departure.ready and not departure.frozen:
+            departure.frozen = True
+            self._broker.ask_no_more(name, now)
+
+    def waiting(self, name: str, limit: int) -> list[tuple[int, Pending]]:
+        """What is to be sent next of a frozen session: deliveries, whose entries `carry` needs."""
+        departure, session = self.departures[name], self._broker.sessions[name]
+        numbers = range(max(departure.carried + 1, session.oldest), session.count + 1)
+        return list(islice(((n, session.pending[n]) for n in numbers if n in session.pending), limit))
+
+    def carry(
+        self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry], now: float
+    ) -> bool:
+        """Send that, without what the log no longer has. With the last of it the session is gone: is it?"""
+        departure, session = self.departures[name], self._broker.sessions[name]
+        items = [
+            _carried(n, pending, entries[pending.position]) for n, pending in waiting if pending.position in entries
+        ]
+        if items:
+            self._post(departure.target, h.Carry(name, departure.ticket, items))
+        if waiting:
+            departure.carried = waiting[-1][0]
+            self._note_departure(name)
+        if self.waiting(name, 1):
+            return False
+        had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
+        counts = session.sequence, session.count, session.done, session.dropped
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had))
+        del self.departures[name]
+        self._keep("departure", name, None)
+        self._broker.end(name, now)
+        self.gone[name] = departure.target, now
+        self._keep("gone", name, [departure.target, now])
+        return True
+
+    # Where it goes
+
+    def _arrival(self, word: h.Word) -> Arrival | None:
+        arrival = self.arrivals.get(word.session)
+        return arrival if arrival is not None and arrival.ticket == word.ticket else None
+
+    def _going(self, going: h.Going, source: str, now: float) -> None:
+        arrival, name = self._arrival(going), going.session
+        if arrival is None:
+            self._post(source, h.Cancel(name, going.ticket))
+            return
+        try:
+            promises = [m.Advertise(id, parse(text)) for id, text in going.advertisements.items()]
+            wishes = [m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()]
+        except ValueError as error:
+            self._post(source, h.Cancel(name, going.ticket))
+            self._refuse(name, f"{self._broker.broker.name} cannot read what the session {name} wants: {error}")
+            return
+        arrival.source, arrival.since = source, self._broker.position
+        arrival.session = Session(going.identity, True, False, now, owner=going.owner)
+        aside = Session(going.identity, True, False, now, owner=going.owner, moved=arrival.aside)
+        self._broker.sessions[name] = aside
+        self._note_arrival(name)
+        self._broker.note_session(name)
+        for message in (*promises, *wishes):
+            self._broker.settle(message, name, now)
+        self._post(source, h.Ready(name, going.ticket))
+
+    def _carry(self, carry: h.Carry, now: float) -> None:
+        arrival = self._arrival(carry)
+        if arrival is None or arrival.session is None:
+            return
+        for one in carry.items:
+            to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
+            rest = Rest(one.by, one.source, CARRIED, to=to, expires=one.expires, replaces=one.replaces)
+            position = self._broker.append(now, one.publisher, one.sequence, one.event, pack(rest))
+            arrival.session.pending[one.number] = Pending(position, one.subscriptions, one.expires or NEVER)
+
+    def _moved(self, moved: h.Moved, now: float) -> None:
+        arrival, name = self._arrival(moved), moved.session
+        if arrival is None or arrival.session is None:
+            return
+        aside, session = self._broker.sessions[name], arrival.session
+        session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
+        session.dropped = moved.dropped + aside.dropped
+        session.taken, session.moved = session.done, arrival.here(self._broker.position)
+        self._broker.sessions[name] = session
+        carried, session.pending = session.pending, {}
+        for number in sorted(carried):
+            self._broker.hold(name, carried[number], number)
+        had = {(publisher, by): sequence for publisher, by, sequence in moved.had}
+        kept = [(aside.pending[number], arrival.keys[number]) for number in sorted(aside.pending)]
+        for pending, (publisher, by, sequence) in kept + arrival.later:
+            if sequence > had.get((publisher, by), -1):
+                self._broker.hold(name, pending)
+        session.oldest = min(session.pending, default=session.count + 1)
+        self._arrived(name, now)
+
+    def _arrived(self, name: str, now: float) -> None:
+        onwards = self.arrivals.pop(name).onwards
+        self._keep("arrival", name, None)
+        if self.gone.pop(name, None) is not None:
+            self._keep("gone", name, None)
+        self._broker.sessions[name].seen = now
+        self._broker.note_session(name)
+        self._broker.wake(name)
+        if onwards is not None:
+            self._come(name, *onwards, None)
+
+    def _elsewhere(self, elsewhere: h.Elsewhere, now: float) -> None:
+        arrival, name = self._arrival(elsewhere), elsewhere.session
+        if arrival is None:
+            return
+        if elsewhere.refused:
+            self._refuse(name, elsewhere.refused)
+            return
+        node = elsewhere.node
+        if node == self._broker.broker.name:  # so it was, once
+            node = self.gone.get(name, ("", 0.0))[0]
+        if node:
+            arrival.source = node
+            self._note_arrival(name)
+            self._post(arrival.source, h.Come(name, arrival.ticket, arrival.owner))
+        else:  # nobody has it: it begins anew
+            self._broker.sessions[name] = Session(arrival.ticket, True, False, now, owner=arrival.owner or "")
+            self._arrived(name, now)
+
+    def _refuse(self, name: str, reason: str) -> None:
+        arrival = self.arrivals.pop(name)
+        self._keep("arrival", name, None)
+        self.refused[name] = reason
+        self.closing[name] = ""
+        if arrival.onwards is not None:
+            self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], refused=reason))
+
+    def _cancelled(self, name: str, ticket: str, now: float) -> None:
+        arrival, departure = self.arrivals.get(name), self.departures.get(name)
+        if arrival is not None and arrival.ticket == ticket:
+            del self.arrivals[name]
+            self._keep("arrival", name, None)
+            self.closing[name] = ""
+            if name in self._broker.sessions:
+                self._broker.end(name, now)
+            if arrival.onwards is not None:
+                self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], arrival.source))
+        elif departure is not None and departure.ticket == ticket and not departure.ready:
+            del self.departures[name]
+            self._keep("departure", name, None)
+            self.closing[name] = ""
+
+    # For the broker
+
+    def delivered(self, name: str, number: int, key: EventId) -> None:
+        """A session got an event; if it moves, that is noted."""
+        arrival, departure = self.arrivals.get(name), self.departures.get(name)
+        if arrival is not None:
+            arrival.keys[number] = key
+        if departure is not None:
+            departure.had[key[:2]] = key[2]
+
+    def low_water(self) -> list[int]:
+        """Positions from which on the log is needed."""
+        moving: list[Arrival | Departure] = [*self.arrivals.values(), *self.departures.values()]
+        return [one.since + 1 for one in moving]
+
+    def expire(self, now: float, life: float) -> None:
+        """Forget where sessions went long ago; they may have been used there ever since."""
+        for name in [name for name, (_, when) in self.gone.items() if now - when > 10 * life]:
+            del self.gone[name]
+            self._keep("gone", name, None)
+
+    def _keep(self, kind: str, name: str, value: Any) -> None:
+        self._broker.keep(Row(kind, (name,), value))
+
+    def _note_arrival(self, name: str) -> None:
+        one = self.arrivals[name]
+        identity = one.session.identity if one.session is not None else None
+        owner = one.session.owner if one.session is not None else ""
+        row = [one.since + 1, one.ticket, one.source, one.owner, identity, owner, one.onwards]
+        self._keep("arrival", name, row)
+
+    def _note_departure(self, name: str) -> None:
+        one = self.departures[name]
+        self._keep("departure", name, [one.since + 1, one.ticket, one.target, one.ready, one.carried])
+
+    # Coming back
+
+    def restore(self, stored: Stored) -> None:
+        """Take up what was stored, before the entries of the log."""
+        for (name,), (low, ticket, source, wanted, identity, owner, onwards) in stored.get("arrival", {}).items():
+            session = None if identity is None else Session(identity, True, False, owner=owner)
+            self.arrivals[str(name)] = Arrival(
+                ticket, source, wanted, low - 1, session, onwards=onwards and (onwards[0], onwards[1])
+            )
+        for (name,), (low, ticket, target, ready, carried) in stored.get("departure", {}).items():
+            self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried)
+        for (name,), (node, when) in stored.get("gone", {}).items():
+            self.gone[str(name)] = node, when
+        for (neighbour,), nodes in stored.get("reach", {}).items():
+            self.behind[str(neighbour)] = set(nodes)
+        for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):
+            self._parked[int(number)] = m.Parcel(to, origin, content)
+            self._parcels = int(number)
+
+    def restore_entry(self, entry: Entry, rest: Rest) -> None:
+        """Note again what an entry says of sessions that move."""
+        for name, mark, number, ids in rest.to:
+            arrival, departure = self.arrivals.get(name), self.departures.get(name)
+            if arrival is not None and arrival.session is not None:
+                event = entry.publisher, rest.by, entry.sequence
+                pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)
+                if mark == arrival.aside and rest.via == CARRIED:
+                    arrival.session.pending[number] = pending
+                elif mark == arrival.aside:
+                    arrival.keys[number] = event
+                elif mark.startswith(arrival.here(0)[:-1]):
+                    arrival.later.append((pending, event))
+            session = self._broker.sessions.get(name)
+            mine = session is not None and session.mark == mark and rest.via != CARRIED
+            if departure is not None and mine and entry.position > departure.since:
+                key = entry.publisher, rest.by
+                departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
+
+
+def _carried(number: int, pending: Pending, entry: Entry) -> h.Carried:
+    rest = rest_of(entry)
+    expires = 0.0 if pending.expires == NEVER else pending.expires
+    about = entry.publisher, entry.sequence, rest.by, rest.source, rest.replaces, entry.event
+    return h.Carried(number, pending.subscriptions, expires, *about)
