@@ -60,20 +60,24 @@ def connect(
     json: bool = False,
     ssl: tls.SSLContext | None = None,
     reconnect: bool = True,
+    at: str = "",
     on_state: StateHook = lambda state, reason: None,
 ) -> Client:
     """A client of the node at a URL, to be used with `async with`.
 
     Args:
         url: such as `ws://127.0.0.1:7400`; of several, the next is tried if one does not answer.
-        session: a name under which the node keeps what you asked for and what waits for you, when you are away.
+        session: a name under which the node keeps what you asked for and what waits for you, when you are away. If you
+            come to another node than the last time, it gets the session from there: nothing is lost or comes twice.
         token: who you are, for a node that wants to know; or what to call for one, each time that you come.
         credit: how many events the node may send that you are not done with.
         only_wanted: do not send what nobody wants.
         json: speak JSON, which is slower, and can be read by people.
         ssl: for `wss://`, if the default does not do.
         reconnect: come back when the connection breaks, however long that takes. The first time the node must be there.
-        on_state: called with `connected`, `reconnecting` or `closed`, and the reason.
+        at: the node that has the session, if you know that it is another one; this one gets it from there.
+        on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
+            `closed`, and the reason.
     """
     return Client(
         [url] if isinstance(url, str) else list(url),
@@ -84,6 +88,7 @@ def connect(
         codec=JSON_CODEC if json else MSGPACK_CODEC,
         ssl=ssl,
         reconnect=reconnect,
+        at=at,
         on_state=on_state,
     )
 
@@ -102,11 +107,12 @@ class Client:
         codec: Codec[Any],
         ssl: tls.SSLContext | None,
         reconnect: bool,
+        at: str,
         on_state: StateHook,
     ) -> None:
         """Nothing happens yet."""
         self.codec = codec
-        self.node = ""
+        self.node = at
         """the name of the node"""
         self.session = session
         """the name of the session; the node makes one up if there is none"""
@@ -114,6 +120,7 @@ class Client:
         self._token = token
         self._connection = Connection(self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state)
         self._closing = False
+        self._moving = False
         self._identity = ""
         self._max_batch = self._max_frame = 0
         self._window: Window[Ticket] = Window()
@@ -170,6 +177,13 @@ class Client:
         if answering is not None:
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
+
+    async def move(self, to: str) -> None:
+        """Go to another node, at a URL, and take the session along. Events come from the old one until it is there.
+
+        The two nodes must be linked, perhaps through others. If it cannot be done, everything stays as it is.
+        """
+        await self._connection.move(to)
 
     async def leave(self) -> None:
         """End the session, with all that was asked for and all that waits for it, and hang up."""
@@ -429,14 +443,22 @@ class Client:
 
     # For the connection
 
-    def hello(self) -> f.Hello:
-        """How to begin."""
+    def hello(self, *, moving: bool = False) -> f.Hello:
+        """How to begin; if it is moving, while events still come from elsewhere."""
         token = self._token() if callable(self._token) else self._token
-        name = self.session if self._durable else ""
-        return f.Hello(session=name, token=token, credit=self._mailbox.credit())
+        self._moving = moving
+        credit = 0 if moving else self._mailbox.credit()  # of which the other node knows nothing
+        if not self._durable:
+            return f.Hello(token=token, credit=credit)
+        return f.Hello(session=self.session, token=token, credit=credit, at=self.node, identity=self._identity)
 
     def begin(self, welcome: f.Welcome) -> None:
         """Say again all that the node may have forgotten, and what it has not answered."""
+        if self._moving:
+            self._connection.say(f.Credit(self._mailbox.credit()))
+        if self.node != welcome.node:
+            for subscription in self._mailbox.subscriptions.values():
+                subscription.moved()
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
         anew = welcome.identity != self._identity

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 import websockets
 
-from fieldfare.client.dialling import check_url, dial, reason_of
+from fieldfare.client.dialling import Dialled, check_url, dial, reason_of
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
@@ -33,8 +33,8 @@ LONGEST_PAUSE: Final = 10.0
 class Listener(Protocol):
     """Whoever has the conversation."""
 
-    def hello(self) -> f.Hello:
-        """How to begin."""
+    def hello(self, *, moving: bool = False) -> f.Hello:
+        """How to begin; if it is moving, while there is another connection still."""
 
     def begin(self, welcome: f.Welcome) -> None:
         """The node has answered: say again what it may not have heard."""
@@ -82,6 +82,10 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._outbox: deque[f.Frame] = deque()
+        self._move: asyncio.Task[Dialled] | None = None
+        """a connection to another node, while there is one to this"""
+        self._moves = asyncio.Event()
+        self._begun = asyncio.Event()
         self._request = 0
         self._asked: dict[int, tuple[f.Frame | None, Answer]] = {}
 
@@ -99,6 +103,8 @@ class Connection:
     async def stop(self) -> None:
         """Hang up."""
         self.fail(ConnectionLost("the client is closed"))
+        if self._move is not None:
+            self._move.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -108,6 +114,35 @@ class Connection:
         """Complain if it is over."""
         if self.error is not None:
             raise self.error
+
+    async def move(self, url: str) -> None:
+        """Go to another node; the old connection is used until the new one is there. If that fails, nothing changes."""
+        check_url(url)
+        self.check()
+        if self._move is not None:
+            raise RuntimeError("the client is on its way to another node already")
+        dialling = dial([url], self._codec, self._ssl, lambda: self._listener.hello(moving=True), self._wait)
+        move = self._move = asyncio.create_task(dialling)
+        self._begun.clear()
+        self._moves.set()
+        try:
+            await asyncio.shield(move)
+        except (ConnectionRefused, ConnectionLost):
+            self._move = None
+            raise
+        except asyncio.CancelledError:
+            move.cancel()
+            self._move = None
+            raise
+        self._prefer(url)
+        await self._begun.wait()
+
+    def _prefer(self, url: str) -> None:
+        """Try a URL before the others."""
+        self._urls[:] = [url, *(other for other in self._urls if other != url)]
+
+    def _wait(self, source: str) -> None:
+        self._on_state("waiting", f"the session comes from {source}")
 
     # Saying something
 
@@ -141,6 +176,8 @@ class Connection:
         try:
             while True:
                 reason = await self._serve()
+                if await self._moved():
+                    continue
                 if not self._reconnect:
                     raise ConnectionLost(reason)
                 self._on_state("reconnecting", reason)
@@ -153,8 +190,23 @@ class Connection:
         finally:
             await self._hang_up()
 
+    async def _moved(self) -> bool:
+        """If there is a connection to another node, use it; it may take a while until that is known."""
+        move = self._move
+        if move is None:
+            return False
+        await asyncio.wait({move})
+        if not move.cancelled() and move.exception() is None:
+            self._begin(*move.result())
+        self._move = None
+        self._begun.set()
+        return self.socket is not None
+
     async def _dial(self) -> None:
-        self.socket, welcome = await dial(self._urls, self._codec, self._ssl, self._listener.hello)
+        self._begin(*await dial(self._urls, self._codec, self._ssl, self._listener.hello, self._wait))
+
+    def _begin(self, socket: websockets.ClientConnection, welcome: f.Welcome) -> None:
+        self.socket = socket
         self._outbox.clear()
         self._asked = {request: (frame, answer) for request, (frame, answer) in self._asked.items() if frame}
         for frame, _ in self._asked.values():
@@ -179,15 +231,26 @@ class Connection:
         """Stay until the connection breaks; says why."""
         socket = self.socket
         assert socket is not None
-        tasks = asyncio.create_task(self._read_all(socket)), asyncio.create_task(self._send_all(socket))
+        jobs = self._read_all(socket), self._send_all(socket), self._wait_for_move()
+        tasks = [asyncio.create_task(job) for job in jobs]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return tasks[0].result() if tasks[0] in done else tasks[1].result()
+            return next(task.result() for task in tasks if task in done)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._hang_up()
+
+    async def _wait_for_move(self) -> str:
+        while True:
+            await self._moves.wait()
+            self._moves.clear()
+            move = self._move
+            if move is not None:
+                await asyncio.wait({move})
+                if not move.cancelled() and move.exception() is None:
+                    return "moved"
 
     async def _hang_up(self) -> None:
         socket, self.socket = self.socket, None
@@ -206,6 +269,7 @@ class Connection:
         for _, answer in asked.values():
             answer(error)
         self._listener.over(error)
+        self._begun.set()
         self._on_state("closed", str(error))
 
     # Reading and sending
@@ -227,6 +291,9 @@ class Connection:
                 self._answer(request, Refused(reason, code))
             case f.Bye(reason=reason, again=False):
                 raise ConnectionRefused(reason)
+            case f.Bye(to=to) if to:
+                if self._urls[0].startswith("ws:") or to.startswith("wss:"):  # not from a safe one to another
+                    self._prefer(to)
             case _:
                 self._listener.hear(frame)
 

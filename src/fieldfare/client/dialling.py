@@ -33,12 +33,21 @@ def check_url(url: str) -> None:
         raise ValueError(f"{url!r} is no URL of a node: write ws://host:port, or wss://host:port") from None
 
 
-async def dial(urls: list[str], codec: Codec[Any], ssl: tls.SSLContext | None, hello: Callable[[], f.Hello]) -> Dialled:
-    """Try all URLs once. Those that do not answer go to the end of the list."""
+async def dial(
+    urls: list[str],
+    codec: Codec[Any],
+    ssl: tls.SSLContext | None,
+    hello: Callable[[], f.Hello],
+    wait: Callable[[str], None],
+) -> Dialled:
+    """Try all URLs once. Those that do not answer go to the end of the list.
+
+    `wait` is called with the name of the node from which the session has to come first.
+    """
     problems = []
     for url in tuple(urls):
         try:
-            return await _dial_one(url, codec, ssl, hello)
+            return await _dial_one(url, codec, ssl, hello, wait)
         except (OSError, TimeoutError, websockets.InvalidHandshake, websockets.ConnectionClosed) as error:
             if isinstance(error, ConnectionRefused):
                 raise
@@ -47,7 +56,13 @@ async def dial(urls: list[str], codec: Codec[Any], ssl: tls.SSLContext | None, h
     raise ConnectionLost("no node answers at " + "; ".join(problems))
 
 
-async def _dial_one(url: str, codec: Codec[Any], ssl: tls.SSLContext | None, hello: Callable[[], f.Hello]) -> Dialled:
+async def _dial_one(
+    url: str,
+    codec: Codec[Any],
+    ssl: tls.SSLContext | None,
+    hello: Callable[[], f.Hello],
+    wait: Callable[[str], None],
+) -> Dialled:
     name = websockets.Subprotocol(codec.name)
     options: dict[str, Any] = {"ssl": ssl} if ssl is not None else {}
     socket = await websockets.connect(
@@ -57,8 +72,10 @@ async def _dial_one(url: str, codec: Codec[Any], ssl: tls.SSLContext | None, hel
         if socket.subprotocol != name:
             raise ConnectionRefused(f"{url} is no node of Fieldfare, or one that does not speak {name}")
         await socket.send(codec.encode(hello()))
-        async with asyncio.timeout(PATIENCE):  # `wait_for` may swallow a cancellation in Python 3.11
-            welcome = codec.from_node(await socket.recv())
+        welcome = await _heard(socket, codec)
+        while isinstance(welcome, f.Waiting):
+            wait(welcome.source)
+            welcome = await _heard(socket, codec)
         if isinstance(welcome, f.Bye):
             raise ConnectionLost(welcome.reason) if welcome.again else ConnectionRefused(welcome.reason)
         if not isinstance(welcome, f.Welcome):
@@ -70,6 +87,11 @@ async def _dial_one(url: str, codec: Codec[Any], ssl: tls.SSLContext | None, hel
         await socket.close()
         raise
     return Dialled(socket, welcome)
+
+
+async def _heard(socket: websockets.ClientConnection, codec: Codec[Any]) -> f.FromNode:
+    async with asyncio.timeout(PATIENCE):  # `wait_for` may swallow a cancellation in Python 3.11
+        return codec.from_node(await socket.recv())
 
 
 def reason_of(closed: websockets.ConnectionClosed) -> str:

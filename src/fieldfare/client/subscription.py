@@ -101,6 +101,8 @@ class Subscription(Generic[T_co]):
         """whether the node knows of it"""
         self._last = (0.0, 0)
         """time and position of the last that came"""
+        self._elsewhere = False
+        """whether it goes on at another node, whose times and positions are others"""
 
     async def __aenter__(self) -> Subscription[T_co]:
         await self._client.open(self)
@@ -196,7 +198,11 @@ class Subscription(Generic[T_co]):
     def wants(self, delivery: f.Delivery) -> bool:
         """Is it new? What happened before may come twice, if the connection broke before the node could answer."""
         time, position = self._last
-        return self._since is None or delivery.time > time or delivery.position > position
+        return self._since is None or self._elsewhere or delivery.time > time or delivery.position > position
+
+    def moved(self) -> None:
+        """The session has gone to another node, where nothing that happened before is said again."""
+        self._elsewhere = self.answer is not None and self.answer.done()
 
     def put(self, item: Item) -> None:
         """Something came."""

@@ -222,6 +222,10 @@ class SyncClient:
         """The filters that anybody wants."""
         return self.call(self._it.wanted())
 
+    def move(self, to: str) -> None:
+        """Go to another node, at a URL, and take the session along."""
+        self.call(self._it.move(to))
+
     def leave(self) -> None:
         """End the session, and hang up."""
         self.call(self._it.leave())

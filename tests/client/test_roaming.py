@@ -1,0 +1,163 @@
+"""Clients that go from node to node: the application sees one unbroken stream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.client.nodes import cut, free_port, node, run, until
+
+import fieldfare as ff
+from fieldfare.client.client import Client
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused
+from fieldfare.client.subscription import Subscription
+from fieldfare.node.service import Service
+
+
+@contextlib.asynccontextmanager
+async def line(folder: Path | None = None) -> AsyncIterator[list[Service]]:
+    """Three nodes, a – b – c."""
+    async with contextlib.AsyncExitStack() as stack:
+        services: list[Service] = []
+        for name in "abc":
+            join = [services[-1].hood.url] if services else []
+            data = folder / name if folder is not None else None
+            services.append(await stack.enter_async_context(node(data, settings={"name": name, "join": join})))
+        await until(lambda: all(len(one.hood.reaches()) == 3 for one in services))
+        yield services
+
+
+async def publish(client: Client, count: int, pause: float = 0.002) -> None:
+    for number in range(count):
+        await client.publish({"n": number})
+        await asyncio.sleep(pause)
+
+
+async def take(events: Subscription[ff.Event], count: int) -> list[object]:
+    return [(await events.next(10))["n"] for _ in range(count)]
+
+
+def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with (
+            line(tmp_path) as nodes,
+            ff.connect(nodes[0].hood.url, session="taxi") as taxi,
+            ff.connect(nodes[2].hood.url, session="office") as office,
+            office.subscribe("n >= 0") as events,
+        ):
+            await asyncio.sleep(0.1)
+            driving = asyncio.create_task(publish(taxi, 300))
+            taking = asyncio.create_task(take(events, 300))
+            for there, back in ((1, 0), (2, 1), (0, 2), (2, 0), (1, 1)):
+                await asyncio.gather(office.move(nodes[back].hood.url), taxi.move(nodes[there].hood.url))
+                assert (office.node, taxi.node) == ("abc"[back], "abc"[there])
+                await asyncio.sleep(0.05)
+            await driving
+            assert await taking == list(range(300))
+            await office.publish({"n": -1})
+            assert events.waiting == 0
+        assert [len(one.node.broker.sessions) for one in nodes] == [1, 3, 1]  # each has one for HTTP
+
+    run(work())
+
+
+def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
+    async def work() -> None:
+        states: list[str] = []
+        async with contextlib.AsyncExitStack() as stack:
+            b = await stack.enter_async_context(node(settings={"name": "b"}))
+            a = await stack.enter_async_context(node(settings={"name": "a", "join": [b.hood.url]}))
+            await until(lambda: len(a.hood.reaches()) == 2 == len(b.hood.reaches()))
+            dead = f"ws://127.0.0.1:{free_port()}"
+            urls = [a.hood.url, b.hood.url]
+            roamer = ff.connect(urls, session="r", on_state=lambda state, _: states.append(state))
+            await stack.enter_async_context(roamer)
+            publisher = await stack.enter_async_context(ff.connect(b.hood.url))
+            events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
+            await publish(publisher, 10)
+            assert await take(events, 5) == [0, 1, 2, 3, 4]
+            roamer._connection._urls[0] = dead  # the first node is alive, but not for us
+            cut(roamer)
+            await publish(publisher, 10)
+            assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]
+            assert roamer.node == "b"
+            assert "waiting" in states
+            assert "r" not in a.node.broker.sessions
+
+    run(work())
+
+
+def test_a_session_comes_when_its_node_is_back(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            port = free_port()
+            b = await stack.enter_async_context(node(tmp_path / "b", settings={"name": "b"}))
+            settings = {"name": "a", "join": [b.hood.url]}
+            async with node(tmp_path / "a", port, settings) as a:
+                await until(lambda: len(b.hood.reaches()) == 2 == len(a.hood.reaches()))
+                async with ff.connect(a.hood.url, session="r") as client, client.subscribe("n >= 0", keep=True):
+                    pass
+                await publish(await stack.enter_async_context(ff.connect(a.hood.url)), 5)
+            publisher = await stack.enter_async_context(ff.connect(b.hood.url))
+            await publish(publisher, 5)
+            roamer = ff.connect(b.hood.url, session="r", at="a")
+            coming = asyncio.create_task(roamer.__aenter__())
+            await asyncio.sleep(0.3)
+            assert not coming.done()
+            await stack.enter_async_context(node(tmp_path / "a", port, settings))
+            await coming
+            stack.push_async_exit(roamer)
+            events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
+            assert await take(events, 10) == [0, 1, 2, 3, 4] * 2
+
+    run(work())
+
+
+def test_who_does_not_say_where_he_was_is_still_found() -> None:
+    async def work() -> None:
+        async with line() as nodes:
+            async with ff.connect(nodes[0].hood.url, session="s") as client, client.subscribe("n >= 0", keep=True):
+                await client.move(nodes[2].hood.url)
+            async with ff.connect(nodes[1].hood.url) as publisher:
+                await publish(publisher, 3)
+            async with ff.connect(nodes[0].hood.url, session="s") as client, client.subscribe("n >= 0") as events:
+                assert await take(events, 3) == [0, 1, 2]
+
+    run(work())
+
+
+def test_a_move_that_cannot_be_leaves_everything_as_it_is() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url, session="s") as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            with pytest.raises(ConnectionLost):
+                await client.move(f"ws://127.0.0.1:{free_port()}")
+            async with ff.connect(nodes[2].hood.url, session="s"):  # another one of the same name
+                with pytest.raises(ConnectionRefused, match="another session s"):
+                    await client.move(nodes[2].hood.url)
+            await publish(client, 3)
+            assert await take(events, 3) == [0, 1, 2]
+            assert client.node == "a"
+
+    run(work())
+
+
+def test_without_a_session_a_move_is_a_new_beginning() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url) as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            await client.move(nodes[1].hood.url)
+            await publish(client, 3)
+            assert await take(events, 3) == [0, 1, 2]
+            assert client.node == "b"
+
+    run(work())
