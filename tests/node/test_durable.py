@@ -16,7 +16,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Publication, Refusal, Step, low_water, rest_of, whole
+from fieldfare.node.kept import Publication, Refusal, Step, behind, is_behind, low_water, rest_of, whole
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -115,7 +115,9 @@ class World:
                     entry = self.disks[name].log[pending.position - 1]
                     if number > client.done:
                         client.done = number
-                        client.got.append((entry.publisher, entry.sequence))
+                        client.got.append(
+                            (entry.publisher, behind(entry.sequence) if is_behind(entry) else entry.sequence)
+                        )
         for (one, other), sent in self.sent.items():
             if one == name and other in broker.links:
                 outgoing = broker.outgoing(other, sent, 1000)

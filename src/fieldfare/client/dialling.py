@@ -38,7 +38,7 @@ async def dial(
     codec: Codec[Any],
     ssl: tls.SSLContext | None,
     hello: Callable[[], f.Hello],
-    wait: Callable[[str], None],
+    wait: Callable[[str], None] = lambda _: None,
 ) -> Dialled:
     """Try all URLs once. Those that do not answer go to the end of the list.
 

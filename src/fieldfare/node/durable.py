@@ -36,11 +36,12 @@ from fieldfare.node.kept import (
     Session,
     Step,
     Stored,
+    is_behind,
     pack,
     rest_of,
 )
 from fieldfare.node.log import Entry
-from fieldfare.node.moving import CARRIED, Moving
+from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
@@ -588,7 +589,7 @@ class DurableBroker:
         rest = rest_of(entry)
         self.position = max(self.position, entry.position)
         self.moving.restore_entry(entry, rest)
-        if entry.time >= self.now - 2 * self.broker.remember and rest.via != CARRIED:
+        if entry.time >= self.now - 2 * self.broker.remember and not is_behind(entry):
             self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
         publisher = self.sessions.get(entry.publisher)
         if publisher is not None and publisher.identity == rest.by:
@@ -599,7 +600,7 @@ class DurableBroker:
                 link.heard = link.taken = max(link.heard, rest.number)
             elif rest.number > link.heard:  # something before it was not written: both come again
                 link.already.add(rest.number)
-        for name, mark, number, ids in rest.to if rest.via != CARRIED else ():
+        for name, mark, number, ids in rest.to if not is_behind(entry) else ():
             session = self.sessions.get(name)
             if session is not None and session.mark == mark:
                 session.count = max(session.count, number)

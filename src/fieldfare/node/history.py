@@ -14,7 +14,7 @@ from typing import Final
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Refusal
+from fieldfare.node.kept import Refusal, is_behind
 from fieldfare.node.node import Node
 from fieldfare.node.storage import EventLog
 from fieldfare.routing import messages as m
@@ -48,13 +48,17 @@ async def subscribe(node: Node, session: str, id: str, filter: Filter, since: fl
 
 def _unwritten(broker: DurableBroker, filter: Filter) -> Iterator[int]:
     """Events of the same group, which are not in the log yet."""
-    return (entry.position for entry in broker.unwritten if filter.matches(msgpack.decode(entry.event)))
+    return (
+        entry.position
+        for entry in broker.unwritten
+        if not is_behind(entry) and filter.matches(msgpack.decode(entry.event))
+    )
 
 
 def matching(log: EventLog, filter: Filter, first: int, last: int) -> Iterator[int]:
     """The positions of the events that a filter matches."""
     for entry in log.read(first, last):
-        if filter.matches(msgpack.decode(entry.event)):
+        if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)):
             yield entry.position
 
 

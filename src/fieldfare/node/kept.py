@@ -173,8 +173,23 @@ def rest_of(entry: Entry) -> Rest:
     return _unpack(entry.rest)
 
 
+def behind(sequence: int) -> int:
+    """The count under which an event stands in the log that came with a session, and back.
+
+    It is a negative one: for all others the event came before, or will come, another way, and must not be found twice.
+    """
+    return -1 - sequence
+
+
+def is_behind(entry: Entry) -> bool:
+    """Did the event come with a session?"""
+    return entry.sequence < 0
+
+
 def whole(entry: Entry) -> int:
     """Up to where a log that ends with an entry is whole: of a publication that was not written to its end, nothing."""
+    if is_behind(entry):
+        return entry.position
     rest = rest_of(entry)
     return entry.position if entry.sequence >= rest.last else entry.position - 1 - (entry.sequence - rest.first)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
-from fieldfare.node.kept import NEVER, Pending, Refusal, Rest, Row, Session, Stored, pack, rest_of
+from fieldfare.node.kept import NEVER, Pending, Refusal, Rest, Row, Session, Stored, behind, is_behind, pack, rest_of
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -23,10 +23,6 @@ from fieldfare.routing.seen import EventId
 
 if TYPE_CHECKING:
     from fieldfare.node.durable import DurableBroker
-
-CARRIED: Final = "~carried"
-"""what stands in the log in place of a neighbour, beside an event that came with a session: it is not to be found by
-others, who have it from elsewhere"""
 
 Where: TypeAlias = Literal["here", "coming", "going", "unknown"]
 
@@ -346,8 +342,8 @@ class Moving:
             return
         for one in carry.items:
             to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
-            rest = Rest(one.by, one.source, CARRIED, to=to, expires=one.expires, replaces=one.replaces)
-            position = self._broker.append(now, one.publisher, one.sequence, one.event, pack(rest))
+            rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
+            position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
             arrival.session.pending[one.number] = Pending(position, one.subscriptions, one.expires or NEVER)
 
     def _moved(self, moved: h.Moved, now: float) -> None:
@@ -483,14 +479,14 @@ class Moving:
             if arrival is not None and arrival.session is not None:
                 event = entry.publisher, rest.by, entry.sequence
                 pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)
-                if mark == arrival.aside and rest.via == CARRIED:
+                if mark == arrival.aside and is_behind(entry):
                     arrival.session.pending[number] = pending
                 elif mark == arrival.aside:
                     arrival.keys[number] = event
                 elif mark.startswith(arrival.here(0)[:-1]):
                     arrival.later.append((pending, event))
             session = self._broker.sessions.get(name)
-            mine = session is not None and session.mark == mark and rest.via != CARRIED
+            mine = session is not None and session.mark == mark and not is_behind(entry)
             if departure is not None and mine and entry.position > departure.since:
                 key = entry.publisher, rest.by
                 departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
@@ -499,5 +495,6 @@ class Moving:
 def _carried(number: int, pending: Pending, entry: Entry) -> h.Carried:
     rest = rest_of(entry)
     expires = 0.0 if pending.expires == NEVER else pending.expires
-    about = entry.publisher, entry.sequence, rest.by, rest.source, rest.replaces, entry.event
+    sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
+    about = entry.publisher, sequence, rest.by, rest.source, rest.replaces, entry.event
     return h.Carried(number, pending.subscriptions, expires, *about)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fieldfare.node import parquet
 from fieldfare.node.records import Entry
@@ -31,6 +32,9 @@ def of_entries(entries: Sequence[Entry], *, counted: bool = True) -> Iterator[pa
 
 
 def of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a table that has these columns, perhaps among others."""
-    for batch in table.select(NAMES).combine_chunks().to_batches(max_chunksize=ROWS):
+    """The rows of a table that has these columns, perhaps among others; without what only came with a session."""
+    counts = pc.fill_null(table["sequence"], 0)
+    for batch in (
+        table.select(NAMES).filter(pc.greater_equal(counts, 0)).combine_chunks().to_batches(max_chunksize=ROWS)
+    ):
         yield pa.RecordBatch.from_arrays(batch.columns, schema=SCHEMA)
