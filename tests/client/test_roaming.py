@@ -161,3 +161,32 @@ def test_without_a_session_a_move_is_a_new_beginning() -> None:
             assert client.node == "b"
 
     run(work())
+
+
+def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> None:
+    async def work() -> None:
+        kept = {"sessions.keepers": 1, "sessions.patience_seconds": 0.3}
+        async with contextlib.AsyncExitStack() as stack:
+            b = await stack.enter_async_context(node(tmp_path / "b", settings={"name": "b", **kept}))
+            c = await stack.enter_async_context(
+                node(tmp_path / "c", settings={"name": "c", "join": [b.hood.url], **kept})
+            )
+            async with contextlib.AsyncExitStack() as first:
+                a = await first.enter_async_context(
+                    node(tmp_path / "a", settings={"name": "a", "join": [b.hood.url], **kept})
+                )
+                await until(lambda: all(len(one.hood.reaches()) == 3 for one in (a, b, c)))
+                roamer = ff.connect([a.hood.url, c.hood.url], session="r")
+                await stack.enter_async_context(roamer)
+                events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
+                await until(lambda: "r" in b.node.broker.keeping.kept)
+                publisher = await stack.enter_async_context(ff.connect(c.hood.url))
+                await publish(publisher, 10)
+                assert await take(events, 5) == [0, 1, 2, 3, 4]
+            await publish(publisher, 10)
+            assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]
+            assert roamer.node == "c"
+            await publish(roamer, 1)
+            assert await take(events, 1) == [0]
+
+    run(work())

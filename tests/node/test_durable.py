@@ -73,7 +73,7 @@ class World:
         self.lives = count()
         names = sorted({name for a, b, _ in links for name in (a, b)})
         self.disks = {name: Disk() for name in names}
-        self.brokers = {name: DurableBroker(self.make(name)) for name in names}
+        self.brokers = {name: self.broker(name) for name in names}
         self.sent: dict[tuple[str, str], int] = {}
         """the last number that is on the way or has arrived, by sender and receiver"""
         self.channels: dict[tuple[str, str], list[tuple[int, list[bytes]] | int]] = {}
@@ -87,6 +87,11 @@ class World:
 
     def make(self, name: str) -> Broker:
         return Broker(name, self.strategy, life=next(self.lives), remember=self.remember)
+
+    def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
+        if disk is None:
+            return DurableBroker(self.make(name))
+        return DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], now=self.now)
 
     def run(self, name: str, action: Callable[[DurableBroker, float], object], die: int = 0, torn: int = 0) -> bool:
         """A step of a broker, which may die before anything is written (1), with some of the log written (2), with all
@@ -144,7 +149,7 @@ class World:
         if disk.log:
             del disk.log[whole(disk.log[-1]) :]
         first = low_water(disk.rows)
-        self.brokers[name] = DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], now=self.now)
+        self.brokers[name] = self.broker(name, disk, first)
         self.run(name, lambda broker, _: broker.introduce())
         for a, b in [pair for pair in self.channels if pair[0] == name]:
             self.flap(a, b)

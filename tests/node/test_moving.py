@@ -35,7 +35,7 @@ class Roaming(World):
         super().__init__(strategy, links, forgetful=forgetful)
         sides = {(a, b): _behind(links, a, b) for a, b in self.channels}
         for (here, neighbour), names in sides.items():
-            self.run(here, lambda broker, _, one=neighbour, names=names: broker.moving.reach(one, names))  # type: ignore[misc]
+            self.run(here, lambda broker, _, one=neighbour, names=names: broker.letters.reach(one, names))  # type: ignore[misc]
 
     def come(self, client: Client) -> None:
         self.claims[client.name] = client.home

@@ -123,6 +123,7 @@ class Client:
         self._moving = False
         self._identity = ""
         self._max_batch = self._max_frame = 0
+        self._keepers: tuple[str, ...] = ()
         self._window: Window[Ticket] = Window()
         self._unheard: deque[tuple[Ticket, Exception]] = deque(maxlen=1000)
         """posted events that were refused"""
@@ -450,7 +451,14 @@ class Client:
         credit = 0 if moving else self._mailbox.credit()  # of which the other node knows nothing
         if not self._durable:
             return f.Hello(token=token, credit=credit)
-        return f.Hello(session=self.session, token=token, credit=credit, at=self.node, identity=self._identity)
+        return f.Hello(
+            session=self.session,
+            token=token,
+            credit=credit,
+            at=self.node,
+            identity=self._identity,
+            keepers=self._keepers,
+        )
 
     def begin(self, welcome: f.Welcome) -> None:
         """Say again all that the node may have forgotten, and what it has not answered."""
@@ -461,6 +469,8 @@ class Client:
                 subscription.moved()
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
+        self._keepers = welcome.keepers
+        self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
         self._identity = welcome.identity
         self._mailbox.resume(welcome.acknowledged, anew=anew)

@@ -16,6 +16,8 @@ from fieldfare.client.questions import INBOX
 from fieldfare.client.subscription import AnySubscription, Item
 from fieldfare.protocol import frames as f
 
+MOST: Final = 100_000
+"""publishers whose last events are remembered"""
 MOMENT: Final = 0.02
 """seconds for which acknowledgements wait for more of them"""
 
@@ -38,6 +40,10 @@ class Mailbox:
         """by the ids of subscriptions that nobody uses"""
         self._ended: set[str] = set()
         """ids of subscriptions that are over"""
+        self.doubt = 0
+        """up to which number deliveries may be events that came before under other numbers"""
+        self._had: dict[tuple[str, str], int] = {}
+        """by publisher: its last event that came, if the node says how it counts them"""
         self._timer: asyncio.TimerHandle | None = None
 
     def credit(self) -> int:
@@ -85,6 +91,8 @@ class Mailbox:
                     users.append(user)
             elif self._durable and id not in self._ended and id != INBOX:
                 held.append(id)
+        if not self._is_new(delivery):
+            users, held = [], []
         parts = len(users) + len(held)
         new = self._book.came(delivery.number, parts)
         self._allowance.came(new=new and parts > 0)
@@ -98,6 +106,17 @@ class Mailbox:
         if held and self._allowance.here == self._allowance.limit:
             names = ", ".join(map(repr, self._held))
             logger.warning("no more can be delivered: subscribe to what waits for this session under %s", names)
+
+    def _is_new(self, delivery: f.Delivery) -> bool:
+        """Whether it did not come before, from a node that has failed since."""
+        if not delivery.sequence:
+            return True
+        publisher = delivery.publisher, delivery.by
+        last = self._had.pop(publisher, -1)
+        self._had[publisher] = max(last, delivery.sequence)  # behind the others: the first is the longest ago
+        if len(self._had) > MOST:
+            del self._had[next(iter(self._had))]
+        return delivery.number > self.doubt or delivery.sequence > last
 
     def finish(self, item: Item) -> None:
         """A subscription is done with something."""

@@ -12,7 +12,9 @@ every event that the target will not get is there already; and when `Moved` is a
 that the source knew of and that the target's promises overlap: a publisher that goes on there is heard by all. What
 both got is dropped at the target: the source's part of each publisher's events is the beginning, the target's the end.
 
-A session that is *kept* for another node (a replica) comes the same way, but stays where it is, too.
+A *keeper* of a session, should its node fail for good, hears of it the same way: it asks for what the session wants
+and keeps what comes, gets what waits for the session, and is told what the client is done with. It needs no last word:
+a client that cannot get its session from its node has it taken over from there (`Come` with `take_over`).
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ class Come(Word, frozen=True):
 
     owner: str | None = None
     """who it must belong to, if that matters"""
+    take_over: bool = False
+    """from a keeper: its node does not answer"""
+
+
+class Offer(Word, frozen=True):
+    """Have this session: say `Come`."""
 
 
 class Going(Word, frozen=True):
@@ -43,6 +51,8 @@ class Going(Word, frozen=True):
     owner: str
     subscriptions: dict[str, str] = {}
     advertisements: dict[str, str] = {}
+    keep: bool = False
+    """it stays here, but be its keeper"""
 
 
 class Ready(Word, frozen=True):
@@ -80,6 +90,21 @@ class Moved(Word, frozen=True):
     dropped: int
     had: list[tuple[str, str, int]]
     """publishers, and the last events of theirs that it has had"""
+    doubt: int = 0
+    """up to which number deliveries may be events that the client has had under other numbers"""
+
+
+class Done(Word, frozen=True):
+    """To a keeper: how far the session is."""
+
+    sequence: int
+    count: int
+    had: list[tuple[str, str, int]]
+    """publishers, and the last events of theirs that the client is done with"""
+
+
+class Lost(Word, frozen=True):
+    """From a keeper: you did not answer, so the session has been taken over."""
 
 
 class Elsewhere(Word, frozen=True):
@@ -94,7 +119,7 @@ class Cancel(Word, frozen=True):
     """Nothing comes of it: the client is somewhere else by now."""
 
 
-AnyWord: TypeAlias = Come | Going | Ready | Carry | Moved | Elsewhere | Cancel
+AnyWord: TypeAlias = Come | Offer | Going | Ready | Carry | Moved | Done | Lost | Elsewhere | Cancel
 encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyWord).decode
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from fieldfare.mobility.handover import Carried
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Pending, Step
 from fieldfare.node.log import Entry
+from fieldfare.node.moving import carried_of
 from fieldfare.node.node import Node
 
 CHUNK: Final = 500
@@ -22,7 +24,7 @@ class Carrier:
     def __init__(self, node: Node) -> None:
         """Begin to watch, before the node starts: some may have been on their way when it ended."""
         self._node = node
-        self._busy: set[str] = set()
+        self._busy: set[str | tuple[str, str]] = set()
         node.watchers.add(self._watch)
 
     def _watch(self, _: Step) -> None:
@@ -30,6 +32,23 @@ class Carrier:
             if departure.ready and name not in self._busy:
                 self._busy.add(name)
                 self._node.beside(self._carry(name))
+        for pair in self._node.broker.keeping.due():
+            if pair not in self._busy:
+                self._busy.add(pair)
+                self._node.beside(self._copy(*pair))
+
+    async def _copy(self, name: str, keeper: str) -> None:
+        """Send a keeper what waits for a session."""
+        node, keeping = self._node, self._node.broker.keeping
+        try:
+            while (name, keeper) in keeping.due():
+                waiting = keeping.waiting(name, keeper, CHUNK)
+                entries = await node.entries([pending.position for _, pending in waiting])
+                some = _first(waiting, entries)
+                upto = some[-1][0] if len(waiting) == CHUNK or len(some) < len(waiting) else None
+                await node.submit(partial(_copy, name, keeper, carried_of(some, entries), upto))
+        finally:
+            self._busy.discard((name, keeper))
 
     async def _carry(self, name: str) -> None:
         node = self._node
@@ -42,6 +61,10 @@ class Carrier:
                 gone = await node.submit(partial(_carry, name, _first(waiting, entries), entries))
         finally:
             self._busy.discard(name)
+
+
+def _copy(name: str, keeper: str, items: Sequence[Carried], upto: int | None, broker: DurableBroker, _: float) -> None:
+    broker.keeping.send(name, keeper, items, upto)
 
 
 def _carry(

@@ -22,7 +22,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
 from fieldfare.node import history, security
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.moving import Unsettled
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal
@@ -151,8 +151,11 @@ class Connection:
             )
 
         session = await node.submit(attach)
+        keepers = deque(hello.keepers)
         while session is None:
-            await self._wait(name)
+            if not await self._wait(name) and keepers:
+                keepers.rotate(-1)
+                await node.submit(lambda broker, now: broker.moving.take_over(name, keepers[-1], node.fresh(), now))
             session = await node.submit(attach)
         self._name = name
         former = node.closers.get(name)
@@ -171,6 +174,8 @@ class Connection:
                 session.done,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
+                keepers=tuple(node.broker.keeping.copies.get(name, ())),
+                doubt=session.doubt,
             )
         )
         until = self._known().until
@@ -179,8 +184,8 @@ class Connection:
             self._expiry = loop.call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
         self._wake.set()
 
-    async def _wait(self, name: str) -> None:
-        """Wait until it may have changed where a session is."""
+    async def _wait(self, name: str) -> bool:
+        """Wait until it may have changed where a session is, or for too long; says which."""
         node, moving = self._node, self._node.broker.moving
         before, changed = moving.where(name), asyncio.Event()
 
@@ -189,12 +194,16 @@ class Connection:
                 changed.set()
 
         node.watchers.add(watch)
+        until = asyncio.get_running_loop().time() + node.config.sessions.patience_seconds
         try:
             while not changed.is_set() and moving.where(name) == before:
+                if asyncio.get_running_loop().time() > until:
+                    return False
                 await self._send(f.Waiting(moving.source(name)))
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REASSURE):
+                    async with asyncio.timeout(min(REASSURE, node.config.sessions.patience_seconds)):
                         await changed.wait()
+            return True
         except BaseException:
             if node.ready:
                 node.submit(lambda broker, _: broker.moving.give_up(name))
@@ -269,6 +278,8 @@ class Connection:
         parts: list[list[f.Delivery]] = [[]]
         size = 0
         plain = self._codec is JSON_CODEC
+        session = self._node.broker.sessions.get(self._name)
+        keyed = self._name in self._node.broker.keeping.copies or (session is not None and session.doubt > 0)
         for number, pending in taken:
             entry = entries.get(pending.position)
             if entry is None:
@@ -280,8 +291,9 @@ class Connection:
                 size = 0
             size += weight
             raw = msgspec.Raw(event)
+            about = key_of(entry)[1:] if keyed else ()
             parts[-1].append(
-                f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions)
+                f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )
         return [part for part in parts if part]
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
+from fieldfare.node.keeping import Keeping
 from fieldfare.node.kept import (
     LARGEST,
     NEVER,
@@ -40,6 +41,7 @@ from fieldfare.node.kept import (
     pack,
     rest_of,
 )
+from fieldfare.node.letters import Letters
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
@@ -62,12 +64,14 @@ class DurableBroker:
         limit: int = 100_000,
         queue: int = 1_000,
         policy: Policy = "buffer",
+        keepers: int = 0,
         now: float = 0.0,
     ) -> None:
         """Let a new broker take up what was stored, with the log from `low_water(stored)` on.
 
         More than `limit` events never wait for a session: then the oldest are dropped. For a client that is not to be
-        remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy.
+        remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy. So many
+        neighbours are to be `keepers` of each session.
         """
         self.broker = broker
         self.sessions: dict[str, Session] = {}
@@ -83,6 +87,8 @@ class DurableBroker:
         self._rows: list[Row] = []
         self._ready: set[str] = set()
         self._overflowing: set[str] = set()
+        self.letters = Letters(self)
+        self.keeping = Keeping(self, keepers)
         self.moving = Moving(self)
         """sessions on their way from and to other nodes"""
         if stored is not None:
@@ -92,6 +98,7 @@ class DurableBroker:
 
     def drain(self) -> Step:
         """What has to be written of all that happened since the last time."""
+        self.keeping.step()
         entries, self._entries = self._entries, []
         rows, self._rows = self._rows, []
         ready, self._ready = self._ready, set()
@@ -123,6 +130,7 @@ class DurableBroker:
                 self.note_session(name)
         for name in self.links:
             self._note_link(name)
+        self.keeping.checkpoint()
         self._rows.append(Row("checkpoint", (), self.position))
 
     def rewind(self, position: int) -> None:
@@ -139,7 +147,7 @@ class DurableBroker:
         """The first position that is still needed."""
         waiting = [_lowest(one) for one in self.sessions.values() if one.durable and one.pending]
         outgoing = [link.low for link in self.links.values() if link.outbox]
-        return min([*waiting, *outgoing, *self.moving.low_water(), self.position + 1])
+        return min([*waiting, *outgoing, *self.moving.low_water(), *self.keeping.low_water(), self.position + 1])
 
     @property
     def unwritten(self) -> Sequence[Entry]:
@@ -195,6 +203,7 @@ class DurableBroker:
             replayed = [number for number, pending in session.pending.items() if pending.replayed]
             self._rows += [Row("session", (name,)), *(Row("replayed", (name, number)) for number in replayed)]
         del self.sessions[name]
+        self.keeping.end(name)
 
     def ask_no_more(self, name: str, now: float) -> None:
         """A session wants and promises nothing any more."""
@@ -204,6 +213,12 @@ class DurableBroker:
         sends = self.broker.receive(m.Leave(), name, now)
         self.changes += 1
         self._say_all(sends)
+
+    def wants(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
+        """What a session wants and promises, as texts by id."""
+        client = self.broker.clients.get(name)
+        subscriptions = {id: str(filter) for id, filter in client.subscriptions.items()}
+        return subscriptions, {id: str(filter) for id, filter in client.advertisements.items()}
 
     def change(self, message: Message, name: str, now: float) -> None:
         """A client changes what it wants or promises: Subscribe, Unsubscribe, Advertise, Unadvertise."""
@@ -218,6 +233,7 @@ class DurableBroker:
             if isinstance(send.message, m.Refuse):
                 raise Refusal(send.message.reason)
         self.changes += 1
+        self.keeping.changed(name)
         if session.durable:
             self._rows += _filter_row(message, name)
         self._say_all(sends)
@@ -249,6 +265,7 @@ class DurableBroker:
             raise Refusal(f"delivery {number} was not sent: the last was {session.taken}")
         if number > session.done:
             self._forget(name, session, number)
+            self.keeping.acknowledged(name, number)
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.done = number
@@ -284,7 +301,7 @@ class DurableBroker:
         away = {name for name, one in self.sessions.items() if not one.here and now - one.seen > life}
         gone = sorted(away - moving)
         for name in gone:
-            self.end(name, now)
+            (self.keeping.drop if name in self.keeping.kept else self.end)(name, now)
         for name, session in self.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
                 self._drop(name, session, number)
@@ -300,7 +317,18 @@ class DurableBroker:
         """Let a row say how a session stands."""
         one = self.sessions[name]
         low = one.pending[_oldest(one)].position if one.pending else self.position + 1
-        row = [one.identity, one.sequence, one.count, one.done, one.seen, low, one.dropped, one.owner, one.moved]
+        row = [
+            one.identity,
+            one.sequence,
+            one.count,
+            one.done,
+            one.seen,
+            low,
+            one.dropped,
+            one.owner,
+            one.moved,
+            one.doubt,
+        ]
         self._rows.append(Row("session", (name,), row))
 
     # Events
@@ -350,7 +378,9 @@ class DurableBroker:
             for name, ids in clients.items():
                 session = self.sessions[name]
                 self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER))
-                self.moving.delivered(name, session.count, (forward.publisher, forward.by, forward.sequence))
+                key = forward.publisher, forward.by, forward.sequence
+                self.moving.delivered(name, session.count, key)
+                self.keeping.delivered(name, session.count, key)
                 if forward.replaces:
                     self._replace(session, (forward.publisher, forward.replaces))
                 if session.durable:
@@ -402,6 +432,7 @@ class DurableBroker:
         self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position)
         self._note_link(neighbour)
         self._say_all(sends)
+        self.keeping.welcome(neighbour)
 
     def disconnect(self, neighbour: str, now: float) -> None:
         """A neighbour is known no more, and what it was still to get is dropped."""
@@ -409,7 +440,7 @@ class DurableBroker:
             self.changes += 1
             sends = self.broker.receive(m.Disconnect(), neighbour, now)
             link = self.links.pop(neighbour)
-            self.moving.forget(neighbour, link.outbox.values())
+            self.letters.forget(neighbour, link.outbox.values())
             self._rows.append(Row("neighbour", (neighbour,)))
             self._rows += [Row("outbox", (neighbour, number)) for number in link.outbox]
             self._rows += [Row("told", (neighbour, about, text)) for about, told in link.told.items() for text in told]
@@ -541,16 +572,18 @@ class DurableBroker:
 
     def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
         for (name,), row in stored.get("session", {}).items():
-            identity, sequence, count, done, seen, _, dropped, owner, *moved = row
+            identity, sequence, count, done, seen, _, dropped, owner, moved, doubt = [*row, "", 0][:10]
             self.sessions[str(name)] = Session(
                 identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner,
-                moved="".join(moved),
+                moved=moved, doubt=doubt,
             )  # fmt: skip
         for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
             self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born)
             self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
         self._restore_filters(stored)
+        self.letters.restore(stored)
+        self.keeping.restore(stored)
         self.moving.restore(stored)
         for (name, number), (position, ids, *expires) in sorted(stored.get("replayed", {}).items()):
             session = self.sessions[str(name)]
@@ -562,6 +595,7 @@ class DurableBroker:
         self.position = int(stored.get("checkpoint", {}).get((), 0))
         for entry in entries:
             self._restore_entry(entry)
+        self.keeping.settle()
         for session in self.sessions.values():
             session.pending = _last(session.pending, self.limit)
             session.replays = sum(pending.replayed for pending in session.pending.values())
@@ -589,6 +623,7 @@ class DurableBroker:
         rest = rest_of(entry)
         self.position = max(self.position, entry.position)
         self.moving.restore_entry(entry, rest)
+        self.keeping.restore_entry(entry, rest)
         if entry.time >= self.now - 2 * self.broker.remember and not is_behind(entry):
             self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
         publisher = self.sessions.get(entry.publisher)

@@ -10,6 +10,7 @@ import msgspec
 from fieldfare.events.event import Event
 from fieldfare.node.log import Entry
 from fieldfare.routing.messages import About, Role
+from fieldfare.routing.seen import EventId
 
 Key: TypeAlias = tuple[str | int, ...]
 Stored: TypeAlias = Mapping[str, Mapping[Key, Any]]
@@ -123,6 +124,8 @@ class Session(msgspec.Struct):
     replaceable: dict[tuple[str, str], int] = {}
     moved: str = ""
     """the mark of one that came from another node: what the log says under another one is void"""
+    doubt: int = 0
+    """deliveries up to this number may be some that the client has had under other numbers"""
 
     @property
     def mark(self) -> str:
@@ -186,6 +189,12 @@ def is_behind(entry: Entry) -> bool:
     return entry.sequence < 0
 
 
+def key_of(entry: Entry) -> EventId:
+    """What tells an event from all others: its publisher, its identity, and how it counts it."""
+    sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
+    return entry.publisher, rest_of(entry).by, sequence
+
+
 def whole(entry: Entry) -> int:
     """Up to where a log that ends with an entry is whole: of a publication that was not written to its end, nothing."""
     if is_behind(entry):
@@ -199,5 +208,5 @@ def low_water(stored: Stored) -> int:
     checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
     sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
     links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
-    moving: list[int] = [row[0] for kind in ("arrival", "departure") for row in stored.get(kind, {}).values()]
+    moving: list[int] = [row[0] for kind in ("arrival", "departure", "kept") for row in stored.get(kind, {}).values()]
     return max(1, min([checkpoint, *sessions, *links, *moving]))

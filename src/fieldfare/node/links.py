@@ -240,7 +240,7 @@ class LinkConnection:
         else:
             await node.submit(lambda broker, _: broker.received(other, greet.heard))
             self._sent = greet.heard
-        await node.submit(lambda broker, _: broker.moving.reach(other, names))
+        await node.submit(lambda broker, _: broker.letters.reach(other, names))
         self._said_received = node.broker.links[other].heard
         node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
         node.wakers[other] = self._wake.set
@@ -404,7 +404,7 @@ def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: Durable
 
 
 def _reach(neighbour: str, names: Sequence[str], broker: DurableBroker, _: float) -> None:
-    broker.moving.reach(neighbour, names)
+    broker.letters.reach(neighbour, names)
 
 
 def _received(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:

@@ -18,7 +18,6 @@ from fieldfare.mobility import handover as h
 from fieldfare.node.kept import NEVER, Pending, Refusal, Rest, Row, Session, Stored, behind, is_behind, pack, rest_of
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
-from fieldfare.routing import wire
 from fieldfare.routing.seen import EventId
 
 if TYPE_CHECKING:
@@ -88,11 +87,8 @@ class Moving:
         """why sessions that were asked for do not come"""
         self.closing: dict[str, str] = {}
         """sessions whose connections must end in this step, and where they go"""
-        self.behind: dict[str, set[str]] = {}
-        """by neighbour: the nodes that are reached through it"""
-        self._parked: dict[int, m.Parcel] = {}
-        """letters to nodes that nobody knows a way to, by number"""
-        self._parcels = 0
+        self._anew: set[str] = set()
+        """sessions that nobody had, until their clients come"""
 
     # For whoever has a client here
 
@@ -102,7 +98,7 @@ class Moving:
             return "coming"
         if name in self.departures and self.departures[name].ready:
             return "going"
-        return "here" if name in self._broker.sessions else "unknown"
+        return "here" if name in self._broker.sessions and name not in self._broker.keeping.kept else "unknown"
 
     def source(self, name: str) -> str:
         """The node that a session comes from; or this one, if it is about to go."""
@@ -128,16 +124,26 @@ class Moving:
             raise Refusal(self.refused.pop(name))
         here = self._broker.broker.name
         match self.where(name):
-            case "here" if at in ("", here) or identity in ("", self._broker.sessions[name].identity):
-                return self._broker.attach(name, fresh, now, owner=owner)
+            case "here" if (
+                at in ("", here) or name in self._anew or identity in ("", self._broker.sessions[name].identity)
+            ):
+                self._anew.discard(name)
+                return self._attach(name, fresh, now, owner)
             case "here":
                 raise Refusal(f"{here} has another session {name}: leave it, or use another name")
             case "unknown":
+                kept = self._broker.keeping.kept.get(name)
                 source = at if at not in ("", here) else self.gone.get(name, ("", 0.0))[0]
+                source = source or (kept.node if kept is not None else "")
                 if not source:
-                    return self._broker.attach(name, fresh, now, owner=owner)
+                    return self._attach(name, fresh, now, owner)
                 self.ask(name, source, fresh, owner if secure else None)
         return None
+
+    def _attach(self, name: str, fresh: str, now: float, owner: str) -> Session:
+        if name not in self._broker.keeping.copies:
+            self._broker.keeping.changed(name)
+        return self._broker.attach(name, fresh, now, owner=owner)
 
     def ask(self, name: str, source: str, ticket: str, owner: str | None) -> None:
         """Let a session come from another node."""
@@ -149,6 +155,19 @@ class Moving:
         self.arrivals[name] = Arrival(ticket, source, owner)
         self._note_arrival(name)
         self._post(source, h.Come(name, ticket, owner))
+
+    def take_over(self, name: str, keeper: str, ticket: str, now: float) -> None:
+        """The node of a session that should come does not answer: let it come from a keeper."""
+        arrival = self.arrivals.get(name)
+        if arrival is None or arrival.session is not None:
+            return
+        arrival.ticket, arrival.source = ticket, keeper
+        self._note_arrival(name)
+        if keeper != self._broker.broker.name:
+            self._post(keeper, h.Come(name, ticket, arrival.owner, take_over=True))
+        elif name in self._broker.keeping.kept:
+            self._broker.keeping.take_over(name)
+            self._arrived(name, now)
 
     def give_up(self, name: str) -> None:
         """The client that asked for a session did not wait for it. If it is on its way, it comes all the same."""
@@ -167,62 +186,43 @@ class Moving:
     def check(self, name: str, *, changing: bool) -> None:
         """Complain if a session cannot be used, or not changed, because it goes."""
         departure = self.departures.get(name)
-        if name in self.arrivals or (departure is not None and (departure.ready or changing)):
+        coming = name in self.arrivals or name in self._broker.keeping.kept
+        if coming or (departure is not None and (departure.ready or changing)):
             raise Unsettled(f"the session {name} is on its way")
 
     # Letters
 
-    def reach(self, neighbour: str, nodes: Iterable[str]) -> None:
-        """A neighbour says whom it reaches."""
-        known = set(nodes) | {neighbour}
-        if self.behind.get(neighbour) != known:
-            self.behind[neighbour] = known
-            self._keep("reach", neighbour, sorted(known))
-        parked, self._parked = self._parked, {}
-        for number, parcel in parked.items():
-            self._broker.keep(Row("parked", (number,)))
-            self.forward(parcel)
-
-    def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
-        """A neighbour is none any more. Letters that were on their way through it have to find another one."""
-        if self.behind.pop(neighbour, None) is not None:
-            self._keep("reach", neighbour, None)
-        for what in outbox:
-            message = wire.decode(what) if isinstance(what, bytes) else None
-            if isinstance(message, m.Parcel):
-                self.forward(message)
-
-    def forward(self, parcel: m.Parcel) -> None:
-        """Send a letter on its way; if there is none, it waits for one."""
-        links = self._broker.links
-        way = next((one for one, nodes in self.behind.items() if parcel.to in nodes and one in links), None)
-        if parcel.to in links:
-            way = parcel.to
-        if way is not None:
-            self._broker.say(way, parcel)
-            return
-        self._parcels += 1
-        self._parked[self._parcels] = parcel
-        self._broker.keep(Row("parked", (self._parcels,), [parcel.to, parcel.origin, parcel.content]))
-
     def _post(self, to: str, word: h.AnyWord) -> None:
-        self.forward(m.Parcel(to, self._broker.broker.name, h.encode(word)))
+        self._broker.letters.post(to, h.encode(word))
 
     def receive(self, parcel: m.Parcel, now: float) -> None:
         """A letter is here: for this node, or for another one."""
         if parcel.to != self._broker.broker.name:
-            self.forward(parcel)
+            self._broker.letters.forward(parcel)
             return
-        other = parcel.origin
+        other, keeping = parcel.origin, self._broker.keeping
         match h.decode(parcel.content):
-            case h.Come(session=name, ticket=ticket, owner=owner):
+            case h.Come(session=name, ticket=ticket, owner=owner, take_over=take_over):
+                if take_over and name in keeping.kept and name not in self.arrivals:
+                    keeping.take_over(name)
                 self._come(name, ticket, other, owner)
+            case h.Offer(session=name, ticket=ticket):
+                self.ask(name, other, ticket, None)
+            case h.Going(keep=True) as going:
+                keeping.keep(going, other, now)
             case h.Going() as going:
                 self._going(going, other, now)
             case h.Ready(session=name, ticket=ticket):
-                self._ready(name, ticket)
+                if not keeping.ready(name, ticket, other):
+                    self._ready(name, ticket)
             case h.Carry() as carry:
+                keeping.carry(carry, now)
                 self._carry(carry, now)
+            case h.Done() as done:
+                keeping.done(done, now)
+            case h.Lost(session=name, ticket=ticket):
+                if keeping.lost(name, ticket, other, now):
+                    self._lost(name, other, now)
             case h.Moved() as moved:
                 self._moved(moved, now)
             case h.Elsewhere() as elsewhere:
@@ -230,7 +230,19 @@ class Moving:
             case h.Cancel(session=name, ticket=ticket):
                 self._cancelled(name, ticket, now)
 
+    def offer(self, name: str, target: str, ticket: str) -> None:
+        """Let another node have a session, with its client, if it wants it."""
+        self._post(target, h.Offer(name, ticket))
+
     # Where it is
+
+    def _lost(self, name: str, keeper: str, now: float) -> None:
+        """It is here no more."""
+        if self.departures.pop(name, None) is not None:
+            self._keep("departure", name, None)
+        self.closing[name] = keeper
+        self.gone[name] = keeper, now
+        self._keep("gone", name, [keeper, now])
 
     def _come(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         arrival, departure = self.arrivals.get(name), self.departures.get(name)
@@ -251,9 +263,8 @@ class Moving:
                 self._cancel(name, departure)
             self.departures[name] = Departure(ticket, target, self._broker.position)
             self._note_departure(name)
-            wants = self._broker.broker.clients.get(name)
-            texts = ({id: str(one) for id, one in part.items()} for part in (wants.subscriptions, wants.advertisements))
-            self._post(target, h.Going(name, ticket, session.identity, session.owner, *texts))
+            wants, promises = self._broker.wants(name)
+            self._post(target, h.Going(name, ticket, session.identity, session.owner, wants, promises))
 
     def _cancel(self, name: str, departure: Departure) -> None:
         """It does not go there after all."""
@@ -288,9 +299,7 @@ class Moving:
     ) -> bool:
         """Send that, without what the log no longer has. With the last of it the session is gone: is it?"""
         departure, session = self.departures[name], self._broker.sessions[name]
-        items = [
-            _carried(n, pending, entries[pending.position]) for n, pending in waiting if pending.position in entries
-        ]
+        items = carried_of(waiting, entries)
         if items:
             self._post(departure.target, h.Carry(name, departure.ticket, items))
         if waiting:
@@ -300,7 +309,7 @@ class Moving:
             return False
         had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
         counts = session.sequence, session.count, session.done, session.dropped
-        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had))
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, session.doubt))
         del self.departures[name]
         self._keep("departure", name, None)
         self._broker.end(name, now)
@@ -326,6 +335,8 @@ class Moving:
             self._post(source, h.Cancel(name, going.ticket))
             self._refuse(name, f"{self._broker.broker.name} cannot read what the session {name} wants: {error}")
             return
+        if name in self._broker.keeping.kept:  # of which there is no need: the node has answered
+            self._broker.keeping.drop(name, now)
         arrival.source, arrival.since = source, self._broker.position
         arrival.session = Session(going.identity, True, False, now, owner=going.owner)
         aside = Session(going.identity, True, False, now, owner=going.owner, moved=arrival.aside)
@@ -352,7 +363,7 @@ class Moving:
             return
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
-        session.dropped = moved.dropped + aside.dropped
+        session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         self._broker.sessions[name] = session
         carried, session.pending = session.pending, {}
@@ -374,6 +385,7 @@ class Moving:
         self._broker.sessions[name].seen = now
         self._broker.note_session(name)
         self._broker.wake(name)
+        self._broker.keeping.changed(name)
         if onwards is not None:
             self._come(name, *onwards, None)
 
@@ -391,7 +403,11 @@ class Moving:
             arrival.source = node
             self._note_arrival(name)
             self._post(arrival.source, h.Come(name, arrival.ticket, arrival.owner))
+        elif name in self._broker.keeping.kept:
+            self._broker.keeping.take_over(name)
+            self._arrived(name, now)
         else:  # nobody has it: it begins anew
+            self._anew.add(name)
             self._broker.sessions[name] = Session(arrival.ticket, True, False, now, owner=arrival.owner or "")
             self._arrived(name, now)
 
@@ -409,7 +425,7 @@ class Moving:
             del self.arrivals[name]
             self._keep("arrival", name, None)
             self.closing[name] = ""
-            if name in self._broker.sessions:
+            if arrival.session is not None:
                 self._broker.end(name, now)
             if arrival.onwards is not None:
                 self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], arrival.source))
@@ -417,6 +433,9 @@ class Moving:
             del self.departures[name]
             self._keep("departure", name, None)
             self.closing[name] = ""
+        kept = self._broker.keeping.kept.get(name)
+        if kept is not None and kept.ticket == ticket:
+            self._broker.keeping.drop(name, now)
 
     # For the broker
 
@@ -466,11 +485,6 @@ class Moving:
             self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried)
         for (name,), (node, when) in stored.get("gone", {}).items():
             self.gone[str(name)] = node, when
-        for (neighbour,), nodes in stored.get("reach", {}).items():
-            self.behind[str(neighbour)] = set(nodes)
-        for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):
-            self._parked[int(number)] = m.Parcel(to, origin, content)
-            self._parcels = int(number)
 
     def restore_entry(self, entry: Entry, rest: Rest) -> None:
         """Note again what an entry says of sessions that move."""
@@ -490,6 +504,11 @@ class Moving:
             if departure is not None and mine and entry.position > departure.since:
                 key = entry.publisher, rest.by
                 departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
+
+
+def carried_of(waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, Entry]) -> list[h.Carried]:
+    """Deliveries as they are sent, but for those that the log no longer has."""
+    return [_carried(n, pending, entries[pending.position]) for n, pending in waiting if pending.position in entries]
 
 
 def _carried(number: int, pending: Pending, entry: Entry) -> h.Carried:

@@ -82,6 +82,7 @@ class Node:
             limit=config.sessions.limit,
             queue=config.sessions.queue,
             policy=config.sessions.policy,
+            keepers=config.sessions.keepers,
             now=clock(),
         )
         lost = self.broker.position - self.storage.log.last

@@ -49,6 +49,8 @@ class Hello(Frame, frozen=True):
     """the node where the session was last, if it was another one: this one gets it from there"""
     identity: str = ""
     """what that node said in its `Welcome`"""
+    keepers: tuple[str, ...] = ()
+    """the same: who may have a copy of the session, should that node not answer"""
 
 
 class Publish(Frame, frozen=True):
@@ -140,6 +142,10 @@ class Welcome(Frame, frozen=True):
     """the size of a frame that the node takes, in bytes"""
     max_batch: int = 0
     """how many events it takes in a frame"""
+    keepers: tuple[str, ...] = ()
+    """the nodes that keep a copy of the session"""
+    doubt: int = 0
+    """deliveries up to this number may be events that you have had before, under other numbers"""
 
 
 class Accepted(Frame, frozen=True):
@@ -177,6 +183,9 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     event: msgspec.Raw
     subscriptions: tuple[str, ...]
     """the ids of all that it matches"""
+    by: str = ""
+    """the identity of its publisher, and how it counts the event: said if the session has, or had, keepers"""
+    sequence: int = 0
 
 
 class Deliveries(Frame, frozen=True):
