@@ -12,6 +12,7 @@ from typing import Any
 
 from fieldfare.client.client import Client
 from fieldfare.node.config import load
+from fieldfare.node.http import routes
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
 
@@ -21,7 +22,7 @@ async def node(
     folder: Path | None = None, port: int = 0, settings: Mapping[str, Any] = MappingProxyType({})
 ) -> AsyncIterator[Service]:
     data = {"data": str(folder)} if folder is not None else {"data": ""}
-    async with running(load(None, {}, {"port": port, "name": "a", **data, **settings})) as service:
+    async with running(load(None, {}, {"port": port, "name": "a", **data, **settings}), routes) as service:
         yield service
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from tests.client.nodes import cut, free_port, node, run, until
@@ -188,5 +189,39 @@ def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> 
             assert roamer.node == "c"
             await publish(roamer, 1)
             assert await take(events, 1) == [0]
+
+    run(work())
+
+
+def test_a_node_sends_a_client_elsewhere() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url, session="s") as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            publishing = asyncio.create_task(publish(client, 50))
+            await asyncio.sleep(0.05)
+            asked = Request(f"{nodes[0].hood.url.replace('ws', 'http', 1)}/admin/moves", method="POST")  # noqa: S310
+            asked.data, asked.headers = b'{"session": "s", "to": "c"}', {"Content-type": "application/json"}
+            assert (await asyncio.to_thread(urlopen, asked)).status == 202
+            await publishing
+            assert await take(events, 50) == list(range(50))
+            assert client.node == "c"
+
+    run(work())
+
+
+def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url, session="s") as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            await nodes[0].node.submit(lambda broker, now: broker.end("s", now))
+            await client.move(nodes[1].hood.url)
+            await publish(client, 3)
+            assert await take(events, 3) == [0, 1, 2]
 
     run(work())

@@ -138,21 +138,21 @@ class Wire(NamedTuple):
 class Roamer:
     """What a client does besides its work: it goes to another node now and then."""
 
-    def __init__(self, urls: dict[str, str], chance: random.Random) -> None:
-        self._urls, self._chance = urls, chance
+    def __init__(self, name: str, urls: dict[str, str], seed: int) -> None:
+        self.name, self._urls, self._chance = name, urls, random.Random(f"{seed} {name}")
         self.moves = self.failed = self.breaks = 0
 
-    def connect(self, name: str) -> Client:
+    def connect(self) -> Client:
         urls = self._chance.sample(list(self._urls.values()), len(self._urls))
-        return connect(urls, session=name, on_state=self._note)
+        return connect(urls, session=self.name, on_state=self._note)
 
     def _note(self, state: str, _: str) -> None:
         self.breaks += state == "reconnecting"
 
     async def roam(self, client: Client) -> None:
         while True:
-            await asyncio.sleep(self._chance.uniform(0.2, 1.5))
-            # A client that is about to come back must not be told to move: see the report on `move`.
+            await asyncio.sleep(self._chance.uniform(0.2, 3))
+            # One that is about to come back by itself must not be told to move: two connections would fight, and end it.
             if client.connected:
                 to = self._chance.choice([url for name, url in self._urls.items() if name != client.node])
                 try:
@@ -165,12 +165,12 @@ class Roamer:
 class Taxi(Publisher):
     """A publisher that roams."""
 
-    def __init__(self, name: str, urls: dict[str, str], chance: random.Random) -> None:
-        super().__init__(name, "", chance)
-        self.roamer = Roamer(urls, chance)
+    def __init__(self, roamer: Roamer) -> None:
+        super().__init__(roamer.name, "", random.Random(roamer.name))
+        self.roamer = roamer
 
     async def live(self, until: asyncio.Event) -> None:
-        async with self.roamer.connect(self.name) as client:
+        async with self.roamer.connect() as client:
             roaming = asyncio.create_task(self.roamer.roam(client))
             while not until.is_set():
                 self.count += 1
@@ -185,12 +185,12 @@ class Taxi(Publisher):
 class Office(Subscriber):
     """A subscriber that roams. It leaves it to its client that nothing comes twice."""
 
-    def __init__(self, name: str, urls: dict[str, str], chance: random.Random, filter: str) -> None:
-        super().__init__(name, "", filter)
-        self.roamer = Roamer(urls, chance)
+    def __init__(self, roamer: Roamer, filter: str) -> None:
+        super().__init__(roamer.name, "", filter)
+        self.roamer = roamer
 
     async def live(self) -> None:
-        async with self.roamer.connect(self.name) as client, client.subscribe(self.filter) as events:
+        async with self.roamer.connect() as client, client.subscribe(self.filter) as events:
             roaming = asyncio.create_task(self.roamer.roam(client))
             try:
                 async for event in events:
@@ -231,12 +231,12 @@ async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     urls = {wire.other.name: wire.url for wire in air}
     for url in urls.values():
         await knows(url, ())
-    offices = [Office(f"s{number}", urls, chance, filter) for number, filter in enumerate(FILTERS)]
+    offices = [Office(Roamer(f"s{number}", urls, seed), filter) for number, filter in enumerate(FILTERS)]
     listening = [asyncio.create_task(one.live()) for one in offices]
     for url in urls.values():
         await knows(url, FILTERS)
     end = asyncio.Event()
-    taxis = [Taxi(f"p{number}", urls, chance) for number in range(2)]
+    taxis = [Taxi(Roamer(f"p{number}", urls, seed)) for number in range(2)]
     talking = [asyncio.create_task(one.live(end)) for one in taxis]
     for number in range(cuts):
         await asyncio.sleep(chance.uniform(0.3, 1.5))
@@ -255,12 +255,14 @@ async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     counts = await judge(list(offices), list(taxis))
     for task in listening:
         await stop(task)
+    links = sum(log.read_text().count("linked to") for log in folder.glob("*.log"))
     roamers = [office.roamer for office in offices] + [taxi.roamer for taxi in taxis]
     return {
         "cuts": cuts,
         "moves": sum(one.moves for one in roamers),
         "moves that failed": sum(one.failed for one in roamers),
-        "connections that broke, or could not be made again": sum(one.breaks for one in roamers),
+        "times that a client was cut off, or still was": sum(one.breaks for one in roamers),
+        "ends of links that were made again": links - 2 * len(line),
         **counts,
     }
 

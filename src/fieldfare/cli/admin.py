@@ -89,18 +89,25 @@ def session(
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     end: Annotated[bool, typer.Option("--end", help="End it, with all that waits for it.")] = False,
+    move_to: Annotated[
+        str, typer.Option(metavar="NODE", help="Let it go to another node, and its client with it.", show_default=False)
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """One session, with its subscriptions; --end ends it.
+    """One session, with its subscriptions; --end ends it, --move-to lets it go to another node.
 
     Examples:
         fieldfare admin session ana
         fieldfare admin session ana --end
+        fieldfare admin session ana --move-to rome
     """
     path = f"/admin/sessions/{quoted(name)}"
     if end:
         fetch(node, path, token, method="DELETE")
         return typer.echo(f"{name} is ended")
+    if move_to:
+        fetch(node, "/admin/moves", token, method="POST", body={"session": name, "to": move_to})
+        return typer.echo(f"{name} goes to {move_to}, and its client with it")
     found = fetch(node, path, token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))

@@ -76,6 +76,9 @@ def test_overview_sessions_and_subscriptions(tmp_path: Path) -> None:
             assert found_ones["items"][0] == {"session": "ana", "id": "0", "filter": "x < 5"}
             for bad in ("limit=0", "limit=5000", "offset=-1", "offset=x"):
                 is_problem(await client.get(f"/admin/sessions?{bad}"), 400)
+            is_problem(await client.post("/admin/moves", json={"session": "eve", "to": "b"}), 404)
+            is_problem(await client.post("/admin/moves", json={"session": "ana", "to": "b"}), 404)
+            is_problem(await client.post("/admin/moves", json={"session": "ana"}), 400)
             assert (await client.delete("/admin/sessions/ana")).status_code == 204
             assert "ana" not in found.service.node.broker.sessions
             is_problem(await client.delete("/admin/sessions/ana"), 404)

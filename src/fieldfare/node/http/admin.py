@@ -181,6 +181,14 @@ class ToExplain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """a text, or a document of CloudEvents' subscriptions"""
 
 
+class ToMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session that is to go to another node."""
+
+    session: str
+    to: str
+    """the name of the node"""
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """What a filter says, and how it stands to those that are wanted here."""
 
@@ -277,6 +285,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
         "/admin/overview": {"get": overview},
         "/admin/sessions": {"get": sessions},
         "/admin/sessions/{name:path}": {"get": session, "delete": end_session},
+        "/admin/moves": {"post": move},
         "/admin/subscriptions": {"get": subscriptions},
         "/admin/table": {"get": table},
         "/admin/links": {"get": links},
@@ -417,6 +426,20 @@ async def end_session(call: Call) -> Response:
         closer("the session was ended by an administrator")
     await node.submit(lambda broker, now: broker.leave(name, now) if name in broker.sessions else None)
     return Response(None, 204)
+
+
+async def move(call: Call) -> Response:
+    """Let a session go to another node; its client follows, if it is here."""
+    asked = await read(call, ToMove)
+    node = call.service.node
+    session = node.broker.sessions.get(asked.session)
+    if session is None or not session.durable or asked.session.startswith(SESSION):
+        raise Problem(404, f"there is no session {asked.session[:200]} that survives and has a client")
+    if asked.to == node.name or asked.to not in call.service.hood.reaches():
+        raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
+    ticket = node.fresh()
+    await node.submit(lambda broker, _: broker.moving.offer(asked.session, asked.to, ticket))
+    return Response(None, 202)
 
 
 async def subscriptions(call: Call) -> Response:

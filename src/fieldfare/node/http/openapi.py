@@ -162,6 +162,12 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         ),
         "delete": Operation("End a session", "admin", 204, parameters=(_SESSION,)),
     },
+    "/admin/moves": {
+        "post": Operation(
+            "Let a session go to another node, and its client with it", "admin", 202, takes=admin.ToMove,
+            bodies={JSON: {"session": "ana", "to": "rome"}},
+        )
+    },
     "/admin/subscriptions": {
         "get": Operation("Subscriptions of all sessions", "admin", gives=admin.Subscriptions, parameters=_PAGES)
     },

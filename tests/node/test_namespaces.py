@@ -1,0 +1,15 @@
+"""Nodes in network namespaces whose lines are cut; `python -m tests.node.namespaces 20` does it more often."""
+
+from __future__ import annotations
+
+import pytest
+from tests.node.namespaces import run, way
+
+
+def test_nothing_is_lost_when_lines_are_cut() -> None:
+    command, problem = way()
+    if not command:
+        pytest.skip(f"no network namespaces can be made here: {problem}")
+    counts = run(3, seed=3, seconds=110)
+    assert counts["moves"] > 0
+    assert counts["delivered"] >= counts["accepted"] == counts["published"] > 0
