@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fieldfare.mobility.messages import Letter
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Message, Send
+from fieldfare.routing.messages import Forward, Message, Send
 
 Way = Callable[[str], str]
 """the neighbour through which another broker is reached: an overlay address"""
@@ -53,6 +53,8 @@ class Base:
         self.broker = broker
         self.parts = tuple(parts)
         self.way = way
+        self.place = ""
+        """the broker where the event was published that is handed to clients right now"""
         for part in self.parts:
             part.join(self)
 
@@ -63,7 +65,10 @@ class Base:
 
     def say(self, message: Message, sender: str, now: float) -> list[Send]:
         """Let the broker take a message, as of a client or a neighbour; parts overhear what it answers."""
-        return self.overheard(self.broker.receive(message, sender, now), now)
+        before, self.place = self.place, message.source if isinstance(message, Forward) else self.name
+        sends = self.overheard(self.broker.receive(message, sender, now), now)
+        self.place = before
+        return sends
 
     def overheard(self, sends: list[Send], now: float) -> list[Send]:
         """What parts make of what the broker says."""

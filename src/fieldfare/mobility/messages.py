@@ -28,6 +28,8 @@ class MoveOut(Message, frozen=True):
 
     target: str = ""
     """the broker where I shall be, if I know it"""
+    moves: int = 0
+    """how often I have moved then: as I shall say it there"""
 
 
 class Acknowledge(Message, frozen=True):

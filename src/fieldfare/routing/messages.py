@@ -148,7 +148,7 @@ class Tell(Message, frozen=True):
 
 
 class Parcel(Message, frozen=True):
-    """Something for a broker that need not be a neighbour. It goes from link to link, and routing does not look at it."""
+    """Something for a broker that need not be a neighbour. It goes from link to link, unread."""
 
     to: str
     origin: str

@@ -4,7 +4,8 @@ Each check is a function of a trace that gives the violations it finds; none is 
 
 A run is finite, so liveness is checked in a finite form. When the network is quiet, whatever was asked for has taken
 effect. An event published after that must be delivered by the next quiet moment, if until then the subscription is
-kept, no link and no broker goes down or comes up, and there is a path of links between the two brokers.
+kept, no link and no broker goes down or comes up, and there is a path of links between the two brokers. A client that
+is away then must get it by the first quiet moment at which it is back, wherever that is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from fieldfare.routing.strategies import Order, Strategy
 from fieldfare.simulation.topologies import Topology
 from fieldfare.simulation.trace import (
     Advertised,
+    Arrived,
     Crashed,
     Delivered,
+    Departed,
     Down,
     Forwarded,
     Left,
@@ -189,6 +192,7 @@ def liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
     promised = _advertisements()
     subscriptions = _Matching(trace)
     network = _Components()
+    away: set[str] = set()
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
@@ -205,12 +209,16 @@ def liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
                 owed.clear()
             case Quiet():
                 quiet = record.order
-                for client, mine in owed.items():
+                for client in [client for client in owed if client not in away]:
+                    mine = owed.pop(client)
                     problems = (
                         f"to {client}: {event_id} is missing, due for {sorted(mine[event_id])}" for event_id in mine
                     )
                     found += [Violation("liveness", record.order, problem) for problem in problems]
-                owed.clear()
+            case Departed():
+                away.add(record.client)
+            case Arrived():
+                away.discard(record.client)
             case Delivered():
                 owed[record.client].pop((record.publisher, record.sequence), None)
             case Published() if quiet > disturbed:
@@ -232,8 +240,12 @@ def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
 
 
 def local_liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
-    """Clients of the publisher's own broker get an event in the very step in which it is published."""
+    """Clients of the publisher's own broker get an event in the very step in which it is published.
+
+    That is not for clients that move: at its new broker one has to wait for what is on its way from the old one.
+    """
     found: list[Violation] = []
+    mobile = {record.client for record in trace if isinstance(record, Departed | Arrived)}
     promised = _advertisements()
     subscriptions = _Matching(trace)
     for place, record in enumerate(trace):
@@ -244,7 +256,7 @@ def local_liveness(trace: Trace, *, advertisements: bool = False) -> list[Violat
                 continue
             given = {other.client for other in _step(trace, place) if isinstance(other, Delivered)}
             wanted = subscriptions.match(record.event)
-            missed = {client for client, _, asked in wanted if asked.broker == record.broker} - given
+            missed = {client for client, _, asked in wanted if asked.broker == record.broker} - given - mobile
             for client in sorted(missed):
                 problem = f"to {client}: {(record.client, record.sequence)} is missing, from the same broker"
                 found.append(Violation("local liveness", record.order, problem))

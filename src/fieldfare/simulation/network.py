@@ -110,6 +110,11 @@ class Network(Generic[M]):
         self._planned = 0
         self._sequences: dict[str, int] = {}
         self._clients: dict[str, str] = {}
+        self._away: set[str] = set()
+        self._arriving: dict[str, Message] = {}
+        """what clients say first at a broker; until it has heard that, it does not reach them"""
+        self.taken: dict[str, int] = {}
+        """the number of the last delivery that each client has got, if its broker counts them"""
         self._group: dict[str, int] = {}
         self._wanted = {(a, b): role for a, b, role in topology.edges}
         self._up: dict[tuple[str, str], tuple[Cable[M], Cable[M]]] = {}
@@ -170,6 +175,27 @@ class Network(Generic[M]):
         if broker not in self._sites:
             raise ValueError(f"there is no broker {broker}")
         self._clients[client] = broker
+        if client in self._away:
+            self._away.discard(client)
+            self._note(records.Arrived, broker, client)
+
+    def detach(self, client: str) -> None:
+        """A client is gone, and tells nobody."""
+        self._arriving.pop(client, None)
+        self._away.add(client)
+        self._note(records.Departed, self._clients.pop(client), client)
+
+    def move(self, client: str, to: str, message: Message) -> bool:
+        """A client goes from where it is, if it is anywhere, to a broker, and says something there."""
+        if client in self._clients:
+            self.detach(client)
+        self.attach(client, to)
+        self._arriving[client] = message
+        return self.say(client, message)
+
+    def where(self, client: str) -> str | None:
+        """The broker of a client, if it is at one."""
+        return self._clients.get(client)
 
     def subscribe(self, client: str, id: str, filter: Filter | str) -> bool:
         """A client asks for events. This and the others say whether there was a broker to hear it."""
@@ -197,7 +223,9 @@ class Network(Generic[M]):
         return self.say(client, Leave())
 
     def say(self, client: str, message: Message) -> bool:
-        """A client says anything."""
+        """A client says anything; one that is away has nobody to hear it."""
+        if client in self._away:
+            return False
         site = self._sites[self._clients[client]]
         if site.up:
             self._take(site, message, client)
@@ -371,6 +399,8 @@ class Network(Generic[M]):
                 site.links[sender] = link
             elif type(message) is Disconnect:
                 site.links.pop(sender, None)
+            if self._arriving and self._arriving.get(sender) is message:
+                del self._arriving[sender]
             effects = broker.receive(message, sender, now)
             self._note_said(site, message, sender, effects)
         if effects:
@@ -454,9 +484,13 @@ class Network(Generic[M]):
 
     def _hand_over(self, site: Site[M], client: str, message: Message) -> None:
         """A client gets a message; one that has gone elsewhere, or a neighbour whose link is down, does not."""
-        if self._clients.get(client) != site.name:
+        if self._clients.get(client) != site.name or client in self._arriving:
             self.traffic[site.name, client].lost += 1
             return
+        if type(message) is Deliver and message.number:
+            if message.number <= self.taken.get(client, 0):
+                return  # it has got that before
+            self.taken[client] = message.number
         if self._hear is not None:
             self.clock.schedule(self.clock.now, self._answer, client, message)
         if type(message) is Deliver:

@@ -96,6 +96,24 @@ class Left(NamedTuple):
     client: str
 
 
+class Departed(NamedTuple):
+    """A client went away from its broker, which need not notice."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+
+
+class Arrived(NamedTuple):
+    """A client that was away is at a broker again."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+
+
 class Refused(NamedTuple):
     """What a client said has had no effect."""
 
@@ -186,6 +204,8 @@ Record: TypeAlias = (
     | Advertised
     | Unadvertised
     | Left
+    | Departed
+    | Arrived
     | Refused
     | Forwarded
     | Told
@@ -207,6 +227,8 @@ KINDS: Final[dict[str, type[Any]]] = {
         Advertised,
         Unadvertised,
         Left,
+        Departed,
+        Arrived,
         Refused,
         Forwarded,
         Told,
