@@ -1,0 +1,7 @@
+"""Event channels: a rendezvous for each type of events, access servers where clients and their sessions are.
+
+Servers reach each other directly. *Resolution servers* host the channels (`resolution`), *access servers* have the
+clients (`access`); together they are a *domain* (`domain`). How events get from one access server to another is the
+domain's order: through their channel, in one order for all (`ordered`), or straight, in causal order (`causal`).
+Domains are joined by gateways (`federation`).
+"""

@@ -1,0 +1,160 @@
+"""`Gateway`: joins a domain to others. What is wanted on one side it wants on the others, and brings events across.
+
+Gateways are members of a *backbone*, a causal domain of their own, or of several. There are three ways to find out what
+the others want. At a *rendezvous*: a backbone with channels, hosted by backbone servers by the hashes of their names.
+By *multicast*: a backbone without any, where each gateway tells all others (`Multicast`). Along a *tree*: a backbone
+for each of its edges, with the two gateways at its ends. Events always go straight from gateway to gateway.
+
+A gateway confirms that it knows a wish only when that is in force on its other sides; so what an access server hears
+to be in force is so in all domains. It brings events across one after the other: therefore causal order holds
+throughout, and in an ordered domain all see the events of others in one order, too. Two domains may differ in theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+import msgspec
+
+from fieldfare.filters.filter import Filter
+from fieldfare.mobility.channels import messages as c
+from fieldfare.mobility.channels.causal import Causal
+from fieldfare.mobility.channels.channel import change
+from fieldfare.mobility.channels.domain import Domain
+from fieldfare.mobility.channels.member import Member, Ticket
+from fieldfare.routing.messages import Forward, Message, Send, Tell
+
+_ACROSS: Final = "across"
+"""all that is brought to the other side comes from one publisher, as it were"""
+
+
+class Multicast(Causal):
+    """A gateway in a backbone without channels: it tells all others what it wants."""
+
+    def __init__(self, name: str, domain: Domain, gateways: Collection[str]) -> None:
+        """Nothing said yet."""
+        super().__init__(name, domain)
+        self._others = sorted(set(gateways) - {name})
+        self._wants: dict[tuple[str, str], dict[Filter, None]] = {}
+        """of each other, by channel"""
+
+    def say(self, channel: str, content: Message) -> list[Send]:
+        """To all, not to a channel; promises are no use, for all are told everything."""
+        if not isinstance(content, c.Want) or not self._others:
+            return []
+        number = self._said[channel] = self._said.get(channel, 0) + 1
+        self._open[channel, number] = set(self._others)
+        told = c.Told(self.domain.name, channel, c.Proxy(self.name, number, content.added, content.removed))
+        return [Send(other, told) for other in self._others]
+
+    def receive(self, message: Message, sender: str) -> list[Send]:
+        """Take a message of another gateway."""
+        if isinstance(message, c.Told):
+            wants = self._wants.setdefault((message.channel, sender), {})
+            before = dict(wants)
+            change(wants, message.change.added, message.change.removed)
+            added = tuple(filter for filter in wants if filter not in before)
+            removed = tuple(filter for filter in before if filter not in wants)
+            return self._heed(message.channel, c.Proxy(sender, message.change.number, added, removed))
+        return super().receive(message, sender)
+
+
+class _Debt(NamedTuple):
+    """A wish of one side, to be confirmed when the others know it."""
+
+    side: int
+    channel: str
+    wish: c.Proxy
+    tickets: tuple[tuple[Member, frozenset[Ticket]], ...]
+
+    @property
+    def is_due(self) -> bool:
+        """Is it in force wherever it must be?"""
+        return all(other.in_force(tickets) for other, tickets in self.tickets)
+
+
+class Gateway:
+    """A member of a domain and of its backbone, or of one for each neighbour."""
+
+    wakes: float | None = None
+
+    def __init__(self, *sides: Member) -> None:
+        """Nothing said yet."""
+        self.name = sides[0].name
+        self.sides = sides
+        self.across = 0
+        """events brought to other sides"""
+        self._wanted: tuple[Counter[Filter], ...] = tuple(Counter() for _ in sides)
+        """of each side, by the others together, and by how many"""
+        self._debts: list[_Debt] = []
+        self._started = False
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take a message; gives what is to be sent."""
+        sends: list[Send] = []
+        if not self._started:
+            self._started = True
+            sends += [send for side in self.sides for one in side.domain.channels for send in side.promise_all(one)]
+        for side in self.sides:
+            named = isinstance(message, c.Carry | c.Heard | c.Told) and message.domain == side.domain.name
+            if named or sender in side.domain.servers:
+                sends += side.receive(message, sender)
+        return sends + self._go_on()
+
+    def tick(self, now: float) -> list[Send]:
+        """Nothing is ever due."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """What is wanted of each side."""
+        return msgspec.msgpack.encode([[str(filter) for filter in wanted] for wanted in self._wanted])
+
+    def _go_on(self) -> list[Send]:
+        sends = self._confirm()
+        while any(side.arrived or side.news for side in self.sides):
+            for number, side in enumerate(self.sides):
+                news, side.news = side.news, []
+                for channel, wish in news:
+                    sends += self._note(number, channel, wish)
+                arrived, side.arrived = side.arrived, []
+                for _, event in arrived:
+                    if event.source != self.name:  # else it has come from another side
+                        sends += self._bring(number, event)
+            sends += self._confirm()
+        return sends
+
+    def _others(self, number: int) -> list[tuple[Member, Counter[Filter]]]:
+        pairs = enumerate(zip(self.sides, self._wanted, strict=True))
+        return [pair for other, pair in pairs if other != number]
+
+    def _bring(self, number: int, event: Forward) -> list[Send]:
+        self.across += len(self.sides) - 1
+        brought = msgspec.structs.replace(event, source=self.name)
+        return [send for other, _ in self._others(number) for send in other.publish(_ACROSS, brought)]
+
+    def _note(self, number: int, channel: str, wish: c.Proxy) -> list[Send]:
+        """One side wants something else: so do we on the others."""
+        sends: list[Send] = []
+        for other, wanted in self._others(number):
+            added = tuple(filter for filter in wish.added if not wanted[filter])
+            wanted.update(wish.added)
+            wanted.subtract(wish.removed)
+            removed = tuple(filter for filter in wish.removed if not wanted[filter])
+            for filter in removed:
+                del wanted[filter]
+            sends += other.tell(Tell(added, removed)) if added or removed else []
+        if wish.number:
+            tickets = tuple((other, other.tickets(wish.added)) for other, _ in self._others(number))
+            self._debts.append(_Debt(number, channel, wish, tickets))
+        return sends
+
+    def _confirm(self) -> list[Send]:
+        paid = [debt for debt in self._debts if debt.is_due]
+        self._debts = [debt for debt in self._debts if debt not in paid]
+        sends: list[Send] = []
+        for side, channel, wish, _ in paid:
+            member = self.sides[side]
+            sends += member.confirm(wish.server, c.Heard(member.domain.name, channel, wish.number))
+        return sends

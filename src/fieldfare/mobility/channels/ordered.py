@@ -1,0 +1,139 @@
+"""`Ordered`: every event passes through its channel, and all access servers of a domain give events in one order.
+
+Resolution servers stamp events by Lamport clocks: a stamp is higher than all that its sender had heard of. A member
+gives events in the order of their stamps. It gives one as soon as every resolution server has said something later,
+and asks those that have not. So the order is the same everywhere, for all channels together; it respects causes;
+and a channel that moves takes the time along with it.
+
+A publisher's next event goes to another channel only when the stamps of those before are known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+
+from fieldfare.mobility.channels.domain import Domain
+from fieldfare.mobility.channels.member import Member, Ticket
+from fieldfare.mobility.channels.messages import (
+    Clock,
+    Done,
+    Heard,
+    Matrix,
+    Position,
+    Post,
+    Probe,
+    Reply,
+    Stamped,
+)
+from fieldfare.routing.messages import Forward, Message, Send
+
+
+class Ordered(Member):
+    """An access server of an ordered domain."""
+
+    def __init__(self, name: str, domain: Domain) -> None:
+        """Nothing heard yet."""
+        super().__init__(name, domain)
+        self._heard = dict.fromkeys(domain.servers, 0)
+        """the latest time of each resolution server"""
+        self._probed = dict.fromkeys(domain.servers, 0)
+        self._held: list[tuple[int, Forward]] = []
+        self._given = 0
+        """the stamp of the last event that was given"""
+        self._taken = 0
+        """the latest stamp at which a channel has taken something"""
+        self._waiting: dict[str, deque[Forward]] = {}
+        self._under_way: dict[str, set[Ticket]] = {}
+        """what each publisher has posted to one channel"""
+        self._publishers: dict[Ticket, str] = {}
+
+    def receive(self, message: Message, sender: str) -> list[Send]:
+        """Take a message of a server of the domain."""
+        match message:
+            case Stamped(stamp=stamp, event=event):
+                heappush(self._held, (stamp, event))
+                self._hear(stamp, sender)
+            case Clock(clock=clock):
+                self._hear(clock, sender)
+            case Reply(clock=clock):
+                self._hear(clock, sender)
+        return super().receive(message, sender) + self._give()
+
+    def _hear(self, clock: int, server: str) -> None:
+        self._heard[server] = max(self._heard[server], clock)
+        self.clock = max(self.clock, clock)
+
+    def _give(self) -> list[Send]:
+        """Give what nothing can come before any more."""
+        quiet = min(self._heard.values())
+        while self._held and self._held[0][0] <= quiet:
+            self._given, event = heappop(self._held)
+            self.arrived.append((("", self._given), event))
+        return self._probe(self._held[0][0]) if self._held else []
+
+    def _probe(self, clock: int) -> list[Send]:
+        behind = [server for server, heard in self._heard.items() if heard < clock and self._probed[server] < clock]
+        self._probed.update(dict.fromkeys(behind, clock))
+        return [Send(server, Probe(clock)) for server in behind]
+
+    def _done(self, channel: str, done: Done) -> list[Send]:
+        self._taken = max(self._taken, done.stamp)
+        ticket = channel, done.number
+        publisher = self._publishers.pop(ticket, None)
+        if publisher is None:
+            return []
+        self._under_way[publisher].discard(ticket)
+        return self._post(publisher)
+
+    def publish(self, publisher: str, event: Forward) -> list[Send]:
+        """To its channel."""
+        self._waiting.setdefault(publisher, deque()).append(event)
+        return self._post(publisher)
+
+    def _post(self, publisher: str) -> list[Send]:
+        waiting, under_way = self._waiting[publisher], self._under_way.setdefault(publisher, set())
+        sends = []
+        while waiting:
+            channel = self.domain.channel_of(waiting[0].event)
+            if any(other != channel for other, _ in under_way):
+                break
+            sends += self.say(channel, Post(waiting.popleft()))
+            ticket = channel, self._said[channel]
+            under_way.add(ticket)
+            self._publishers[ticket] = publisher
+        if not waiting and not under_way:
+            del self._waiting[publisher], self._under_way[publisher]
+        return sends
+
+    def idle(self, publisher: str) -> bool:
+        """Are the stamps of all its events known?"""
+        return publisher not in self._waiting
+
+    def confirm(self, server: str, heard: Heard) -> list[Send]:
+        """Plainly."""
+        return [Send(server, heard)]
+
+    def position(self) -> Position:
+        """The stamp of the last event."""
+        return {"": self._given}
+
+    def cut(self, source: str) -> Position:
+        """Up to the last event here, and to when channels knew what is wanted here."""
+        return {"": max(self._given, self._taken)}
+
+    def reach(self, cut: Position) -> tuple[bool, list[Send]]:
+        """Is everything up to a stamp given?"""
+        if min(self._heard.values()) >= cut[""]:
+            self._given = max(self._given, cut[""])
+            return True, []
+        return False, self._probe(cut[""])
+
+    def context(self) -> Matrix:
+        """The clock."""
+        return {"": {"": self.clock}}
+
+    def learn(self, context: Matrix) -> list[Send]:
+        """Let the clock be as late."""
+        self.clock = max(self.clock, context.get("", {}).get("", 0))
+        return []

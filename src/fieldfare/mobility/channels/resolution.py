@@ -1,0 +1,167 @@
+"""`ResolutionServer`: hosts channels, knows where those are that belong here, and where sessions are.
+
+A channel is at first at its home. When it is relocated, its state goes to the new server, and whatever still comes to
+the old one goes after it, behind the state. The new server tells the home; whoever asks at a wrong place is corrected.
+Nobody can lose a channel: the old server points to the next, and the home to one that is at least as late.
+
+The home of a session's name numbers its stays at access servers. That puts moves in one order, however fast they are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fieldfare.mobility.channels.channel import Channel
+from fieldfare.mobility.channels.domain import Domain
+from fieldfare.mobility.channels.messages import (
+    AskLoad,
+    Balance,
+    Came,
+    Clock,
+    Come,
+    End,
+    Ended,
+    Hand,
+    LoadIs,
+    Matrix,
+    Moved,
+    Probe,
+    Redirect,
+    Relocate,
+    Say,
+    copied,
+    join,
+)
+from fieldfare.routing import wire
+from fieldfare.routing.messages import Message, Send
+
+
+class ResolutionServer:
+    """A host of channels."""
+
+    wakes: float | None = None
+
+    def __init__(self, name: str, domain: Domain) -> None:
+        """No channels yet: they are made when somebody first talks to them."""
+        self.name = name
+        self.domain = domain
+        self.channels: dict[str, Channel] = {}
+        self.clock = 0
+        self.relocations = 0
+        """channels given away"""
+        self._pointers: dict[str, tuple[int, str]] = {}
+        """where channels are that are not here: after so many moves, at that server"""
+        self._stays: dict[str, tuple[int, str]] = {}
+        """the last stay of each session, and where"""
+        self._context: Matrix = {}
+        """of sessions that are over"""
+        self._loads: dict[str, float] = {}
+        """of the others, as far as they have answered"""
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take a message; gives what is to be sent."""
+        match message:
+            case Say(channel=channel):
+                if not self._hosts(channel):
+                    to = self._whereabouts(channel)
+                    return [Send(to, message), Send(message.server, Redirect(channel, to))]
+                self.clock = max(self.clock, message.clock)
+                self.channels[channel].cool(now, self.domain.half)
+                return self.channels[channel].take(message, self.clock, self._stamp)
+            case Probe(clock=clock):
+                self.clock = max(self.clock, clock)
+                return [Send(sender, Clock(self.clock))]
+            case Relocate(channel=channel, to=to):
+                if not self._hosts(channel):
+                    return [Send(self._whereabouts(channel), message)]
+                return self._give(channel, to)
+            case Hand(channel=channel, state=state, clock=clock):
+                self.clock = max(self.clock, clock)
+                self.channels[channel] = Channel(channel, self.domain.log, state)
+                self._pointers.pop(channel, None)
+                home = self.domain.home(channel)
+                return [Send(home, Moved(channel, state.moves))] if home != self.name else []
+            case Moved(channel=channel, moves=moves):
+                if channel not in self.channels and moves > self._pointers.get(channel, (0, ""))[0]:
+                    self._pointers[channel] = moves, sender
+                return []
+            case Come(server=server):
+                return [Send(server, self._come(message))]
+            case End(session=session, stay=stay, context=context):
+                if self._stays.get(session, (0, ""))[0] != stay:
+                    return []  # it has been called elsewhere
+                del self._stays[session]
+                join(self._context, context)
+                return [Send(sender, Ended(session, stay))]
+            case Balance() | AskLoad() | LoadIs():
+                return self._balance(message, sender, now)
+        return []
+
+    def tick(self, now: float) -> list[Send]:
+        """Nothing is ever due."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """The channels and where others are."""
+        states = {name: channel.state for name, channel in self.channels.items()}
+        return msgspec.msgpack.encode((states, self._pointers, self._stays, self.clock), enc_hook=wire.to_wire)
+
+    # Channels
+
+    def _stamp(self) -> int:
+        self.clock = self.domain.stamp_after(self.clock, self.name)
+        return self.clock
+
+    def _hosts(self, channel: str) -> bool:
+        if channel not in self.channels and channel not in self._pointers and self.domain.home(channel) == self.name:
+            self.channels[channel] = Channel(channel, self.domain.log)
+        return channel in self.channels
+
+    def _whereabouts(self, channel: str) -> str:
+        pointer = self._pointers.get(channel)
+        return self.domain.home(channel) if pointer is None else pointer[1]
+
+    def _give(self, channel: str, to: str) -> list[Send]:
+        if to == self.name or to not in self.domain.servers:
+            return []
+        state = self.channels.pop(channel).state
+        state.moves += 1
+        self.relocations += 1
+        self._pointers[channel] = state.moves, to
+        return [Send(to, Hand(channel, state, self.clock))]
+
+    # Sessions
+
+    def _come(self, come: Come) -> Came:
+        stay, source = self._stays.get(come.session, (0, ""))
+        self._stays[come.session] = stay + 1, come.server
+        return Came(come.session, come.call, stay + 1, source, {} if source else copied(self._context))
+
+    # Load
+
+    def _balance(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Give the channel away that makes the loads of this server and the idlest one most even, if any does."""
+        others = [server for server in self.domain.servers if server != self.name]
+        mine = {name: channel.cool(now, self.domain.half) for name, channel in self.channels.items()}
+        match message:
+            case AskLoad():
+                return [Send(sender, LoadIs(sum(mine.values())))]
+            case LoadIs(load=load):
+                self._loads[sender] = load
+                if len(self._loads) < len(others):
+                    return []
+                idlest = min(others, key=lambda server: (self._loads[server], server))
+                channel = best_to_give(mine, sum(mine.values()) - self._loads[idlest])
+                return [] if channel is None else self._give(channel, idlest)
+        self._loads = {}
+        return [Send(other, AskLoad()) for other in others]
+
+
+def best_to_give(loads: dict[str, float], gap: float) -> str | None:
+    """The channel whose move leaves the smallest gap between two servers, if that is smaller than the gap is now.
+
+    >>> best_to_give({"a": 50, "b": 30, "c": 5}, 60), best_to_give({"a": 50}, 50)
+    ('b', None)
+    """
+    better = {name: abs(gap - 2 * load) for name, load in loads.items() if abs(gap - 2 * load) < gap}
+    return min(better, key=lambda name: (better[name], name)) if better else None
