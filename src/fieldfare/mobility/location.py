@@ -1,0 +1,131 @@
+"""`Location`: subscriptions that depend on where the client is, and never wait for news of a move.
+
+A broker i hops away keeps for its neighbour a filter F_i: what the client can want by the time that an event gets to
+it, wherever it has gone meanwhile. The client's own broker keeps F_0, which is what it wants now. A move changes F_0 at
+once; the others follow as the news reach them, and no event is missed in between.
+
+These filters are kept beside the routing tables, for they grow and shrink on their own. News of places go to all
+brokers, whatever is advertised.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from fieldfare.events.event import Event
+from fieldfare.filters import FilterTooComplex
+from fieldfare.filters.filter import Filter
+from fieldfare.mobility.beside import Beside, Wanting
+from fieldfare.mobility.location_messages import Locate, Whereabouts
+from fieldfare.mobility.places import World
+from fieldfare.routing import messages as m
+from fieldfare.routing.messages import Message, Send
+from fieldfare.tables.distinct import DistinctTable
+
+
+class Kept(NamedTuple):
+    """A subscription as a broker knows it."""
+
+    name: str
+    template: str
+    place: str
+    hop: int
+    filter: Filter
+    """F_i, by the hop"""
+
+    def told(self, place: str | None = None) -> Whereabouts:
+        """What the next broker hears."""
+        return Whereabouts(self.name, self.template, self.place if place is None else place, self.hop + 1)
+
+
+class Location(Beside):
+    """The part of a broker that keeps them."""
+
+    hears: ClassVar[tuple[type[Message], ...]] = (
+        *Beside.hears,
+        *(Locate, Whereabouts, m.Subscribe, m.Unsubscribe, m.Leave, m.Connect, m.Disconnect),
+    )
+
+    def __init__(self, world: World, *, stop: bool = True) -> None:
+        """With `stop`, news of a move go no farther than they change anything."""
+        self.world = world
+        self.stop = stop
+        self.kept: dict[tuple[str, str], Kept] = {}
+        """by client and id, and by neighbour and name"""
+        self._table: DistinctTable[tuple[str, str]] = DistinctTable()
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Take what concerns such a subscription, and let the broker have the rest."""
+        match message:
+            case m.Publish() | m.Forward():
+                return self.pass_by(message, sender, now)
+            case Locate():
+                return self._locate(message, sender, now)
+            case Whereabouts():
+                key = sender, message.name
+                return self._follow(key, message) if message.place else self._forget([key])
+            case m.Subscribe() | m.Unsubscribe() if (sender, message.id) not in self.kept:
+                return self.base.say(message, sender, now)
+            case m.Subscribe():
+                return [*self.base.say(message, sender, now), *self._forget([(sender, message.id)])]
+            case m.Unsubscribe():
+                return self._forget([(sender, message.id)])
+        gone = self._forget([key for key in self.kept if key[0] == sender])
+        said = self.base.say(message, sender, now)
+        if isinstance(message, m.Connect):
+            said += [Send(sender, kept.told()) for kept in self.kept.values()]
+        return [*gone, *said]
+
+    # Places
+
+    def _locate(self, message: Locate, client: str, now: float) -> list[Send]:
+        try:
+            here = self.world.filter(message.template, self.world.near(message.place, 0))
+            if here.is_empty and self.world.filter(message.template, frozenset(self.world.graph)).is_empty:
+                raise ValueError("no event can match this filter, wherever one is")
+        except (ValueError, FilterTooComplex) as problem:
+            return [Send(client, m.Refuse(str(problem), message.id))]
+        name = f"{self.base.name}/{client}/{message.id}"
+        sends = self._follow((client, message.id), Whereabouts(name, message.template, message.place, 0))
+        return [*sends, *self.base.say(m.Unsubscribe(message.id), client, now)]
+
+    def _follow(self, key: tuple[str, str], news: Whereabouts) -> list[Send]:
+        old, near = self.kept.get(key), self.world.near(news.place, news.hop)
+        new = Kept(news.name, news.template, news.place, news.hop, self.world.filter(news.template, near))
+        self._keep(key, new)
+        # Where one can be decides, not the filter: two places may mean the same here, and not one step farther on.
+        same = old is not None and (old.template, self.world.near(old.place, old.hop)) == (new.template, near)
+        return [] if same and self.stop else self._pass_on(key[0], new.told())
+
+    def _forget(self, keys: list[tuple[str, str]]) -> list[Send]:
+        return [send for key in keys for send in self._forget_one(key)]
+
+    def _forget_one(self, key: tuple[str, str]) -> list[Send]:
+        old = self.kept.get(key)
+        self._keep(key, None)
+        return [] if old is None else self._pass_on(key[0], old.told(""))
+
+    def _keep(self, key: tuple[str, str], new: Kept | None) -> None:
+        old = self.kept.pop(key, None)
+        if old is not None:
+            self._table.remove(old.filter, key)
+        if new is not None:
+            self.kept[key] = new
+            if not new.filter.is_empty:
+                self._table.add(new.filter, key)
+
+    def _pass_on(self, sender: str, news: Whereabouts) -> list[Send]:
+        return [Send(neighbour, news) for neighbour in self.base.broker.neighbours if neighbour != sender]
+
+    # Events
+
+    def wanting(self, event: Event) -> Wanting:
+        """Clients by F_0, and neighbours by the F_i that is theirs."""
+        clients: dict[str, list[str]] = {}
+        neighbours = set()
+        for who, id in sorted(self._table.match(event)):
+            if self.kept[who, id].hop:
+                neighbours.add(who)
+            else:
+                clients.setdefault(who, []).append(id)
+        return Wanting(clients, neighbours)
