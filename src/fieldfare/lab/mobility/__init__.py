@@ -1,0 +1,1 @@
+"""What moving costs: the experiments of the literature, run again."""
