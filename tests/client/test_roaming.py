@@ -202,7 +202,7 @@ def test_a_node_sends_a_client_elsewhere() -> None:
         ):
             publishing = asyncio.create_task(publish(client, 50))
             await asyncio.sleep(0.05)
-            asked = Request(f"{nodes[0].hood.url.replace('ws', 'http', 1)}/admin/moves", method="POST")  # noqa: S310
+            asked = Request(f"{nodes[0].hood.url.replace('ws', 'http', 1)}/admin/moves", method="POST")
             asked.data, asked.headers = b'{"session": "s", "to": "c"}', {"Content-type": "application/json"}
             assert (await asyncio.to_thread(urlopen, asked)).status == 202
             await publishing

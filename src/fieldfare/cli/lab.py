@@ -111,6 +111,35 @@ def routing(
     )  # fmt: skip
 
 
+@reported()
+def mobility(
+    *,
+    only: Only = "",
+    replications: Replications = 3,
+    seed: Seed = 1,
+    quick: Quick = False,
+    to_json: Json = None,
+    report: Report = None,
+    plot: Plot = None,
+) -> None:
+    """Let clients and publishers move through simulated networks, by the protocols of the literature and by ours.
+
+    E9 to E12: subscribers of the thesis, who move between 100 brokers; P1 to P7: publishers who drive through a city of
+    85 brokers, with four models of what a broker's work costs; L1: filters that depend on a place.
+
+    Examples:
+        fieldfare lab mobility --quick --only E9
+        fieldfare lab mobility --quick --only L1 --json out.json
+    """
+    from fieldfare.lab.mobility import locations, publishers, subscribers
+
+    experiments = {**subscribers.EXPERIMENTS, **publishers.EXPERIMENTS, **locations.EXPERIMENTS}
+    _run(
+        experiments, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
+        _command("mobility", only, replications, quick=quick, scaling=""), more=0, scale=None,
+    )  # fmt: skip
+
+
 def _run(
     experiments: dict[str, Callable[[Settings], Result]],
     only: str,
