@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+BRIEFLY = {"fleet.py": ["--seconds", "2", "--taxis", "3"]}
 
 
 def test_there_are_examples() -> None:
@@ -17,7 +18,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example(example: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", example],
+        [sys.executable, "-W", "error", example, *BRIEFLY.get(example.name, [])],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,

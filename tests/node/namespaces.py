@@ -14,17 +14,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.node.kills import Publisher, Subscriber, judge
+from tests.node.kills import Publisher, Subscriber, judge, missing
 
 from fieldfare.client.client import Client, connect
 from fieldfare.client.errors import ConnectionLost
@@ -217,6 +219,15 @@ async def knows(url: str, filters: Sequence[str]) -> None:
             await asyncio.sleep(0.1)
 
 
+async def first(cuts: int, seed: int, folder: Path) -> None:
+    """What the first process does. If it fails it ends at once, and with it all others: clients would wait for them."""
+    try:
+        sys.stdout.write(json.dumps(await inside(cuts, seed, folder)))
+    except BaseException:  # noqa: BLE001 - whatever it is
+        traceback.print_exc()
+        os._exit(1)
+
+
 async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     """The whole story, in the radio."""
     chance = random.Random(seed)
@@ -252,7 +263,10 @@ async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     await asyncio.wait_for(asyncio.gather(*talking), 120)
     for task in listening:
         assert not task.done(), task
-    counts = await judge(list(offices), list(taxis))
+    try:
+        counts = await asyncio.wait_for(judge(list(offices), list(taxis)), 60)
+    except TimeoutError:
+        raise AssertionError([missing(one, other) for one in offices for other in taxis]) from None
     for task in listening:
         await stop(task)
     links = sum(log.read_text().count("linked to") for log in folder.glob("*.log"))
@@ -275,7 +289,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case [cuts, seed, folder, outside]:
             assert str(SELF.readlink()) != outside, "this is not a namespace of our own"
-            sys.stdout.write(json.dumps(asyncio.run(inside(int(cuts), int(seed), Path(folder)))))
+            asyncio.run(first(int(cuts), int(seed), Path(folder)))
         case [cuts, *rest]:
             chosen = int(rest[0]) if rest else int(time.time())
             note(f"seed {chosen}")
