@@ -14,17 +14,17 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 
-COMMANDS = ("", "match", "explain", "convert", "simulate", "warmup", "bench match", "lab routing")
+COMMANDS = ("", "match", "explain", "convert", "simulate", "warmup", "bench match", "lab routing", "lab city")
 ON_A_NODE = (
     "pub", "sub", "top", "admin overview", "admin sessions", "admin session", "admin subscriptions", "admin table",
     "admin links", "admin token",
 )  # fmt: skip
 """commands that want a node; `test_nodes` runs their examples"""
-SMALL = {"bench match": "--filters 10 --events 20 --rounds 1"}
+SMALL = {"bench match": "--filters 10 --events 20 --rounds 1", "lab city": "--taxis 3 --seconds 5"}
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
-TOO_LONG = {"lab tables", "bench node", "bench pipeline", "up", "demo"}
+TOO_LONG = {"lab tables", "lab mobility", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""
 
 

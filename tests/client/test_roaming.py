@@ -225,3 +225,63 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
             assert await take(events, 3) == [0, 1, 2]
 
     run(work())
+
+
+def test_who_is_coming_back_does_so_before_he_moves() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect([one.hood.url for one in nodes], session="s") as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            cut(client)
+            await until(lambda: not client.connected)
+            await client.move(nodes[2].hood.url)
+            await publish(client, 3)
+            assert await take(events, 3) == [0, 1, 2]
+            assert client.node == "c"
+
+    run(work())
+
+
+@pytest.mark.parametrize("session", ["", "s"])
+def test_who_is_cancelled_goes_though_no_node_answers(session: str) -> None:
+    async def work() -> None:
+        entered = asyncio.Event()
+
+        async def watch(url: str) -> None:
+            async with ff.connect(url, session=session) as client, client.subscribe("n >= 0") as events:
+                entered.set()
+                async for _ in events:
+                    pass
+
+        async with node() as one:
+            task = asyncio.create_task(watch(one.hood.url))
+            await entered.wait()
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=5)
+        assert done
+
+    run(work())
+
+
+def test_a_program_ends_whatever_it_has_subscribed_to() -> None:
+    async def work() -> None:
+        entered = asyncio.Event()
+
+        async def watch(url: str) -> None:
+            async with ff.connect(url) as client, client.subscribe("n >= 0") as events:
+                entered.set()
+                async for _ in events:
+                    pass
+
+        async with node() as one:
+            task = asyncio.create_task(watch(one.hood.url))
+            await entered.wait()
+            client = next(other for other in asyncio.all_tasks() if other.get_name() == "fieldfare client")
+            task.cancel()
+            client.cancel()  # as asyncio.run does with all at once
+            done, _ = await asyncio.wait({task}, timeout=5)
+            assert done
+
+    run(work())

@@ -153,15 +153,13 @@ class Roamer:
 
     async def roam(self, client: Client) -> None:
         while True:
-            await asyncio.sleep(self._chance.uniform(0.2, 3))
-            # One that is about to come back by itself must not be told to move: two connections would fight, and end it.
-            if client.connected:
-                to = self._chance.choice([url for name, url in self._urls.items() if name != client.node])
-                try:
-                    await client.move(to)
-                    self.moves += 1
-                except ConnectionLost:
-                    self.failed += 1
+            await asyncio.sleep(self._chance.uniform(0.2, self._chance.choice((1, 8))))  # or it is cut off first
+            to = self._chance.choice([url for name, url in self._urls.items() if name != client.node])
+            try:
+                await client.move(to)
+                self.moves += 1
+            except ConnectionLost:
+                self.failed += 1
 
 
 class Taxi(Publisher):

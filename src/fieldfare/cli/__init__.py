@@ -25,6 +25,7 @@ from fieldfare.cli import (
     demo,
     explain,
     lab,
+    lab_city,
     match,
     pipeline,
     pub,
@@ -132,4 +133,5 @@ labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run
 labs.command("tables", help=help_of(lab.tables))(lab.tables)
 labs.command("routing", help=help_of(lab.routing))(lab.routing)
 labs.command("mobility", help=help_of(lab.mobility))(lab.mobility)
+labs.command("city", help=help_of(lab_city.city))(lab_city.city)
 app.add_typer(labs, name="lab")

@@ -405,7 +405,7 @@ class Client:
             make = f.Unadvertise
         if not (self.closed or standing.kept):
             with contextlib.suppress(ConnectionError, Refused):
-                await self._connection.ask(lambda request: make(request, standing.id))
+                await self._connection.ask_or_leave(lambda request: make(request, standing.id))
 
     def finish(self, item: Item) -> None:
         """A subscription is done with something; for those themselves."""

@@ -84,6 +84,7 @@ class Connection:
         self._outbox: deque[f.Frame] = deque()
         self._move: asyncio.Task[Dialled] | None = None
         """a connection to another node, while there is one to this"""
+        self._up, self._down = asyncio.Event(), asyncio.Event()
         self._moves = asyncio.Event()
         self._begun = asyncio.Event()
         self._request = 0
@@ -118,9 +119,10 @@ class Connection:
     async def move(self, url: str) -> None:
         """Go to another node; the old connection is used until the new one is there. If that fails, nothing changes."""
         check_url(url)
-        self.check()
         if self._move is not None:
             raise RuntimeError("the client is on its way to another node already")
+        await self._up.wait()  # who is just coming back must not come twice
+        self.check()
         dialling = dial([url], self._codec, self._ssl, lambda: self._listener.hello(moving=True), self._wait)
         move = self._move = asyncio.create_task(dialling)
         self._begun.clear()
@@ -170,6 +172,18 @@ class Connection:
         self.request(make, lambda error: settle(future, error), again=True)
         return future
 
+    async def ask_or_leave(self, make: Callable[[int], f.Frame]) -> None:
+        """Ask for something, and wait for the answer while there is a connection; without one it is asked later."""
+        answer = self.ask(make)
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to hear it
+        down: asyncio.Future[Any] = asyncio.create_task(self._down.wait())
+        try:
+            await asyncio.wait([answer, down], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            down.cancel()
+        if answer.done():
+            answer.result()
+
     # Connecting
 
     async def _run(self) -> None:
@@ -184,6 +198,9 @@ class Connection:
                 await self._dial_again()
         except (ConnectionRefused, ConnectionLost) as error:
             self.fail(error)
+        except asyncio.CancelledError:  # by whoever ends the program, say
+            self.fail(ConnectionLost("the client was cancelled"))
+            raise
         except Exception as error:
             self.fail(error)
             raise
@@ -207,6 +224,8 @@ class Connection:
 
     def _begin(self, socket: websockets.ClientConnection, welcome: f.Welcome) -> None:
         self.socket = socket
+        self._up.set()
+        self._down.clear()
         self._outbox.clear()
         self._asked = {request: (frame, answer) for request, (frame, answer) in self._asked.items() if frame}
         for frame, _ in self._asked.values():
@@ -254,6 +273,8 @@ class Connection:
 
     async def _hang_up(self) -> None:
         socket, self.socket = self.socket, None
+        self._up.clear()
+        self._down.set()
         if socket is not None:
             with contextlib.suppress(websockets.ConnectionClosed, OSError):
                 if (frame := self._listener.last_word()) is not None:
@@ -270,6 +291,7 @@ class Connection:
             answer(error)
         self._listener.over(error)
         self._begun.set()
+        self._up.set()
         self._on_state("closed", str(error))
 
     # Reading and sending

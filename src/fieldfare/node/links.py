@@ -122,7 +122,7 @@ class Neighbourhood:
         self.node = node
         self.url = ""
         self.up: dict[str, LinkConnection] = {}
-        node.address = lambda name: self.reaches().get(name, "")
+        node.address = self._address
         self.behind: dict[str, dict[str, str]] = {}
         """the nodes that a neighbour reaches without us, and itself, with their addresses"""
 
@@ -131,6 +131,11 @@ class Neighbourhood:
         near = {name: "" for name in self.node.broker.links if name != but}
         behind = [nodes for neighbour, nodes in self.behind.items() if neighbour != but]
         return {self.node.name: self.url, **near, **{name: url for nodes in behind for name, url in nodes.items()}}
+
+    def _address(self, name: str) -> str:
+        """Where clients reach a node, if it has said something that is of use to them."""
+        url = self.reaches().get(name, "")
+        return "" if "//0.0.0.0:" in url or "//[::]:" in url else url
 
     def tell_reach(self) -> None:
         """Let all neighbours know whom we reach."""
