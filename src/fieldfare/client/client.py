@@ -390,22 +390,24 @@ class Client:
                 del self._advertisements[standing.id]
             raise
         except BaseException:
-            await self.shut(standing)
+            await self.shut(standing, patient=False)
             raise
 
-    async def shut(self, standing: Standing) -> None:
-        """Let the node know that one is over; for those themselves."""
+    async def shut(self, standing: Standing, *, patient: bool) -> None:
+        """Let the node know that one is over; for those themselves. Who is not patient does not wait for a connection."""
         make: Callable[[int, str], f.Frame]
         if isinstance(standing, Subscription):
             self._mailbox.remove(standing, keep=standing.kept)
             make = f.Unsubscribe
         else:
-            await self._empty.wait()  # what was posted under it must get there before
+            if patient or self.connected:
+                await self._empty.wait()  # what was posted under it must get there before
             del self._advertisements[standing.id]
             make = f.Unadvertise
         if not (self.closed or standing.kept):
             with contextlib.suppress(ConnectionError, Refused):
-                await self._connection.ask_or_leave(lambda request: make(request, standing.id))
+                ask = self._connection.ask if patient else self._connection.ask_or_leave
+                await ask(lambda request: make(request, standing.id))
 
     def finish(self, item: Item) -> None:
         """A subscription is done with something; for those themselves."""

@@ -32,7 +32,7 @@ class Advertisement:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.shut(self)
+        await self._client.shut(self, patient=error is None)
 
     def frame(self, request: int, *, anew: bool) -> f.Advertise:
         """How to say it."""

@@ -111,7 +111,7 @@ class Subscription(Generic[T_co]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.shut(self)
+        await self._client.shut(self, patient=error is None)
 
     # For those who want events
 
