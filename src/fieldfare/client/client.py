@@ -394,7 +394,7 @@ class Client:
             raise
 
     async def shut(self, standing: Standing, *, patient: bool) -> None:
-        """Let the node know that one is over; for those themselves. Who is not patient does not wait for a connection."""
+        """Let the node know that one is over; for those themselves. The impatient do not wait for a connection."""
         make: Callable[[int, str], f.Frame]
         if isinstance(standing, Subscription):
             self._mailbox.remove(standing, keep=standing.kept)
