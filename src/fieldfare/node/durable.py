@@ -147,6 +147,7 @@ class DurableBroker:
         """The first position that is still needed."""
         waiting = [_lowest(one) for one in self.sessions.values() if one.durable and one.pending]
         outgoing = [link.low for link in self.links.values() if link.outbox]
+        outgoing += [position for link in self.links.values() for position in link.already.values()]
         return min([*waiting, *outgoing, *self.moving.low_water(), *self.keeping.low_water(), self.position + 1])
 
     @property
@@ -470,7 +471,7 @@ class DurableBroker:
                 self._spread(events, neighbour, now)
                 raise ValueError(f"message {number} of {neighbour} cannot be read: {error}") from None
             if number in link.already:
-                link.already.discard(number)
+                del link.already[number]
             elif isinstance(message, m.Forward):
                 events.append((message, Origin(number, link.changed)))
                 count += 1
@@ -521,7 +522,7 @@ class DurableBroker:
 
     def _note_link(self, neighbour: str) -> None:
         link = self.links[neighbour]
-        low = link.low if link.outbox else self.position + 1
+        low = min([link.low if link.outbox else self.position + 1, *link.already.values()])
         counts = [link.said, link.taken, link.changed, link.safe]
         row = [link.role.value, low, link.mine, link.theirs, counts, link.born]
         self._rows.append(Row("neighbour", (neighbour,), row))
@@ -634,7 +635,7 @@ class DurableBroker:
             if rest.after <= link.changed:
                 link.heard = link.taken = max(link.heard, rest.number)
             elif rest.number > link.heard:  # something before it was not written: both come again
-                link.already.add(rest.number)
+                link.already[rest.number] = entry.position
         for name, mark, number, ids in rest.to if not is_behind(entry) else ():
             session = self.sessions.get(name)
             if session is not None and session.mark == mark:

@@ -154,8 +154,8 @@ class Link(msgspec.Struct):
     """no event before this position is in the outbox"""
     born: int = 0
     """the position at which the link was new: what the log says before that is about an earlier one"""
-    already: set[int] = set()
-    """what it said that is in the log, though something said before is not: see `_restore_entry`"""
+    already: dict[int, int] = {}
+    """what it said that is in the log, though something said before is not, and where: see `_restore_entry`"""
     outbox: dict[int, bytes | int] = {}
     """messages, or the positions of events"""
     told: dict[About, dict[str, None]] = {}

@@ -1,0 +1,41 @@
+"""`check`: what must be true of every tree, for tests and for those who doubt."""
+
+from __future__ import annotations
+
+from fieldfare.routing.prefix.labels import splits
+from fieldfare.routing.prefix.tree import ROOT, Tree
+
+
+def check(tree: Tree) -> None:
+    """Raise AssertionError if something is wrong with a tree."""
+    count = 0
+    for id in (ROOT, *tree.preorder()):
+        node = tree[id]
+        count += 1
+        assert node.gone is None
+        assert len(set(node.children)) == len(node.children)
+        assert node.kids == {tree.label(child): child for child in node.children}, "two siblings with the same label"
+        for child in node.children:
+            assert tree[child].parent == id
+            label = tree.label(child)
+            assert label.whole or splits(label.dimension, label.constraint)
+            assert not label.constraint.is_empty
+            if not label.whole and node.label is not None and node.label.dimension == label.dimension:
+                wider = node.label.constraint
+                assert wider >= label.constraint
+                assert wider != label.constraint, "a node below one that asks the same"
+        _check_siblings(tree, id)
+    assert count == tree.size + 1
+
+
+def _check_siblings(tree: Tree, id: int) -> None:
+    """Those that may be split are disjoint, if they are about the same attribute."""
+    node = tree[id]
+    listed = [child for children in node.split.values() for child in children]
+    assert sorted(listed) == sorted(child for child in node.children if not tree.label(child).whole)
+    for dimension, children in node.split.items():
+        for place, child in enumerate(children):
+            assert tree.label(child).dimension == dimension
+            for other in children[:place]:
+                overlap = tree.label(child).constraint.overlaps(tree.label(other).constraint)
+                assert not overlap, f"{tree.label(child).filter} overlaps {tree.label(other).filter}"

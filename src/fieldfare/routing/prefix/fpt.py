@@ -1,0 +1,114 @@
+"""`Fpt`: the Forwarding Prefix Tree of an event, the tag by which brokers forward it.
+
+It is the part of the Routing Tree that the event selects, written as steps in preorder: how deep, and which of the
+children. On a wire a step is one number: how far it is behind its sibling before it, is there anything below it, is
+there a sibling behind it? Most steps take one byte.
+
+The tag can be read by the tree of any version from `since` to `version`: in all of them it is the same. With a `limit`
+it names nodes down to that depth only, and everything below those is selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fieldfare.routing.prefix.tree import Version
+
+
+class Step(NamedTuple):
+    """A node that the event selects."""
+
+    depth: int
+    """1 is a child of the root"""
+    place: int
+    """which of its parent's children"""
+
+
+class Fpt(NamedTuple):
+    """A tag."""
+
+    since: Version
+    version: Version
+    limit: int | None
+    steps: tuple[Step, ...]
+
+
+def encode(fpt: Fpt) -> bytes:
+    """The tag as bytes.
+
+    >>> tag = Fpt(Version(0, 7), Version(0, 9), None, (Step(1, 0), Step(2, 4), Step(1, 3)))
+    >>> encode(tag).hex(), decode(encode(tag)) == tag
+    ('0109010700031008', True)
+    """
+    data = bytearray()
+    limit = 0 if fpt.limit is None else fpt.limit + 1
+    for number in (fpt.version.term + 1, fpt.version.number, fpt.since.term + 1, fpt.since.number, limit):
+        _write(data, number)
+    places: list[int] = []
+    for at, ((depth, place), more) in enumerate(zip(fpt.steps, _more(fpt.steps), strict=True)):
+        if depth > len(places):
+            places.append(-1)
+        del places[depth:]
+        below = at + 1 < len(fpt.steps) and fpt.steps[at + 1].depth > depth
+        _write(data, (place - places[-1] - 1) << 2 | below << 1 | more)
+        places[-1] = place
+    return bytes(data)
+
+
+def _more(steps: Sequence[Step]) -> list[bool]:
+    """For each step: is there a sibling behind it?"""
+    found: list[bool] = []
+    later: list[int] = []
+    for step in reversed(steps):
+        while later and later[-1] > step.depth:
+            later.pop()
+        found.append(bool(later) and later[-1] == step.depth)
+        if not found[-1]:
+            later.append(step.depth)
+    return found[::-1]
+
+
+def decode(data: bytes) -> Fpt:
+    """The tag that was written; ValueError if there is none in the data."""
+    numbers = list(_numbers(data))
+    if len(numbers) < 5:
+        raise ValueError("a tag is cut off")
+    term, count, since_term, since_count, limit = numbers[:5]
+    steps: list[Step] = []
+    places, more = [-1], [True]  # by depth: the last sibling, and is there another one?
+    for number in numbers[5:]:
+        if not places:
+            raise ValueError("a tag goes on behind its end")
+        places[-1] += 1 + (number >> 2)
+        more[-1] = bool(number & 1)
+        steps.append(Step(len(places), places[-1]))
+        if number & 2:
+            places.append(-1)
+            more.append(True)
+        while more and not more[-1]:
+            places.pop()
+            more.pop()
+    if steps and places:
+        raise ValueError("a tag is cut off")
+    version, since = Version(term - 1, count), Version(since_term - 1, since_count)
+    return Fpt(since, version, limit - 1 if limit else None, tuple(steps))
+
+
+def _write(data: bytearray, number: int) -> None:
+    while number > 127:
+        data.append(number & 127 | 128)
+        number >>= 7
+    data.append(number)
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    number = shift = 0
+    for byte in data:
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield number
+            number = shift = 0
+    if shift:
+        raise ValueError("a tag is cut off")

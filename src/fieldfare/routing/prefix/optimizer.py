@@ -1,0 +1,176 @@
+"""`Optimizer`: owns the structure of a Routing Tree. Boxes go in and out, updates come out.
+
+It keeps a master tree, which every box changes at once, and publishes the changes when the master has become too
+different from what brokers have (`wdiff`), or after some time. Brokers need not wait for it: until it has made nodes
+for a box, they note the box further up.
+
+There may be several, each for the boxes whose first attribute is theirs (`part`): nothing that one does concerns the
+trees of the others. And each may have a standby, which hears the same boxes and updates. To take over is to begin a
+new term with the tree as it was last heard: nodes that nobody needs go, and those that are missing are made. Brokers
+that are elsewhere notice that the first update of the term does not follow what they have, and ask for the whole tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zlib import crc32
+
+from fieldfare.filters.branch import Branch
+from fieldfare.routing.prefix.difference import Difference
+from fieldfare.routing.prefix.labels import ALPHABET, Order, Path
+from fieldfare.routing.prefix.planning import SPLITS, plan
+from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.updates import Add, Operation, Remove, Update, perform
+
+
+class Optimizer:
+    """The master of a tree, or of one of its parts."""
+
+    def __init__(
+        self,
+        tree: Tree | None = None,
+        boxes: Iterable[Branch] = (),
+        *,
+        term: int = 0,
+        order: Order = ALPHABET,
+        splits: int = SPLITS,
+        threshold: float = 0.3,
+        patience: float | None = None,
+        now: float = 0.0,
+    ) -> None:
+        """Begin a term with a tree, which becomes the master, and the boxes that are wanted.
+
+        An update is due when the weighted difference exceeds the threshold, or when something has changed and none was
+        published for so many seconds as `patience` says.
+        """
+        self.tree = tree or Tree()
+        if (term, 0) < self.tree.version:
+            raise ValueError(f"a term {term} cannot follow {self.tree.version}")
+        self.term = term
+        self.order = order
+        self.threshold = threshold
+        self.patience = patience
+        self._splits = splits
+        self._base = self.tree.version
+        self._next = Version(term, self._base.number + 1 if self._base.term == term else 0)
+        self._published = now
+        self._free = max(1, term << 32)
+        """the id of the next node: no other term gives it"""
+        self._counts: dict[Branch, int] = {}
+        self._ends: dict[Branch, tuple[int, ...]] = {}
+        self._users: dict[int, int] = {}
+        """how many boxes end at a node"""
+        self._log: dict[int, Operation] = {}
+        """what is not published, in order"""
+        self._added: dict[int, int] = {}
+        """where in the log a node is added that can be forgotten if it is removed again"""
+        self._logged = 0
+        self.difference = Difference(self.tree)
+        for box in boxes:
+            self.add(box)
+        for id in [*self.tree.preorder()][::-1]:
+            if self.tree[id].gone is None:
+                self._prune(id)
+
+    # Boxes
+
+    def add(self, box: Branch) -> None:
+        """Somebody wants a box."""
+        self._counts[box] = self._counts.get(box, 0) + 1
+        if self._counts[box] > 1:
+            return
+        found = plan(self.tree, self.order.path(box), self._splits)
+        ends = list(found.ends)
+        for at, over, chain in found.grafts:
+            ends.append(self._graft(at, over, chain))
+        self._ends[box] = tuple(ends)
+        for id in ends:
+            self._users[id] = self._users.get(id, 0) + 1
+
+    def remove(self, box: Branch) -> None:
+        """Somebody wants it no more."""
+        self._counts[box] -= 1
+        if self._counts[box]:
+            return
+        del self._counts[box]
+        for id in self._ends.pop(box):
+            self._users[id] -= 1
+            if not self._users[id]:
+                del self._users[id]
+                self._prune(id)
+
+    def _graft(self, at: int, over: tuple[int, ...], chain: Path) -> int:
+        for label in chain:
+            self._perform(Add(self._free, at, label.filter, label.whole, over))
+            at, over = self._free, ()
+            self._free += 1
+        return at
+
+    def _prune(self, id: int) -> None:
+        """Remove a node that leads nowhere, and those above it that do not either."""
+        while id != ROOT and id not in self._users and not self.tree[id].children:
+            parent = self.tree[id].parent
+            self._perform(Remove(id))
+            id = parent
+
+    def _perform(self, operation: Operation) -> None:
+        number = self._logged = self._logged + 1
+        match operation:
+            case Add(id, parent, over=over):
+                self.difference.adding(id, parent, over)
+                if not over:
+                    self._added[id] = number
+                else:
+                    self._keep(over, parent)
+                self._log[number] = operation
+            case Remove(id):
+                self.difference.removing(id)
+                if id in self._added:
+                    del self._log[self._added.pop(id)]
+                else:
+                    self._log[number] = operation
+        perform(self.tree, operation, self._next)
+
+    def _keep(self, over: Iterable[int], parent: int) -> None:
+        """Who takes the place of nodes must find them there, and all above: what added them stays in the log."""
+        for one in over:
+            self._added.pop(one, None)
+        while parent != ROOT:
+            self._added.pop(parent, None)
+            parent = self.tree[parent].parent
+
+    # Updates
+
+    @property
+    def version(self) -> Version:
+        """The last that was published, or that it began with."""
+        return self._base
+
+    def due(self, now: float) -> bool:
+        """Should an update be published?"""
+        if self._base.term != self.term:
+            return True
+        if not self._log:
+            return False
+        late = self.patience is not None and now - self._published >= self.patience
+        return late or self.difference.value > self.threshold
+
+    def publish(self, now: float) -> Update | None:
+        """All changes since the last update; None if there are none, unless a term is to be announced."""
+        if not self._log and self._base.term == self.term:
+            return None
+        update = Update(self._base, self._next, tuple(self._log.values()), self.tree.digest)
+        self.tree.reach(self._next)
+        self.tree.forget(self._next)
+        self._base, self._next = self._next, Version(self.term, self._next.number + 1)
+        self._log.clear()
+        self._added.clear()
+        self._published = now
+        self.difference.settle()
+        return update
+
+
+def part(path: Path, parts: int) -> int:
+    """Which of several optimizers a path belongs to: that of its first attribute."""
+    first = path[0].dimension if path else ""
+    return crc32((first if isinstance(first, str) else first.text).encode()) % parts

@@ -1,0 +1,171 @@
+"""`Places`: which interfaces of a broker stand where in the tree. This is all that a broker owns of it.
+
+Every box of a filter stands at nodes that together select all its events. If the optimizer has made nodes for it, they
+select nothing else; until then it stands above where they will be (`insertR`), and events come that nobody wants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fieldfare.filters.branch import Branch
+from fieldfare.routing.prefix import updates
+from fieldfare.routing.prefix.engine import Entry
+from fieldfare.routing.prefix.fpt import Fpt
+from fieldfare.routing.prefix.labels import ALPHABET, Order
+from fieldfare.routing.prefix.planning import plan
+from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.updates import Update
+from fieldfare.routing.prefix.walk import forward
+
+PLACING: Final = 1024
+"""how often a box may be split to find its place: more than to make one, since nodes come between others later"""
+
+
+class Places:
+    """The interfaces of a broker, on its copy of the tree."""
+
+    def __init__(self, tree: Tree, order: Order = ALPHABET, splits: int = PLACING) -> None:
+        """Nobody wants anything yet."""
+        self.tree = tree
+        self._entry = Entry()
+        self._order = order
+        self._splits = splits
+        self._wants: dict[Branch, Counter[str]] = {}
+        self._nodes: dict[Branch, tuple[int, ...]] = {}
+        self._boxes: dict[int, set[Branch]] = {}
+        self._loose: set[Branch] = set()
+        """boxes for which the tree has no nodes of their own"""
+        self._all: Counter[str] = Counter()
+        """how many boxes each interface wants"""
+        self._below: dict[int, frozenset[str]] = {}
+
+    # Filters
+
+    def add(self, box: Branch, interface: str) -> None:
+        """An interface wants a box; it may say so several times."""
+        known = box in self._wants
+        self._wants.setdefault(box, Counter())[interface] += 1
+        self._all[interface] += 1
+        if known:
+            self._stale(self._nodes[box])
+        else:
+            self._place(box)
+
+    def remove(self, box: Branch, interface: str) -> None:
+        """It wants it once less."""
+        wants = self._wants[box]
+        _less(wants, interface)
+        _less(self._all, interface)
+        self._stale(self._nodes[box])
+        if not wants:
+            self._take(box)
+            del self._wants[box]
+
+    def _place(self, box: Branch) -> None:
+        found = plan(self.tree, self._order.path(box), self._splits)
+        if found.grafts:
+            self._loose.add(box)
+        self._nodes[box] = found.nodes
+        for id in found.nodes:
+            self._boxes.setdefault(id, set()).add(box)
+        self._stale(found.nodes)
+
+    def _take(self, box: Branch) -> None:
+        nodes = self._nodes.pop(box)
+        self._stale(nodes)
+        self._loose.discard(box)
+        for id in nodes:
+            self._boxes[id].discard(box)
+            if not self._boxes[id]:
+                del self._boxes[id]
+
+    def _stale(self, nodes: Iterable[int]) -> None:
+        """What is known of the nodes above is no longer true."""
+        for start in nodes:
+            id = start
+            while self._below.pop(id, None) is not None and id != ROOT:
+                id = self.tree[id].parent
+
+    # The tree
+
+    def apply(self, update: Update) -> bool:
+        """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
+        before, version = self.tree, self.tree.version
+        if update.version <= version:
+            return False
+        gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
+        moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
+        try:
+            self.tree = updates.apply(before, update)
+        finally:
+            if self.tree is not before:
+                self._move(self._wants)
+            elif before.version != version:  # whether that has succeeded or not
+                self._move(moved)
+        return True
+
+    def _move(self, boxes: Iterable[Branch]) -> None:
+        """Let boxes find their places anew."""
+        listed = list(boxes)
+        self._below.clear()
+        for box in listed:
+            self._take(box)
+        for box in listed:
+            self._place(box)
+
+    def forget(self, before: Version) -> None:
+        """No event of an earlier version is in flight any more."""
+        self.tree.forget(before)
+
+    # Events
+
+    @property
+    def count(self) -> int:
+        """How many interfaces want anything at all."""
+        return len(self._all)
+
+    def at(self, id: int) -> Iterable[str]:
+        """The interfaces at a node."""
+        return [interface for box in self._boxes.get(id, ()) for interface in self._wants[box]]
+
+    def below(self, id: int) -> frozenset[str]:
+        """The interfaces at a node and below, remembered for all nodes below too."""
+        work = [id]
+        while work:
+            missing = [child for child in self.tree[work[-1]].children if child not in self._below]
+            if missing:
+                work.extend(missing)
+            else:
+                one = work.pop()
+                self._below[one] = frozenset(self.at(one)).union(
+                    *(self._below[child] for child in self.tree[one].children)
+                )
+        return self._below[id]
+
+    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Fpt:
+        """The tag of an event that enters here, down to a depth."""
+        return self._entry.fpt(self.tree, event, limit)
+
+    def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
+        """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
+        found = forward(self.tree, fpt, self)
+        return self.anew(event) if found is None else found
+
+    def anew(self, event: Mapping[str, object]) -> set[str]:
+        """Who is to get an event, by its content."""
+        nodes = [ROOT, *(one.id for one in self._entry.select(self.tree, event))]
+        return {interface for id in nodes for interface in self.at(id)}
+
+    @property
+    def loose(self) -> int:
+        """How many boxes wait for nodes of their own."""
+        return len(self._loose)
+
+
+def _less(counts: Counter[str], one: str) -> None:
+    counts[one] -= 1
+    if not counts[one]:
+        del counts[one]

@@ -1,0 +1,114 @@
+"""Where a path of labels belongs in a tree: `insert` of the paper without doing it.
+
+The five cases, for the first label `c` of what is left and the children `k` of a node on the same attribute:
+
+1. some `k` overlaps `c` in part: what they share goes below `k`, the rest stays here (a *split*);
+2. `k` is `c`: go on below `k` without `c`;
+3. `k` holds `c`: go on below `k`;
+4. `c` holds some `k`: a new node `c` here, over those;
+5. none of these: a new node `c` here.
+
+Where a new node would be needed, a `Graft` says so: the optimizer makes it, and a broker, which may not, notes its
+interface at the node above (`insertR`). Below a new node there is nothing to meet, so that grafts are chains.
+
+Splits multiply along the attributes of a path. A path that needs more than a few is kept *whole*: a chain of labels
+that are told apart by equality and never split. That is as exact; it only shares less with others.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fieldfare.filters import valueset
+from fieldfare.filters.constraint import Constraint
+from fieldfare.routing.prefix.labels import Label, Path
+from fieldfare.routing.prefix.tree import ROOT, Tree
+
+SPLITS: Final = 16
+"""a path that would be split more often is kept whole"""
+
+
+class Graft(NamedTuple):
+    """A chain of new nodes."""
+
+    at: int
+    """the node below which it hangs"""
+    over: tuple[int, ...]
+    """children of that node that its first node takes over"""
+    chain: Path
+
+
+class Plan(NamedTuple):
+    """What holds a path: nodes that are there, and new ones. Their paths are disjoint, but for what is whole."""
+
+    ends: tuple[int, ...]
+    grafts: tuple[Graft, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The deepest nodes that are there and together select all that the path selects, and maybe more."""
+        return tuple(dict.fromkeys((*self.ends, *(graft.at for graft in self.grafts))))
+
+
+def plan(tree: Tree, path: Path, splits: int = SPLITS) -> Plan:
+    """Where a path belongs: as a whole if it is there as a whole, else split, or whole if that splits too often."""
+    whole = _whole(tree, path)
+    if not whole.grafts:
+        return whole
+    return _split(tree, path, splits) or whole
+
+
+def _whole(tree: Tree, path: Path) -> Plan:
+    at = ROOT
+    chain = tuple(label._replace(whole=True) for label in path)
+    for place, label in enumerate(chain):
+        kid = tree[at].kids.get(label)
+        if kid is None:
+            return Plan((), (Graft(at, (), chain[place:]),))
+        at = kid
+    return Plan((at,))
+
+
+def _split(tree: Tree, path: Path, splits: int) -> Plan | None:
+    """None if it takes too many splits."""
+    ends: list[int] = []
+    grafts: list[Graft] = []
+    work = [(ROOT, path)]
+    while work:
+        at, left = work.pop()
+        if not left:
+            ends.append(at)
+            continue
+        first, rest = left[0], left[1:]
+        kid = tree[at].kids.get(first)
+        if kid is not None:
+            work.append((kid, rest))
+            continue
+        over: list[int] = []
+        values = first.constraint.values
+        for other in () if first.whole else tree[at].split.get(first.dimension, ()):
+            theirs = tree.label(other).constraint.values
+            if not theirs.overlaps(values):
+                continue
+            if theirs >= values:
+                work.append((other, rest if theirs == values else (_part(first, values), *rest)))
+                values = valueset.EMPTY
+                break
+            if values >= theirs:
+                over.append(other)
+                continue
+            splits -= 1
+            if splits < 0:
+                return None
+            work.append((other, (_part(first, values & theirs), *rest)))
+            values -= theirs
+        if len(over) == 1 and tree.label(over[0]).constraint.values == values:
+            work.append((over[0], rest))  # what is left beside others is there
+        elif not values.is_empty:
+            part = first if first.whole else _part(first, values)
+            grafts.append(Graft(at, tuple(over), (part, *rest)))
+    return Plan(tuple(ends), tuple(grafts))
+
+
+def _part(label: Label, values: valueset.ValueSet) -> Label:
+    return label._replace(constraint=Constraint(values))

@@ -1,0 +1,242 @@
+"""`Tree`: the structure of a Routing Tree, the same at all brokers, with as much of its past as events need.
+
+Every node but the root is a label; a path from the root is a conjunction. Which interfaces want what is no part of it:
+see `places`. A tree changes by operations that the optimizer makes: a node is added below another, maybe over some of
+its children, or a leaf is removed. What a node's path demands never changes as long as the node is there.
+
+An event in flight names nodes by their place among their siblings as of some version, so every node keeps its former
+lists of children until they are forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from fieldfare.filters.branch import Dimension
+from fieldfare.routing.prefix.labels import Label
+
+
+class Version(NamedTuple):
+    """Of a tree: the term of the optimizer that made it, and that optimizer's count."""
+
+    term: int = 0
+    number: int = 0
+
+
+ROOT: Final = 0
+START: Final = Version()
+_DIGEST: Final = 8
+
+
+class Node:
+    """A place in the tree."""
+
+    __slots__ = ("born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "shifted", "split")
+
+    def __init__(self, label: Label | None, parent: int, born: Version) -> None:
+        """A leaf; the root has no label."""
+        self.label = label
+        self.parent = parent
+        self.born = born
+        self.gone: Version | None = None
+        """the version that removed it"""
+        self.children: list[int] = []
+        self.changed = born
+        """the version that last changed its children"""
+        self.shifted = born
+        """the version that last took a child away, so that others have other places"""
+        self.past: list[tuple[Version, tuple[int, ...]]] = []
+        """former children, each with the version that ended them, by version"""
+        self.kids: dict[Label, int] = {}
+        self.split: dict[Dimension, list[int]] = {}
+        """children that may be split, which are pairwise disjoint, by dimension"""
+        self.digest: bytes | None = None
+
+
+class Tree:
+    """The nodes, by ids that the optimizer gives."""
+
+    def __init__(self, version: Version = START) -> None:
+        """The root alone."""
+        self.nodes: dict[int, Node] = {ROOT: Node(None, ROOT, version)}
+        self.known = [version]
+        """the versions whose lists of children are still there"""
+        self.size = 0
+        """how many nodes there are beside the root"""
+        self._gone: list[tuple[Version, int]] = []
+        """nodes that were removed, by version"""
+        self._dated: list[tuple[Version, int]] = []
+        """nodes that have a past, by version"""
+
+    def __getitem__(self, id: int) -> Node:
+        return self.nodes[id]
+
+    def label(self, id: int) -> Label:
+        """The label of a node that is not the root."""
+        label = self.nodes[id].label
+        assert label is not None
+        return label
+
+    @property
+    def version(self) -> Version:
+        """The latest."""
+        return self.known[-1]
+
+    def preorder(self) -> Iterator[int]:
+        """All nodes that are there now, but for the root: parents before children, siblings in order."""
+        work = self.nodes[ROOT].children[::-1]
+        while work:
+            id = work.pop()
+            yield id
+            work.extend(reversed(self.nodes[id].children))
+
+    def path(self, id: int) -> list[Label]:
+        """What an event must satisfy to come to a node, the root's end first."""
+        labels = []
+        while id != ROOT:
+            node = self.nodes[id]
+            labels.append(self.label(id))
+            id = node.parent
+        return labels[::-1]
+
+    def depth(self, id: int) -> int:
+        """How far a node is from the root."""
+        depth = 0
+        while id != ROOT:
+            id = self.nodes[id].parent
+            depth += 1
+        return depth
+
+    # Changes
+
+    def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: Version) -> None:
+        """A new node: behind its siblings, or in place of the first of those that go below it."""
+        if id in self.nodes:
+            raise ValueError(f"there is a node {id} already")
+        above = self.nodes[parent]
+        node = Node(label, parent, version)
+        if above.gone is not None or any(one not in self.nodes or self.nodes[one].parent != parent for one in over):
+            raise ValueError(f"node {parent} has no such children")
+        self._touch(parent, version)
+        if over:
+            place = above.children.index(over[0])
+            moved = set(over)
+            above.children = [other for other in above.children if other not in moved]
+            above.children.insert(place, id)
+            above.shifted = version
+            for child in over:
+                self._forget_kid(above, child)
+                self.nodes[child].parent = id
+                self._note_kid(node, child)
+            node.children = list(over)
+        else:
+            above.children.append(id)
+        self.nodes[id] = node
+        self._note_kid(above, id)
+        self.size += 1
+
+    def remove(self, id: int, version: Version) -> None:
+        """A leaf is no longer needed."""
+        node = self.nodes[id]
+        if id == ROOT or node.children or node.gone is not None:
+            raise ValueError(f"node {id} is no leaf")
+        self._touch(node.parent, version)
+        above = self.nodes[node.parent]
+        above.children.remove(id)
+        above.shifted = version
+        self._forget_kid(above, id)
+        node.gone = version
+        self._gone.append((version, id))
+        self.size -= 1
+
+    def _touch(self, id: int, version: Version) -> None:
+        """Before the children of a node change: keep them for events in flight, and forget its digest."""
+        node = self.nodes[id]
+        if node.changed < version:
+            node.past.append((version, tuple(node.children)))
+            node.changed = version
+            self._dated.append((version, id))
+        while node.digest is not None:
+            node.digest = None
+            node = self.nodes[node.parent]
+
+    def _note_kid(self, above: Node, id: int) -> None:
+        label = self.label(id)
+        above.kids[label] = id
+        if not label.whole:
+            above.split.setdefault(label.dimension, []).append(id)
+
+    def _forget_kid(self, above: Node, id: int) -> None:
+        label = self.label(id)
+        del above.kids[label]
+        if not label.whole:
+            above.split[label.dimension].remove(id)
+            if not above.split[label.dimension]:
+                del above.split[label.dimension]
+
+    # Versions
+
+    def reach(self, version: Version) -> None:
+        """All changes of a version are made."""
+        self.known.append(version)
+
+    def distrust(self) -> None:
+        """The tree is not what others have under the same version: nothing that comes with a version can be read."""
+        self.known = [self.known[-1]._replace(term=-1)]
+
+    def view(self, since: Version, version: Version) -> Version | None:
+        """The best known version by which to read what is the same in all from `since` to `version`.
+
+        Only versions of one term follow each other for sure: two optimizers may both go on from the same version.
+        """
+        place = bisect_right(self.known, version)
+        best = self.known[place - 1] if place else None
+        return best if best is not None and best >= since and best.term == version.term else None
+
+    def children(self, id: int, version: Version) -> Sequence[int]:
+        """The children of a node as of a version that is known."""
+        node = self.nodes[id]
+        if node.changed <= version:
+            return node.children
+        return node.past[_until(node.past, version)][1]
+
+    def forget(self, before: Version) -> None:
+        """No event of an earlier version is in flight any more. The latest version is never forgotten."""
+        self.known = [version for version in self.known if version >= before] or self.known[-1:]
+        old = self.known[0]
+        for _, id in self._dated[: _until(self._dated, old)]:
+            node = self.nodes[id]
+            node.past = node.past[_until(node.past, old) :]
+        for _, id in self._gone[: _until(self._gone, old)]:
+            del self.nodes[id]
+        self._dated = self._dated[_until(self._dated, old) :]
+        self._gone = self._gone[_until(self._gone, old) :]
+
+    @property
+    def digest(self) -> bytes:
+        """A checksum of the structure; only what has changed is computed anew."""
+        work = [ROOT]
+        while work:
+            node = self.nodes[work[-1]]
+            missing = [child for child in node.children if self.nodes[child].digest is None]
+            if missing and node.digest is None:
+                work.extend(missing)
+                continue
+            id = work.pop()
+            if node.digest is None:
+                said = "" if node.label is None else f"{node.label.whole:d}{node.label.filter}"
+                check = blake2b(f"{id} {said}".encode(), digest_size=_DIGEST)
+                for child in node.children:
+                    check.update(self.nodes[child].digest or b"")
+                node.digest = check.digest()
+        found = self.nodes[ROOT].digest
+        assert found is not None
+        return found
+
+
+def _until(dated: Sequence[tuple[Version, object]], version: Version) -> int:
+    """How many of some things that are sorted by version are not younger."""
+    return bisect_right(dated, version, key=lambda entry: entry[0])
