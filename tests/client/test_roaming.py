@@ -285,3 +285,52 @@ def test_a_program_ends_whatever_it_has_subscribed_to() -> None:
             assert done
 
     run(work())
+
+
+def test_a_move_to_where_one_is_changes_nothing() -> None:
+    async def work() -> None:
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url, session="s") as client,
+            client.subscribe("n >= 0") as events,
+        ):
+            await client.move(nodes[0].hood.url)
+            await publish(client, 3)
+            assert await take(events, 3) == [0, 1, 2]
+
+    run(work())
+
+
+def test_who_has_lost_his_node_is_told_where_to_go() -> None:
+    async def work() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            async with node(settings={"name": "a"}) as one:
+                client = await stack.enter_async_context(ff.connect(one.hood.url))
+            other = await stack.enter_async_context(node(settings={"name": "b"}))
+            await client.move(other.hood.url)
+            assert await client.publish({"n": 1})
+            assert client.node == "b"
+
+    run(work())
+
+
+def test_whoever_closes_ends_a_move() -> None:
+    async def work() -> None:
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while await reader.read(1000):
+                pass
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with node() as one:
+            client = await ff.connect(one.hood.url, session="s").__aenter__()
+            moving = asyncio.create_task(client.move(f"ws://127.0.0.1:{port}"))
+            await asyncio.sleep(0.05)
+            await client.close()
+            with pytest.raises(ConnectionLost):
+                await moving
+        server.close()
+        await asyncio.sleep(0.05)
+
+    run(work())

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.test_durable import Client, Disk, acknowledge, change
-from tests.node.test_moving import Roaming
+from tests.node.test_moving import Roaming, run, steps
 from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
+from tests.routing.runs import parents
 
 from fieldfare.events.event import Event
 from fieldfare.node.durable import DurableBroker
+from fieldfare.node.keeping import Sent
 from fieldfare.node.kept import key_of
 from fieldfare.node.moving import carried_of
 from fieldfare.routing import messages as m
@@ -21,17 +23,39 @@ from fieldfare.routing.strategies import STRATEGIES, Strategy
 LINKS = [("hub", "a", m.Role.PEER), ("hub", "b", m.Role.PEER), ("hub", "c", m.Role.PEER)]
 
 
-class Kept(Roaming):
-    """A world in which each session has a keeper, and a node may fail for good."""
-
-    def __init__(self, strategy: Strategy, *, forgetful: bool) -> None:
-        self.dead: set[str] = set()
-        super().__init__(strategy, LINKS, forgetful=forgetful)
+class Copied(Roaming):
+    """A world in which each session has a keeper."""
 
     def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
         if disk is None:
             return DurableBroker(self.make(name), keepers=1)
         return DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], keepers=1, now=self.now)
+
+    def arrive(self, which: int, die: int = 0) -> bool:
+        due = [(name, *pair) for name, one in self.brokers.items() for pair in one.keeping.due()]
+        if due and which % 2:
+            self.copy(*due[which % len(due)], die)
+            return True
+        busy = super().arrive(which, die)
+        if due and not busy:
+            self.copy(*due[which % len(due)], die)
+        return busy or bool(due)
+
+    def copy(self, name: str, session: str, keeper: str, die: int) -> None:
+        ticket, waiting = self.brokers[name].keeping.waiting(session, keeper, 2)
+        entries = {entry.position: entry for entry in self.disks[name].log}
+        sent = Sent(
+            session, keeper, ticket, carried_of(waiting, entries), waiting[-1][0] if len(waiting) == 2 else None
+        )
+        self.run(name, lambda broker, _: broker.keeping.send(sent), die)
+
+
+class Kept(Copied):
+    """And in which a node may fail for good."""
+
+    def __init__(self, strategy: Strategy, *, forgetful: bool) -> None:
+        self.dead: set[str] = set()
+        super().__init__(strategy, LINKS, forgetful=forgetful)
 
     def say(self, name: str) -> None:
         """As a real client does: what is doubtful and was there before is not new."""
@@ -51,23 +75,7 @@ class Kept(Roaming):
     def arrive(self, which: int, die: int = 0) -> bool:
         for pair in [pair for pair in self.channels if self.dead & set(pair)]:
             self.channels[pair].clear()
-        due = [
-            (name, *pair) for name, one in self.brokers.items() if name not in self.dead for pair in one.keeping.due()
-        ]
-        if due and which % 2:
-            self.copy(*due[which % len(due)], die)
-            return True
-        busy = super().arrive(which, die)
-        if due and not busy:
-            self.copy(*due[which % len(due)], die)
-        return busy or bool(due)
-
-    def copy(self, name: str, session: str, keeper: str, die: int) -> None:
-        waiting = self.brokers[name].keeping.waiting(session, keeper, 2)
-        entries = {entry.position: entry for entry in self.disks[name].log}
-        upto = waiting[-1][0] if len(waiting) == 2 else None
-        items = carried_of(waiting, entries)
-        self.run(name, lambda broker, _: broker.keeping.send(session, keeper, items, upto), die)
+        return super().arrive(which, die)
 
     def fail(self, name: str) -> None:
         """A node is gone, and its clients go elsewhere, where their sessions are taken over."""
@@ -150,3 +158,19 @@ def test_what_a_dead_node_had_comes_from_a_keeper(
         for publisher in {publisher for publisher, _ in client.got}:
             numbers = [number for other, number in client.got if other == publisher]
             assert numbers == sorted(numbers)
+
+
+@given(
+    parents=parents,
+    wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=6),
+    happenings=steps,
+    forgetful=st.booleans(),
+)
+def test_sessions_with_keepers_move(
+    *,
+    parents: Sequence[int],
+    wanted: Sequence[tuple[int, int]],
+    happenings: Sequence[Happening],
+    forgetful: bool,
+) -> None:
+    run("covering", parents, wanted, happenings, forgetful=forgetful, make=Copied)

@@ -31,6 +31,8 @@ class Roaming(World):
         """where each client believes its session to be"""
         self.claims: dict[str, str] = {}
         """where clients wait for their sessions"""
+        self.known: dict[str, int] = {}
+        """how often sessions have moved, as their clients know"""
         self.moves = 0
         super().__init__(strategy, links, forgetful=forgetful)
         sides = {(a, b): _behind(links, a, b) for a, b in self.channels}
@@ -60,13 +62,18 @@ class Roaming(World):
         fresh = f"t{self.tickets}" if identity else f"{name}@"
 
         def job(broker: DurableBroker, now: float) -> None:
-            answer.append(broker.moving.claim(name, fresh, now, at=self.at.get(name, ""), identity=identity))
+            answer.append(
+                broker.moving.claim(
+                    name, fresh, now, at=self.at.get(name, ""), identity=identity, moves=self.known.get(name, 0)
+                )
+            )
 
         if not self.run(to, job, die) or answer[0] is None:
             return
         assert answer[0].identity == f"{name}@"
         del self.claims[name]
         self.at[name] = client.home = to
+        self.known[name] = answer[0].moves
         client.here = True
         self.say(to)
         again = {**dict(list(client.said.items())[-2:]), **client.unsafe}
@@ -185,9 +192,10 @@ def run(
     happenings: Sequence[Happening],
     *,
     forgetful: bool,
+    make: type[Roaming] = Roaming,
 ) -> Roaming:
     """Let things happen, and see to it that everybody got what he asked for."""
-    world = Roaming(STRATEGIES[name], tree(parents, "peer"), forgetful=forgetful)
+    world = make(STRATEGIES[name], tree(parents, "peer"), forgetful=forgetful)
     clients, nodes = list(world.clients.values()), list(world.brokers)
     if STRATEGIES[name].advertisements is not None:
         for client in clients:
@@ -242,3 +250,15 @@ def run(
         broker = world.brokers[home]
         assert broker.low_water() == broker.position + 1 == len(disk.log) + 1
     return world
+
+
+def test_what_stands_in_the_log_is_remembered_until_it_comes_again() -> None:
+    """A node is killed between log and rows, writes a checkpoint, and is killed again before its neighbour repeats."""
+    happenings = [
+        Happening(*step)
+        for step in (
+            (2, 33, 46), (6, 51, 10), (8, 7, 31), (4, 23, 57), (13, 43, 18), (11, 48, 8), (13, 37, 23), (9, 63, 31),
+            (12, 19, 3), (13, 47, 11), (8, 12, 39),
+        )
+    ]  # fmt: skip
+    run("identity", [0, 2], [(29, 60)], happenings, forgetful=False)

@@ -124,6 +124,7 @@ class Client:
         self._identity = ""
         self._max_batch = self._max_frame = 0
         self._keepers: tuple[str, ...] = ()
+        self._moves = 0
         self._window: Window[Ticket] = Window()
         self._unheard: deque[tuple[Ticket, Exception]] = deque(maxlen=1000)
         """posted events that were refused"""
@@ -460,6 +461,7 @@ class Client:
             at=self.node,
             identity=self._identity,
             keepers=self._keepers,
+            moves=self._moves,
         )
 
     def begin(self, welcome: f.Welcome) -> None:
@@ -471,7 +473,7 @@ class Client:
                 subscription.moved()
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
-        self._keepers = welcome.keepers
+        self._keepers, self._moves = welcome.keepers, welcome.moves
         self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
         self._identity = welcome.identity

@@ -119,20 +119,24 @@ class Connection:
     async def move(self, url: str) -> None:
         """Go to another node; the old connection is used until the new one is there. If that fails, nothing changes."""
         check_url(url)
+        if self.socket is None:  # who is just coming back must not come twice
+            self._prefer(url)
+            await self._up.wait()
+            self.check()
+            if self._urls[0] == url:
+                return
         if self._move is not None:
             raise RuntimeError("the client is on its way to another node already")
-        await self._up.wait()  # who is just coming back must not come twice
-        self.check()
         dialling = dial([url], self._codec, self._ssl, lambda: self._listener.hello(moving=True), self._wait)
         move = self._move = asyncio.create_task(dialling)
         self._begun.clear()
         self._moves.set()
         try:
-            await asyncio.shield(move)
-        except (ConnectionRefused, ConnectionLost):
-            self._move = None
-            raise
-        except asyncio.CancelledError:
+            await asyncio.wait({move})
+            if move.cancelled():
+                raise ConnectionLost("the client is closed")
+            move.result()
+        except BaseException:
             move.cancel()
             self._move = None
             raise
@@ -312,7 +316,8 @@ class Connection:
             case f.Refused(request=request, reason=reason, code=code) if request:
                 self._answer(request, Refused(reason, code))
             case f.Bye(reason=reason, again=False):
-                raise ConnectionRefused(reason)
+                if self._move is None:  # else it may be that the other connection took its place
+                    raise ConnectionRefused(reason)
             case f.Bye(to=to) if to:
                 if self._urls[0].startswith("ws:") or to.startswith("wss:"):  # not from a safe one to another
                     self._prefer(to)

@@ -43,6 +43,8 @@ class Come(Word, frozen=True):
 class Offer(Word, frozen=True):
     """Have this session: say `Come`."""
 
+    owner: str
+
 
 class Going(Word, frozen=True):
     """It will come; this is what it wants and promises."""
@@ -71,6 +73,8 @@ class Carried(msgspec.Struct, frozen=True, array_like=True):
     source: str
     replaces: str
     event: bytes
+    old: bool = False
+    """it had happened before the session asked for it"""
 
 
 class Carry(Word, frozen=True):
@@ -92,6 +96,8 @@ class Moved(Word, frozen=True):
     """publishers, and the last events of theirs that it has had"""
     doubt: int = 0
     """up to which number deliveries may be events that the client has had under other numbers"""
+    moves: int = 0
+    """how often the session has moved"""
 
 
 class Done(Word, frozen=True):
@@ -99,12 +105,16 @@ class Done(Word, frozen=True):
 
     sequence: int
     count: int
+    done: int
+    moves: int
     had: list[tuple[str, str, int]]
     """publishers, and the last events of theirs that the client is done with"""
 
 
 class Lost(Word, frozen=True):
     """From a keeper: you did not answer, so the session has been taken over."""
+
+    identity: str
 
 
 class Elsewhere(Word, frozen=True):

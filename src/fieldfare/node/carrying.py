@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from fieldfare.mobility.handover import Carried
 from fieldfare.node.durable import DurableBroker
+from fieldfare.node.keeping import Sent
 from fieldfare.node.kept import Pending, Step
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import carried_of
@@ -42,11 +42,12 @@ class Carrier:
         node, keeping = self._node, self._node.broker.keeping
         try:
             while (name, keeper) in keeping.due():
-                waiting = keeping.waiting(name, keeper, CHUNK)
+                ticket, waiting = keeping.waiting(name, keeper, CHUNK)
                 entries = await node.entries([pending.position for _, pending in waiting])
                 some = _first(waiting, entries)
                 upto = some[-1][0] if len(waiting) == CHUNK or len(some) < len(waiting) else None
-                await node.submit(partial(_copy, name, keeper, carried_of(some, entries), upto))
+                sent = Sent(name, keeper, ticket, carried_of(some, entries), upto)
+                await node.submit(partial(_send, sent))
         finally:
             self._busy.discard((name, keeper))
 
@@ -63,8 +64,8 @@ class Carrier:
             self._busy.discard(name)
 
 
-def _copy(name: str, keeper: str, items: Sequence[Carried], upto: int | None, broker: DurableBroker, _: float) -> None:
-    broker.keeping.send(name, keeper, items, upto)
+def _send(sent: Sent, broker: DurableBroker, _: float) -> None:
+    broker.keeping.send(sent)
 
 
 def _carry(

@@ -22,8 +22,9 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
 from fieldfare.node import history, security
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.moving import Unsettled
+from fieldfare.node.keeping import LEAP
+from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
@@ -121,15 +122,18 @@ class Connection:
             await self._hang_up("say Hello first")
             return False
         except ValueError as error:  # no frame, no access, no session
-            await self._hang_up(str(error))
+            await self._hang_up(str(error), again=isinstance(error, NotYet))
             return False
         return True
 
     def _check_name(self, name: str) -> None:
         if not name:
             return
-        if len(name) > 200 or not name.isprintable() or name.startswith("~"):
-            raise FrameError("the name of a session has at most 200 printable characters, and does not begin with ~")
+        if len(name) > 200 or not name.isprintable() or name.startswith(INTERNAL):
+            begins = ", ".join(INTERNAL)
+            raise FrameError(
+                f"the name of a session has at most 200 printable characters, and does not begin with {begins}"
+            )
 
     async def _attach(self, hello: f.Hello) -> None:
         """Take up a session; Refusal or AccessDenied if that cannot be."""
@@ -145,17 +149,20 @@ class Connection:
                 raise AccessDenied(f"the session {name} belongs to somebody else")
             if not hello.session:
                 return broker.attach(name, fresh, now, durable=False, owner=owner)
-            secure = node.security is not None
-            return broker.moving.claim(
-                name, fresh, now, at=hello.at, identity=hello.identity, owner=owner, secure=secure
+            found = broker.moving.claim(
+                name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=owner
             )
+            if found is not None and found.doubt and not hello.identity:
+                found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
+                broker.note_session(name)
+            return found
 
         session = await node.submit(attach)
-        keepers = deque(hello.keepers)
+        asked = deque((*hello.keepers, hello.at))
         while session is None:
-            if not await self._wait(name) and keepers:
-                keepers.rotate(-1)
-                await node.submit(lambda broker, now: broker.moving.take_over(name, keepers[-1], node.fresh(), now))
+            if not await self._wait(name) and hello.keepers:
+                asked.rotate(-1)
+                await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
         self._name = name
         former = node.closers.get(name)
@@ -175,6 +182,7 @@ class Connection:
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
                 keepers=tuple(node.broker.keeping.copies.get(name, ())),
+                moves=session.moves,
                 doubt=session.doubt,
             )
         )
@@ -227,9 +235,9 @@ class Connection:
         if node.ready:
             await node.submit(lambda broker, now: broker.detach(self._name, now))
 
-    async def _hang_up(self, reason: str) -> None:
+    async def _hang_up(self, reason: str, *, again: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
-            await self._send(f.Bye(reason, again=False))
+            await self._send(f.Bye(reason, again))
             await self._socket.close(1008, reason[:100])
 
     # Sending
@@ -291,7 +299,7 @@ class Connection:
                 size = 0
             size += weight
             raw = msgspec.Raw(event)
-            about = key_of(entry)[1:] if keyed else ()
+            about = key_of(entry)[1:] if keyed and not pending.old else ()
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )

@@ -17,6 +17,7 @@ entry twice changes nothing. No I/O here: entries and rows go out as values, and
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from fieldfare.events import msgpack
@@ -51,6 +52,8 @@ from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
 from fieldfare.routing.routes import LOCAL
 
+logger = logging.getLogger("fieldfare.node")
+
 
 class DurableBroker:
     """A broker and what survives of it."""
@@ -65,13 +68,14 @@ class DurableBroker:
         queue: int = 1_000,
         policy: Policy = "buffer",
         keepers: int = 0,
+        secure: bool = False,
         now: float = 0.0,
     ) -> None:
         """Let a new broker take up what was stored, with the log from `low_water(stored)` on.
 
         More than `limit` events never wait for a session: then the oldest are dropped. For a client that is not to be
         remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy. So many
-        neighbours are to be `keepers` of each session.
+        neighbours are to be `keepers` of each session. If the node is `secure`, sessions only go to their owners.
         """
         self.broker = broker
         self.sessions: dict[str, Session] = {}
@@ -89,7 +93,7 @@ class DurableBroker:
         self._overflowing: set[str] = set()
         self.letters = Letters(self)
         self.keeping = Keeping(self, keepers)
-        self.moving = Moving(self)
+        self.moving = Moving(self, secure=secure)
         """sessions on their way from and to other nodes"""
         if stored is not None:
             self._restore(stored, entries)
@@ -172,8 +176,8 @@ class DurableBroker:
         """A client is there. If there is such a session, it is that one; else a new one with an identity."""
         if name in self.links:
             raise Refusal(f"a session cannot be called {name}: a neighbour is")
+        self.moving.check(name)
         self.moving.stay(name)
-        self.moving.check(name, changing=False)
         session = self.sessions.get(name)
         if session is None:
             session = self.sessions[name] = Session(identity, durable, owner=owner)
@@ -193,7 +197,8 @@ class DurableBroker:
 
     def leave(self, name: str, now: float) -> None:
         """A client ends its session."""
-        self.moving.check(name, changing=True)
+        self.moving.check(name)
+        self.moving.stay(name)
         self.end(name, now)
 
     def end(self, name: str, now: float) -> None:
@@ -204,6 +209,7 @@ class DurableBroker:
             replayed = [number for number, pending in session.pending.items() if pending.replayed]
             self._rows += [Row("session", (name,)), *(Row("replayed", (name, number)) for number in replayed)]
         del self.sessions[name]
+        self.moving.ended(name)
         self.keeping.end(name)
 
     def ask_no_more(self, name: str, now: float) -> None:
@@ -223,7 +229,8 @@ class DurableBroker:
 
     def change(self, message: Message, name: str, now: float) -> None:
         """A client changes what it wants or promises: Subscribe, Unsubscribe, Advertise, Unadvertise."""
-        self.moving.check(name, changing=True)
+        self.moving.check(name)
+        self.moving.stay(name)  # it may go when the target knows what it wants now
         self.settle(message, name, now)
 
     def settle(self, message: Message, name: str, now: float) -> None:
@@ -241,9 +248,9 @@ class DurableBroker:
 
     def replay(self, name: str, id: str, positions: Iterable[int]) -> None:
         """Let a session have events that were there before."""
-        self.moving.check(name, changing=True)
+        self.moving.check(name)
         for position in positions:
-            self.hold(name, Pending(position, (id,), NEVER))
+            self.hold(name, Pending(position, (id,), NEVER, old=True))
 
     def hold(self, name: str, pending: Pending, number: int = 0) -> None:
         """Let a session have an event of which the log does not say that it does: as the next, or under a number."""
@@ -255,12 +262,12 @@ class DurableBroker:
             self._deliver(name, session, pending._replace(replayed=True))
             number = session.count
         if session.durable:
-            value = [pending.position, list(pending.subscriptions), pending.expires]
+            value = [pending.position, list(pending.subscriptions), pending.expires, pending.old]
             self._rows.append(Row("replayed", (name, number), value))
 
     def acknowledge(self, name: str, number: int) -> None:
         """A client is done with all deliveries up to a number."""
-        self.moving.check(name, changing=False)
+        self.moving.check(name)
         session = self._session(name)
         if number > session.taken:
             raise Refusal(f"delivery {number} was not sent: the last was {session.taken}")
@@ -300,9 +307,10 @@ class DurableBroker:
         """End the sessions that nobody has come back to for so many seconds, and drop events that are of no use."""
         moving = {*self.moving.arrivals, *self.moving.departures}
         away = {name for name, one in self.sessions.items() if not one.here and now - one.seen > life}
-        gone = sorted(away - moving)
+        gone = sorted(away - moving - self.keeping.kept.keys())
         for name in gone:
-            (self.keeping.drop if name in self.keeping.kept else self.end)(name, now)
+            self.end(name, now)
+        self.keeping.expire(now, life)
         for name, session in self.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
                 self._drop(name, session, number)
@@ -329,6 +337,7 @@ class DurableBroker:
             one.owner,
             one.moved,
             one.doubt,
+            one.moves,
         ]
         self._rows.append(Row("session", (name,), row))
 
@@ -361,7 +370,7 @@ class DurableBroker:
 
     def _why_not(self, one: Publication) -> Refusal | None:
         try:
-            self.moving.check(one.session, changing=False)
+            self.moving.check(one.session)
         except Refusal as refusal:
             return refusal
         if self.broker.strategy.advertisements is None:
@@ -442,6 +451,7 @@ class DurableBroker:
             sends = self.broker.receive(m.Disconnect(), neighbour, now)
             link = self.links.pop(neighbour)
             self.letters.forget(neighbour, link.outbox.values())
+            self.keeping.parted(neighbour)
             self._rows.append(Row("neighbour", (neighbour,)))
             self._rows += [Row("outbox", (neighbour, number)) for number in link.outbox]
             self._rows += [Row("told", (neighbour, about, text)) for about, told in link.told.items() for text in told]
@@ -449,6 +459,7 @@ class DurableBroker:
 
     def introduce(self) -> None:
         """After a restart: say to every neighbour all that it must know. It may be worded otherwise than before."""
+        self.moving.resume()
         for neighbour in self.links:
             for about in self.broker.routes.subjects():
                 self.say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
@@ -479,7 +490,7 @@ class DurableBroker:
                 self._spread(events, neighbour, now)
                 events = []
                 if isinstance(message, m.Parcel):
-                    self.moving.receive(message, now)
+                    self._open(message, now)
                 else:
                     self._say_all(self.broker.receive(message, neighbour, now))
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
@@ -493,6 +504,12 @@ class DurableBroker:
         if link.taken != link.heard:
             self._note_link(neighbour)
         return count
+
+    def _open(self, parcel: m.Parcel, now: float) -> None:
+        try:
+            self.moving.receive(parcel, now)
+        except Exception:  # the link must not come to a halt: it would bring the same again and again
+            logger.exception("a letter from %s could not be taken", parcel.origin)
 
     def received(self, neighbour: str, number: int) -> None:
         """A neighbour has all that we said up to a number."""
@@ -572,11 +589,13 @@ class DurableBroker:
     # Coming back
 
     def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
-        for (name,), row in stored.get("session", {}).items():
-            identity, sequence, count, done, seen, _, dropped, owner, moved, doubt = [*row, "", 0][:10]
+        for (name,), (identity, sequence, count, done, seen, _, dropped, owner, *more) in stored.get(
+            "session", {}
+        ).items():
+            moved, doubt, moves = more or ("", 0, 0)  # an earlier version had none of these
             self.sessions[str(name)] = Session(
                 identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner,
-                moved=moved, doubt=doubt,
+                moved=moved, doubt=doubt, moves=moves,
             )  # fmt: skip
         for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
@@ -586,11 +605,13 @@ class DurableBroker:
         self.letters.restore(stored)
         self.keeping.restore(stored)
         self.moving.restore(stored)
-        for (name, number), (position, ids, *expires) in sorted(stored.get("replayed", {}).items()):
+        for (name, number), (position, ids, *rest) in sorted(stored.get("replayed", {}).items()):
             session = self.sessions[str(name)]
             session.count = max(session.count, int(number))
             if int(number) > session.done:
-                session.pending[int(number)] = Pending(position, tuple(ids), [*expires, NEVER][0], replayed=True)
+                session.pending[int(number)] = Pending(
+                    position, tuple(ids), [*rest, NEVER][0], replayed=True, old=rest[1:] != [False]
+                )
         for (neighbour, number), data in stored.get("outbox", {}).items():
             self.links[str(neighbour)].outbox[int(number)] = data
         self.position = int(stored.get("checkpoint", {}).get((), 0))

@@ -9,13 +9,14 @@ that its client has had: those are *doubtful*, and the client drops what it know
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
-from fieldfare.node.kept import NEVER, Pending, Rest, Row, Session, Stored, behind, is_behind, pack
+from fieldfare.node.kept import INTERNAL, NEVER, Pending, Rest, Row, Session, Stored, behind, is_behind, pack
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing.seen import EventId
@@ -31,10 +32,23 @@ class Copy(msgspec.Struct):
     """What the node of a session knows of a keeper."""
 
     ticket: str
+    wants: dict[str, str]
+    """what the keeper was told that the session wants"""
     ready: bool = False
     upto: int = 0
     """the number of the last delivery that the keeper may not have got by itself"""
     carried: int = 0
+
+
+class Sent(NamedTuple):
+    """Some of what waits for a session, for a keeper."""
+
+    name: str
+    keeper: str
+    ticket: str
+    items: Sequence[h.Carried]
+    upto: int | None
+    """all up to this number is sent then, or is done with; None: that was all"""
 
 
 class Kept(msgspec.Struct):
@@ -44,19 +58,17 @@ class Kept(msgspec.Struct):
     node: str
     identity: str
     owner: str
-    since: int
+    mark: str
+    """by which the log knows what is kept"""
     sequence: int = 0
     count: int = 0
+    done: int = 0
+    moves: int = 0
     had: dict[tuple[str, str], int] = {}
     """by publisher: the last event that the client is done with"""
     carried: dict[int, tuple[Pending, EventId]] = {}
     keys: dict[int, EventId] = {}
     """of what came here, by number"""
-
-    @property
-    def mark(self) -> str:
-        """By which the log knows what is kept."""
-        return f"{self.ticket}/{self.since}"
 
     def open(self, event: EventId) -> bool:
         """May the client still need an event?"""
@@ -76,6 +88,7 @@ class Keeping:
         self._keys: dict[str, dict[int, EventId]] = {}
         """by session and number: what is not done with"""
         self._changed: set[str] = set()
+        self._due: set[tuple[str, str]] = set()
 
     def _post(self, to: str, word: h.AnyWord) -> None:
         self._broker.letters.post(to, h.encode(word))
@@ -100,18 +113,22 @@ class Keeping:
         moving = self._broker.moving
         for name in sorted(changed):
             session = self._broker.sessions.get(name)
-            if session is not None and session.durable and name not in self.kept and moving.where(name) == "here":
+            mine = name not in self.kept and not name.startswith(INTERNAL) and moving.where(name) == "here"
+            if session is not None and session.durable and mine:
                 self._copy(name, session)
 
     def _copy(self, name: str, session: Session) -> None:
-        self.end(name)
-        fresh = f"{self._broker.broker.name}/{self._broker.broker.life}/{self._broker.changes}/{self._broker.position}"
-        keepers = sorted(self._broker.links)[: self._wanted]
         wants, promises = self._broker.wants(name)
-        for number, keeper in enumerate(keepers):
-            ticket = f"{fresh}+{number}"
-            self.copies.setdefault(name, {})[keeper] = Copy(ticket)
+        copies = self.copies.setdefault(name, {})
+        life, changes = self._broker.broker.life, self._broker.changes
+        fresh = f"{self._broker.broker.name}/{life}/{changes}/{self._broker.position}"
+        more = [one for one in sorted(self._broker.links) if one not in copies][: self._wanted - len(copies)]
+        for number, keeper in enumerate([*copies, *more]):  # whoever is one stays one: its clients know of it
+            if keeper in copies and copies[keeper].wants == wants:
+                continue
+            copies[keeper] = Copy(f"{fresh}+{number}", wants)
             self._note_copy(name, keeper)
+            ticket = copies[keeper].ticket
             self._post(keeper, h.Going(name, ticket, session.identity, session.owner, wants, promises, keep=True))
 
     def end(self, name: str) -> None:
@@ -121,52 +138,68 @@ class Keeping:
             self._post(keeper, h.Cancel(name, copy.ticket))
             self._broker.keep(Row("copy", (name, keeper)))
 
+    def parted(self, neighbour: str) -> None:
+        """A neighbour is none any more, so it keeps nothing for us."""
+        for name, copies in self.copies.items():
+            if copies.pop(neighbour, None) is not None:
+                self._broker.keep(Row("copy", (name, neighbour)))
+                self._changed.add(name)
+
     def ready(self, name: str, ticket: str, keeper: str) -> bool:
         """A keeper has asked for what a session wants; what came before has to be sent to it. Is it a keeper?"""
         copy = self.copies.get(name, {}).get(keeper)
         if copy is None or copy.ticket != ticket:
             return False
         copy.ready, copy.upto = True, self._broker.sessions[name].count
+        self._due.add((name, keeper))
         self._note_copy(name, keeper)
         return True
 
     def due(self) -> list[tuple[str, str]]:
         """Sessions and keepers that have to be sent something."""
-        found = ((name, keeper, copy) for name, copies in self.copies.items() for keeper, copy in copies.items())
-        return [(name, keeper) for name, keeper, copy in found if copy.ready and copy.carried < copy.upto]
+        self._due = {pair for pair in self._due if self._is_due(*pair)}
+        return sorted(self._due)
 
-    def waiting(self, name: str, keeper: str, limit: int) -> list[tuple[int, Pending]]:
-        """What is to be sent next to a keeper."""
-        copy, pending = self.copies[name][keeper], self._broker.sessions[name].pending
-        numbers = range(copy.carried + 1, copy.upto + 1)
-        return [(number, pending[number]) for number in numbers if number in pending][:limit]
-
-    def send(self, name: str, keeper: str, items: Sequence[h.Carried], upto: int | None) -> None:
-        """Send it; all up to a number is sent then, or is done with. Without a number that was all."""
+    def _is_due(self, name: str, keeper: str) -> bool:
         copy = self.copies.get(name, {}).get(keeper)
-        if copy is not None:
-            if items:
-                self._post(keeper, h.Carry(name, copy.ticket, list(items)))
-            copy.carried = copy.upto if upto is None else upto
-            self._note_copy(name, keeper)
+        return copy is not None and copy.ready and copy.carried < copy.upto
+
+    def waiting(self, name: str, keeper: str, limit: int) -> tuple[str, list[tuple[int, Pending]]]:
+        """What is to be sent next to a keeper, and for which ticket."""
+        copy, session = self.copies[name][keeper], self._broker.sessions[name]
+        numbers = range(max(copy.carried + 1, session.oldest), copy.upto + 1)
+        found = ((number, session.pending[number]) for number in numbers if number in session.pending)
+        return copy.ticket, list(islice(found, limit))
+
+    def send(self, sent: Sent) -> None:
+        """Send it."""
+        copy = self.copies.get(sent.name, {}).get(sent.keeper)
+        if copy is not None and copy.ticket == sent.ticket:
+            if sent.items:
+                self._post(sent.keeper, h.Carry(sent.name, sent.ticket, list(sent.items)))
+            copy.carried = copy.upto if sent.upto is None else sent.upto
+            self._note_copy(sent.name, sent.keeper)
 
     def acknowledged(self, name: str, number: int) -> None:
         """A client is done with all up to a number: keepers need to know which events those are."""
-        copies, keys = self.copies.get(name), self._keys.get(name)
-        if not copies or not keys:
+        copies, keys = self.copies.get(name), self._keys.get(name, {})
+        if not copies:
             return
-        done = [keys.pop(one) for one in list(keys) if one <= number]
-        had = {event[:2]: event[2] for event in done}
+        had: dict[tuple[str, str], int] = {}
+        while keys and (first := next(iter(keys))) <= number:
+            event = keys.pop(first)
+            had[event[:2]] = event[2]
         session = self._broker.sessions[name]
         marks = [(publisher, by, sequence) for (publisher, by), sequence in had.items()]
-        for keeper, copy in copies.items() if had else ():
-            self._post(keeper, h.Done(name, copy.ticket, session.sequence, session.count, marks))
+        for keeper, copy in copies.items():
+            counts = session.sequence, session.count, session.done, session.moves
+            self._post(keeper, h.Done(name, copy.ticket, *counts, marks))
 
-    def lost(self, name: str, ticket: str, keeper: str, now: float) -> bool:
-        """A keeper's copy is in use, since this node did not answer. Is that so?"""
-        copy = self.copies.get(name, {}).get(keeper)
-        departure = self._broker.moving.departures.get(name)
-        if copy is None or copy.ticket != ticket or (departure is not None and departure.ready):
+    def lost(self, name: str, identity: str, keeper: str, now: float) -> bool:
+        """A keeper's copy is in use, since this node did not answer. Was that ours?"""
+        session, departure = self._broker.sessions.get(name), self._broker.moving.departures.get(name)
+        going = departure is not None and departure.ready
+        if session is None or session.identity != identity or going or keeper not in self.copies.get(name, {}):
             return False
         del self.copies[name][keeper]
         self._broker.keep(Row("copy", (name, keeper)))
@@ -176,24 +209,34 @@ class Keeping:
     # At a keeper
 
     def keep(self, going: h.Going, node: str, now: float) -> None:
-        """Become the keeper of a session, unless there is one of that name."""
-        name = going.session
-        if name in self.kept:
+        """Become the keeper of a session, or hear what it wants now; unless there is another one of that name."""
+        name, kept = going.session, self.kept.get(going.session)
+        if kept is not None and kept.identity != going.identity:
             self.drop(name, now)
-        if name in self._broker.sessions or name in self._broker.links or name in self._broker.moving.arrivals:
+            kept = None
+        taken = name in self._broker.sessions or name in self._broker.links or name in self._broker.moving.arrivals
+        if kept is None and taken:
             return
         try:
-            wishes = [m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()]
+            wishes = {id: m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()}
         except ValueError:
             return
-        kept = Kept(going.ticket, node, going.identity, going.owner, self._broker.position)
-        self.kept[name] = kept
-        self._broker.sessions[name] = Session(kept.identity, True, False, now, owner=kept.owner, moved=kept.mark)
+        if kept is None:
+            mark = f"{going.ticket}/{self._broker.position}"
+            kept = self.kept[name] = Kept(going.ticket, node, going.identity, going.owner, mark)
+            self._broker.sessions[name] = Session(kept.identity, True, False, now, owner=kept.owner, moved=mark)
+        kept.ticket, kept.node = going.ticket, node
         self._note_kept(name)
         self._broker.note_session(name)
-        for message in wishes:
+        before = self._broker.broker.clients.get(name).subscriptions
+        for message in [*wishes.values(), *(m.Unsubscribe(id) for id in list(before) if id not in wishes)]:
             self._broker.settle(message, name, now)
         self._post(node, h.Ready(name, going.ticket))
+
+    def expire(self, now: float, life: float) -> None:
+        """Forget what nobody has asked for in a very long time; a node says so itself when it needs us no more."""
+        for name in [name for name in self.kept if now - self._broker.sessions[name].seen > 10 * life]:
+            self.drop(name, now)
 
     def drop(self, name: str, now: float) -> None:
         """Keep a session no more."""
@@ -209,7 +252,7 @@ class Keeping:
             to = [(carry.session, kept.mark, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
             position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
-            pending = Pending(position, one.subscriptions, one.expires or NEVER)
+            pending = Pending(position, one.subscriptions, one.expires or NEVER, old=one.old)
             kept.carried[one.number] = pending, (one.publisher, one.by, one.sequence)
 
     def done(self, done: h.Done, now: float) -> None:
@@ -217,7 +260,7 @@ class Keeping:
         kept, name = self._kept(done), done.session
         if kept is None:
             return
-        kept.sequence, kept.count = done.sequence, done.count
+        kept.sequence, kept.count, kept.done, kept.moves = done.sequence, done.count, done.done, done.moves
         for publisher, by, sequence in done.had:
             kept.had[publisher, by] = max(sequence, kept.had.get((publisher, by), -1))
         self._note_kept(name)
@@ -225,7 +268,7 @@ class Keeping:
         self._trim(name, kept)
 
     def _trim(self, name: str, kept: Kept) -> None:
-        kept.carried = {number: item for number, item in kept.carried.items() if kept.open(item[1])}
+        kept.carried = {number: item for number, item in kept.carried.items() if number > kept.done}
         pending = self._broker.sessions[name].pending
         for number in [number for number, event in kept.keys.items() if not kept.open(event)]:
             del kept.keys[number]
@@ -241,7 +284,7 @@ class Keeping:
         mark = f"{kept.ticket}//{self._broker.position}"
         session = Session(kept.identity, True, False, aside.seen, kept.sequence, base, owner=kept.owner, moved=mark)
         session.done = session.taken = base
-        session.oldest = base + 1
+        session.oldest, session.moves = base + 1, kept.moves + 1
         self._broker.sessions[name] = session
         here = {event for _, event in kept.carried.values()}
         waiting = [kept.carried[number][0] for number in sorted(kept.carried)]
@@ -250,7 +293,7 @@ class Keeping:
             self._broker.hold(name, pending)
         session.doubt = session.count
         self._broker.note_session(name)
-        self._post(kept.node, h.Lost(name, kept.ticket))
+        self._post(kept.node, h.Lost(name, kept.ticket, kept.identity))
 
     def _kept(self, word: h.Word) -> Kept | None:
         kept = self.kept.get(word.session)
@@ -272,13 +315,14 @@ class Keeping:
 
     def _note_copy(self, name: str, keeper: str) -> None:
         one = self.copies[name][keeper]
-        self._broker.keep(Row("copy", (name, keeper), [one.ticket, one.ready, one.upto, one.carried]))
+        self._broker.keep(Row("copy", (name, keeper), [one.ticket, one.wants, one.ready, one.upto, one.carried]))
 
     def _note_kept(self, name: str) -> None:
         one = self.kept[name]
         had = [[publisher, by, sequence] for (publisher, by), sequence in one.had.items()]
         low = min((pending.position for pending, _ in one.carried.values()), default=self._broker.position + 1)
-        row: list[Any] = [low, one.ticket, one.node, one.identity, one.owner, one.since, one.sequence, one.count, had]
+        about = [one.ticket, one.node, one.identity, one.owner, one.mark]
+        row: list[Any] = [low, *about, one.sequence, one.count, one.done, one.moves, had]
         self._broker.keep(Row("kept", (name,), row))
 
     def checkpoint(self) -> None:
@@ -290,9 +334,11 @@ class Keeping:
         """Take up what was stored, before the entries of the log."""
         for (name, keeper), row in stored.get("copy", {}).items():
             self.copies.setdefault(str(name), {})[str(keeper)] = Copy(*row)
-        for (name,), (_, ticket, node, identity, owner, since, sequence, count, had) in stored.get("kept", {}).items():
+            self._due.add((str(name), str(keeper)))
+        for (name,), (_, ticket, node, identity, owner, mark, *counts, had) in stored.get("kept", {}).items():
+            sequence, count, done, moves = counts
             marks = {(publisher, by): last for publisher, by, last in had}
-            self.kept[str(name)] = Kept(ticket, node, identity, owner, since, sequence, count, marks)
+            self.kept[str(name)] = Kept(ticket, node, identity, owner, mark, sequence, count, done, moves, marks)
 
     def restore_entry(self, entry: Entry, rest: Rest) -> None:
         """Note again what an entry says of sessions that are copied or kept."""

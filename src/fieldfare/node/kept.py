@@ -63,6 +63,9 @@ class Pending(NamedTuple):
     subscriptions: tuple[str, ...]
     expires: float
     replayed: bool = False
+    """it stands in a row, since the log does not say that it is for the session"""
+    old: bool = False
+    """it had happened before the session asked for it"""
 
 
 class Origin(NamedTuple):
@@ -126,6 +129,8 @@ class Session(msgspec.Struct):
     """the mark of one that came from another node: what the log says under another one is void"""
     doubt: int = 0
     """deliveries up to this number may be some that the client has had under other numbers"""
+    moves: int = 0
+    """how often it has come to another node: of two of the same identity the higher counts"""
 
     @property
     def mark(self) -> str:
@@ -162,6 +167,8 @@ class Link(msgspec.Struct):
     """what it wants and promises, as texts; there may be more than counts: see `_note_told`"""
 
 
+INTERNAL: Final = ("~", "webhook:", "bridge:")
+"""how the names of sessions begin that are a node's own, and do not move"""
 NEVER: Final = float("inf")
 LARGEST: Final = 2**62
 """numbers of events are smaller"""

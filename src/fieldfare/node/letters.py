@@ -44,6 +44,10 @@ class Letters:
         self._parked[self._count] = parcel
         self._broker.keep(Row("parked", (self._count,), [parcel.to, parcel.origin, parcel.content]))
 
+    def knows(self, node: str) -> bool:
+        """Is a way to a node known?"""
+        return node in self._broker.links or any(node in nodes for nodes in self._behind.values())
+
     def reach(self, neighbour: str, nodes: Iterable[str]) -> None:
         """A neighbour says whom it reaches."""
         known = set(nodes) | {neighbour}

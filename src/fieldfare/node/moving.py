@@ -15,7 +15,20 @@ import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
-from fieldfare.node.kept import NEVER, Pending, Refusal, Rest, Row, Session, Stored, behind, is_behind, pack, rest_of
+from fieldfare.node.kept import (
+    INTERNAL,
+    NEVER,
+    Pending,
+    Refusal,
+    Rest,
+    Row,
+    Session,
+    Stored,
+    behind,
+    is_behind,
+    pack,
+    rest_of,
+)
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing.seen import EventId
@@ -30,6 +43,10 @@ class Unsettled(Refusal):
     """The session is on its way: ask again where it will be. Nobody is told so, since the connection ends anyway."""
 
 
+class NotYet(Refusal):
+    """It cannot be done now, but perhaps later, or elsewhere."""
+
+
 class Arrival(msgspec.Struct):
     """A session that comes."""
 
@@ -42,8 +59,8 @@ class Arrival(msgspec.Struct):
     """as far as it is here; None: the source has not answered"""
     keys: dict[int, EventId] = {}
     """of what is kept aside, by number"""
-    onwards: tuple[str, str] | None = None
-    """the ticket and the name of a node that asked for it meanwhile"""
+    onwards: tuple[str, str, str | None] | None = None
+    """the ticket and the name of a node that asked for it meanwhile, and for whom"""
     later: list[tuple[Pending, EventId]] = []
     """what the log says that it got when it was here, though no row says that it was"""
 
@@ -76,15 +93,16 @@ class Departure(msgspec.Struct):
 class Moving:
     """The sessions of a broker that are on their way, and the ways to other nodes."""
 
-    def __init__(self, broker: DurableBroker) -> None:
+    def __init__(self, broker: DurableBroker, *, secure: bool = False) -> None:
         """Nothing moves yet."""
         self._broker = broker
+        self._secure = secure
         self.arrivals: dict[str, Arrival] = {}
         self.departures: dict[str, Departure] = {}
         self.gone: dict[str, tuple[str, float]] = {}
         """where sessions went, and when"""
-        self.refused: dict[str, str] = {}
-        """why sessions that were asked for do not come"""
+        self.refused: dict[tuple[str, str | None], str] = {}
+        """why sessions that were asked for do not come, by name and owner"""
         self.closing: dict[str, str] = {}
         """sessions whose connections must end in this step, and where they go"""
         self._anew: set[str] = set()
@@ -112,32 +130,37 @@ class Moving:
         *,
         at: str = "",
         identity: str = "",
+        moves: int = 0,
         owner: str = "",
-        secure: bool = False,
     ) -> Session | None:
         """A client is here that was at another node, or nowhere. Gives its session, or None while that is on its way.
 
-        A `fresh` name serves as the identity of a session that begins, or as the ticket of one that comes. With its
-        `identity` a client proves that a session of this name is the one that it means.
+        A `fresh` name serves as the identity of a session that begins, or as the ticket of one that comes. Of a client
+        that knows it, the `identity` says which session of this name is meant, and `moves` which of two of the same:
+        one that moved less often than the client knows is what was left of it at a node that failed.
         """
-        if name in self.refused:
-            raise Refusal(self.refused.pop(name))
-        here = self._broker.broker.name
-        match self.where(name):
-            case "here" if (
-                at in ("", here) or name in self._anew or identity in ("", self._broker.sessions[name].identity)
-            ):
-                self._anew.discard(name)
-                return self._attach(name, fresh, now, owner)
-            case "here":
+        asking = owner if self._secure else None
+        if (name, asking) in self.refused:
+            raise Refusal(self.refused.pop((name, asking)))
+        here, elsewhere = self._broker.broker.name, at not in ("", self._broker.broker.name)
+        session = self._broker.sessions[name] if self.where(name) == "here" else None
+        if session is not None and elsewhere and name not in self._anew and identity:
+            if session.identity != identity:
                 raise Refusal(f"{here} has another session {name}: leave it, or use another name")
-            case "unknown":
-                kept = self._broker.keeping.kept.get(name)
-                source = at if at not in ("", here) else self.gone.get(name, ("", 0.0))[0]
-                source = source or (kept.node if kept is not None else "")
-                if not source:
-                    return self._attach(name, fresh, now, owner)
-                self.ask(name, source, fresh, owner if secure else None)
+            if session.moves < moves:
+                self._broker.end(name, now)
+                session = None
+        if session is not None:
+            return self._attach(name, fresh, now, owner)
+        if self.where(name) == "unknown":
+            kept = self._broker.keeping.kept.get(name)
+            source = at if elsewhere else self.gone.get(name, ("", 0.0))[0]
+            source = source or (kept.node if kept is not None else "")
+            if not source:
+                return self._attach(name, fresh, now, owner)
+            if not self._broker.letters.knows(source):
+                raise NotYet(f"{here} knows no way to the node {source}, which has the session {name}")
+            self.ask(name, source, fresh, asking)
         return None
 
     def _attach(self, name: str, fresh: str, now: float, owner: str) -> Session:
@@ -151,20 +174,24 @@ class Moving:
             return
         if name in self._broker.links:
             raise Refusal(f"a session cannot be called {name}: a neighbour is")
-        self.refused.pop(name, None)
-        self.arrivals[name] = Arrival(ticket, source, owner)
+        self.refused.pop((name, owner), None)
+        self.arrivals[name] = Arrival(ticket, source, owner, self._broker.position)
         self._note_arrival(name)
         self._post(source, h.Come(name, ticket, owner))
 
     def take_over(self, name: str, keeper: str, ticket: str, now: float) -> None:
-        """The node of a session that should come does not answer: let it come from a keeper."""
+        """The node of a session that should come does not answer: let it come from a keeper, or ask the node again."""
         arrival = self.arrivals.get(name)
-        if arrival is None or arrival.session is not None:
+        if arrival is None:
             return
-        arrival.ticket, arrival.source = ticket, keeper
+        if arrival.session is not None:  # it has answered, but that was all: what came is in the copy too
+            self._discard(name, arrival, now)
+            arrival = Arrival(ticket, keeper, arrival.owner, self._broker.position, onwards=arrival.onwards)
+            self.arrivals[name] = arrival
+        arrival.source = keeper
         self._note_arrival(name)
         if keeper != self._broker.broker.name:
-            self._post(keeper, h.Come(name, ticket, arrival.owner, take_over=True))
+            self._post(keeper, h.Come(name, arrival.ticket, arrival.owner, take_over=True))
         elif name in self._broker.keeping.kept:
             self._broker.keeping.take_over(name)
             self._arrived(name, now)
@@ -177,17 +204,21 @@ class Moving:
             del self.arrivals[name]
             self._keep("arrival", name, None)
 
+    def resume(self) -> None:
+        """After a restart nobody waits here for a session that has not begun to come."""
+        for name in list(self.arrivals):
+            self.give_up(name)
+
     def stay(self, name: str) -> None:
         """A client is here, so its session does not go, unless it has gone already."""
         departure = self.departures.get(name)
         if departure is not None and not departure.ready:
             self._cancel(name, departure)
 
-    def check(self, name: str, *, changing: bool) -> None:
-        """Complain if a session cannot be used, or not changed, because it goes."""
-        departure = self.departures.get(name)
-        coming = name in self.arrivals or name in self._broker.keeping.kept
-        if coming or (departure is not None and (departure.ready or changing)):
+    def check(self, name: str) -> None:
+        """Complain if a session cannot be used, because it goes, or is not here."""
+        going = name in self.departures and self.departures[name].ready
+        if going or name in self.arrivals or name in self._broker.keeping.kept:
             raise Unsettled(f"the session {name} is on its way")
 
     # Letters
@@ -203,11 +234,13 @@ class Moving:
         other, keeping = parcel.origin, self._broker.keeping
         match h.decode(parcel.content):
             case h.Come(session=name, ticket=ticket, owner=owner, take_over=take_over):
-                if take_over and name in keeping.kept and name not in self.arrivals:
+                mine = name in keeping.kept and name not in self.arrivals
+                if take_over and mine and not (self._secure and keeping.kept[name].owner != owner):
                     keeping.take_over(name)
+                    self._is_here(name)
                 self._come(name, ticket, other, owner)
-            case h.Offer(session=name, ticket=ticket):
-                self.ask(name, other, ticket, None)
+            case h.Offer(session=name, ticket=ticket, owner=owner):
+                self.ask(name, other, ticket, owner)
             case h.Going(keep=True) as going:
                 keeping.keep(going, other, now)
             case h.Going() as going:
@@ -220,8 +253,8 @@ class Moving:
                 self._carry(carry, now)
             case h.Done() as done:
                 keeping.done(done, now)
-            case h.Lost(session=name, ticket=ticket):
-                if keeping.lost(name, ticket, other, now):
+            case h.Lost(session=name, identity=identity):
+                if keeping.lost(name, identity, other, now):
                     self._lost(name, other, now)
             case h.Moved() as moved:
                 self._moved(moved, now)
@@ -232,7 +265,7 @@ class Moving:
 
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Let another node have a session, with its client, if it wants it."""
-        self._post(target, h.Offer(name, ticket))
+        self._post(target, h.Offer(name, ticket, self._broker.sessions[name].owner))
 
     # Where it is
 
@@ -246,17 +279,19 @@ class Moving:
 
     def _come(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         arrival, departure = self.arrivals.get(name), self.departures.get(name)
-        session = self._broker.sessions.get(name)
+        session, kept = self._broker.sessions.get(name), self._broker.keeping.kept.get(name)
         if arrival is not None:  # it is not here yet: it goes on when it is
             if arrival.onwards is not None:
                 self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], target))
-            arrival.onwards = ticket, target
+            arrival.onwards = ticket, target, owner
             self._note_arrival(name)
         elif departure is not None and departure.ready:
             self._post(target, h.Elsewhere(name, ticket, departure.target))
-        elif session is None or not session.durable:
+        elif kept is not None:
+            self._post(target, h.Elsewhere(name, ticket, kept.node))
+        elif session is None or not session.durable or name.startswith(INTERNAL):
             self._post(target, h.Elsewhere(name, ticket, self.gone.get(name, ("", 0.0))[0]))
-        elif owner is not None and session.owner != owner:
+        elif session.owner != owner and (self._secure or owner is not None):
             self._post(target, h.Elsewhere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         else:
             if departure is not None:
@@ -271,7 +306,6 @@ class Moving:
         del self.departures[name]
         self._keep("departure", name, None)
         self._post(departure.target, h.Cancel(name, departure.ticket))
-        self.closing[name] = ""  # what was asked for meanwhile was not answered: it must be asked again
 
     def _ready(self, name: str, ticket: str) -> None:
         departure = self.departures.get(name)
@@ -309,7 +343,7 @@ class Moving:
             return False
         had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
         counts = session.sequence, session.count, session.done, session.dropped
-        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, session.doubt))
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, session.doubt, session.moves))
         del self.departures[name]
         self._keep("departure", name, None)
         self._broker.end(name, now)
@@ -325,7 +359,7 @@ class Moving:
 
     def _going(self, going: h.Going, source: str, now: float) -> None:
         arrival, name = self._arrival(going), going.session
-        if arrival is None:
+        if arrival is None or arrival.session is not None:
             self._post(source, h.Cancel(name, going.ticket))
             return
         try:
@@ -355,7 +389,8 @@ class Moving:
             to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
             position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
-            arrival.session.pending[one.number] = Pending(position, one.subscriptions, one.expires or NEVER)
+            pending = Pending(position, one.subscriptions, one.expires or NEVER, old=one.old)
+            arrival.session.pending[one.number] = pending
 
     def _moved(self, moved: h.Moved, now: float) -> None:
         arrival, name = self._arrival(moved), moved.session
@@ -364,6 +399,7 @@ class Moving:
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
+        session.moves = moved.moves + 1
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         self._broker.sessions[name] = session
         carried, session.pending = session.pending, {}
@@ -380,14 +416,17 @@ class Moving:
     def _arrived(self, name: str, now: float) -> None:
         onwards = self.arrivals.pop(name).onwards
         self._keep("arrival", name, None)
-        if self.gone.pop(name, None) is not None:
-            self._keep("gone", name, None)
+        self._is_here(name)
         self._broker.sessions[name].seen = now
         self._broker.note_session(name)
         self._broker.wake(name)
         self._broker.keeping.changed(name)
         if onwards is not None:
-            self._come(name, *onwards, None)
+            self._come(name, *onwards)
+
+    def _is_here(self, name: str) -> None:
+        if self.gone.pop(name, None) is not None:
+            self._keep("gone", name, None)
 
     def _elsewhere(self, elsewhere: h.Elsewhere, now: float) -> None:
         arrival, name = self._arrival(elsewhere), elsewhere.session
@@ -414,28 +453,29 @@ class Moving:
     def _refuse(self, name: str, reason: str) -> None:
         arrival = self.arrivals.pop(name)
         self._keep("arrival", name, None)
-        self.refused[name] = reason
-        self.closing[name] = ""
+        self.refused[name, arrival.owner] = reason
         if arrival.onwards is not None:
             self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], refused=reason))
 
     def _cancelled(self, name: str, ticket: str, now: float) -> None:
         arrival, departure = self.arrivals.get(name), self.departures.get(name)
+        kept = self._broker.keeping.kept.get(name)
         if arrival is not None and arrival.ticket == ticket:
-            del self.arrivals[name]
-            self._keep("arrival", name, None)
-            self.closing[name] = ""
-            if arrival.session is not None:
-                self._broker.end(name, now)
+            self._discard(name, arrival, now)
             if arrival.onwards is not None:
                 self._post(arrival.onwards[1], h.Elsewhere(name, arrival.onwards[0], arrival.source))
         elif departure is not None and departure.ticket == ticket and not departure.ready:
             del self.departures[name]
             self._keep("departure", name, None)
-            self.closing[name] = ""
-        kept = self._broker.keeping.kept.get(name)
         if kept is not None and kept.ticket == ticket:
             self._broker.keeping.drop(name, now)
+
+    def _discard(self, name: str, arrival: Arrival, now: float) -> None:
+        """Forget what has come of a session."""
+        del self.arrivals[name]
+        self._keep("arrival", name, None)
+        if arrival.session is not None:
+            self._broker.end(name, now)
 
     # For the broker
 
@@ -446,6 +486,10 @@ class Moving:
             arrival.keys[number] = key
         if departure is not None:
             departure.had[key[:2]] = key[2]
+
+    def ended(self, name: str) -> None:
+        """A session is over here."""
+        self._anew.discard(name)
 
     def low_water(self) -> list[int]:
         """Positions from which on the log is needed."""
@@ -478,9 +522,8 @@ class Moving:
         """Take up what was stored, before the entries of the log."""
         for (name,), (low, ticket, source, wanted, identity, owner, onwards) in stored.get("arrival", {}).items():
             session = None if identity is None else Session(identity, True, False, owner=owner)
-            self.arrivals[str(name)] = Arrival(
-                ticket, source, wanted, low - 1, session, onwards=onwards and (onwards[0], onwards[1])
-            )
+            further = None if onwards is None else (onwards[0], onwards[1], onwards[2])
+            self.arrivals[str(name)] = Arrival(ticket, source, wanted, low - 1, session, onwards=further)
         for (name,), (low, ticket, target, ready, carried) in stored.get("departure", {}).items():
             self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried)
         for (name,), (node, when) in stored.get("gone", {}).items():
@@ -516,4 +559,4 @@ def _carried(number: int, pending: Pending, entry: Entry) -> h.Carried:
     expires = 0.0 if pending.expires == NEVER else pending.expires
     sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
     about = entry.publisher, sequence, rest.by, rest.source, rest.replaces, entry.event
-    return h.Carried(number, pending.subscriptions, expires, *about)
+    return h.Carried(number, pending.subscriptions, expires, *about, pending.old)

@@ -83,6 +83,7 @@ class Node:
             queue=config.sessions.queue,
             policy=config.sessions.policy,
             keepers=config.sessions.keepers,
+            secure=self.security is not None,
             now=clock(),
         )
         lost = self.broker.position - self.storage.log.last

@@ -51,6 +51,8 @@ class Hello(Frame, frozen=True):
     """what that node said in its `Welcome`"""
     keepers: tuple[str, ...] = ()
     """the same: who may have a copy of the session, should that node not answer"""
+    moves: int = 0
+    """the same: how often the session had moved"""
 
 
 class Publish(Frame, frozen=True):
@@ -144,6 +146,8 @@ class Welcome(Frame, frozen=True):
     """how many events it takes in a frame"""
     keepers: tuple[str, ...] = ()
     """the nodes that keep a copy of the session"""
+    moves: int = 0
+    """how often the session has come to another node"""
     doubt: int = 0
     """deliveries up to this number may be events that you have had before, under other numbers"""
 

@@ -26,7 +26,7 @@ from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler, answer, number, read
 from fieldfare.node.http.webhooks import SESSION, Webhooks
-from fieldfare.node.kept import Session
+from fieldfare.node.kept import INTERNAL, Session
 from fieldfare.node.node import Node
 from fieldfare.node.service import HTTP, Service
 from fieldfare.routing.filtered import Filtered
@@ -433,7 +433,7 @@ async def move(call: Call) -> Response:
     asked = await read(call, ToMove)
     node = call.service.node
     session = node.broker.sessions.get(asked.session)
-    if session is None or not session.durable or asked.session.startswith(SESSION):
+    if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no session {asked.session[:200]} that survives and has a client")
     if asked.to == node.name or asked.to not in call.service.hood.reaches():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")

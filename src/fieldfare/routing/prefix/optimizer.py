@@ -99,6 +99,14 @@ class Optimizer:
                 del self._users[id]
                 self._prune(id)
 
+    def wants(self, box: Branch) -> bool:
+        """Does anybody want it?"""
+        return box in self._counts
+
+    def ends(self, box: Branch) -> tuple[int, ...]:
+        """The nodes at which the paths of a box end."""
+        return self._ends[box]
+
     def _graft(self, at: int, over: tuple[int, ...], chain: Path) -> int:
         for label in chain:
             self._perform(Add(self._free, at, label.filter, label.whole, over))

@@ -94,8 +94,6 @@ class Places:
     def apply(self, update: Update) -> bool:
         """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
         before, version = self.tree, self.tree.version
-        if update.version <= version:
-            return False
         gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
         moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
         try:
@@ -105,7 +103,7 @@ class Places:
                 self._move(self._wants)
             elif before.version != version:  # whether that has succeeded or not
                 self._move(moved)
-        return True
+        return self.tree.version != version
 
     def _move(self, boxes: Iterable[Branch]) -> None:
         """Let boxes find their places anew."""
