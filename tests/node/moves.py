@@ -1,6 +1,6 @@
 """Many random runs of nodes in memory whose clients move while everything is killed: `python -m tests.node.moves 2000`.
 
-Longer than those of the test, and with all strategies.
+Longer than those of the test, and with all strategies; in every third each session has a keeper.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from random import Random
 
 from rich.console import Console
 from rich.progress import track
-from tests.node.test_moving import run
+from tests.node.test_keeping import Copied
+from tests.node.test_moving import Roaming, run
 from tests.routing.runs import Step
 
 say = Console().print
@@ -28,7 +29,8 @@ def many(runs: int, seed: int) -> None:
         wanted = [(dice.randrange(64), dice.randrange(64)) for _ in range(dice.randrange(1, 9))]
         parents = [dice.randrange(6) for _ in range(dice.randrange(1, 5))]
         try:
-            world = run(name, parents, wanted, steps, forgetful=dice.random() < 0.5)
+            make = Copied if number % 3 == 2 else Roaming
+            world = run(name, parents, wanted, steps, forgetful=dice.random() < 0.5, make=make)
         except BaseException:
             say(f"run {number} of seed {seed}")
             raise
