@@ -80,6 +80,10 @@ def test_every_example_works(
     example = example.replace("--since -5m", "").replace("--count 10", "")
     (tmp_path / "trades.jsonl").write_text('{"symbol": "IBM", "price": 119}\n' * 3)
     (tmp_path / "log.jsonl").write_text('{"symbol": "IBM", "price": 1}\n')
+    if "--move-to" in example:  # which needs two nodes: tests/client/test_roaming.py has them
+        done = invoke(example.replace(" ana ", " eve "), node)
+        assert "no other node rome" in done.output
+        return
     done = invoke(example + ending.get(command, ""), node)
     assert done.exit_code == 0, done.output
     assert done.stdout or "published" in done.stderr or "neighbour" in done.stderr

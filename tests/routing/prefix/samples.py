@@ -46,7 +46,7 @@ events = st.sampled_from(EVENTS)
 limits = st.none() | st.integers(0, 4)
 
 
-def optimized(filters: Iterable[Filter], splits: int = 16) -> Optimizer:
+def optimized(filters: Iterable[Filter], splits: int = 64) -> Optimizer:
     """An optimizer that knows all filters."""
     return Optimizer(boxes=chain.from_iterable(filter.boxes for filter in filters), splits=splits)
 

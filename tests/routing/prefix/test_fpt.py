@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
 
@@ -30,7 +30,7 @@ def steps(draw: st.DrawFn) -> tuple[Step, ...]:
             places.append(-1)
         del places[depth:]
         places[-1] += 1 + skip
-        found.append(Step(depth, places[-1]))
+        found.append((depth, places[-1]))
     return tuple(found)
 
 
@@ -40,7 +40,7 @@ def test_wire_form(since: Version, version: Version, limit: int | None, way: tup
     data = encode(fpt)
     assert decode(data) == fpt
     header = len(encode(fpt._replace(steps=())))
-    assert header + len(way) <= len(data) <= header + sum(1 if step.place < 32 else 2 for step in way)
+    assert header + len(way) <= len(data) <= header + sum(1 if place < 32 else 2 for _, place in way)
 
 
 @given(versions, limits, steps(), st.data())
@@ -67,6 +67,7 @@ def test_any_bytes_are_a_tag_or_none(data: bytes) -> None:
     assert decode(encode(fpt)) == fpt
 
 
+@settings(max_examples=20)
 @given(st.lists(all_filters, max_size=8), st.lists(all_filters, max_size=8), limits)
 def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[Filter], limit: int | None) -> None:
     entry, optimizer = Entry(large=0), optimized(first)

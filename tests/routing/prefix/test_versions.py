@@ -162,7 +162,7 @@ def test_every_version_reads_the_tags_of_every_other(
     all_are_found(places, places, pool)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(pool, turns, turns, turns)
 def test_two_optimizers_may_go_on_from_the_same_version(
     pool: list[Filter], first: list[tuple[int, bool]], then: list[tuple[int, bool]], other: list[tuple[int, bool]]
@@ -195,6 +195,39 @@ def test_new_siblings_do_not_hinder_brokers_that_are_behind() -> None:
     assert third is not None
     ahead.apply(third)
     assert forward(behind.tree, ahead.enter({"x": 1}), behind) is None  # places may have shifted
+
+
+def test_a_node_over_others_shifts_places() -> None:
+    wanted = [parse("x = 0"), parse("x = 1"), parse("x = 3")]
+    optimizer = optimized(wanted)
+    update = optimizer.publish(0.0)
+    behind, ahead = placed(wanted, update), placed(wanted, update)
+    optimizer.add(parse("x < 2").boxes[0])
+    second = optimizer.publish(0.0)
+    assert second is not None
+    ahead.apply(second)
+    tag = ahead.enter({"x": 3})
+    assert tag.steps == ((1, 1),)
+    assert forward(behind.tree, tag, behind) is None
+    assert forward(ahead.tree, tag, ahead) == forward(ahead.tree, behind.enter({"x": 3}), ahead) == {"2"}
+
+
+def test_what_stands_at_new_nodes_counts_for_those_above() -> None:
+    optimizer = optimized([parse("x = 0")])
+    places = placed([parse("x = 0")], optimizer.publish(0.0))
+    event = {"x": 0, "y": 1}
+    assert places.forward(places.enter(event, 1), event) == {"0"}
+    optimizer.add(parse("x = 0 AND y = 1").boxes[0])
+    update = optimizer.publish(0.0)
+    assert update is not None
+    places.apply(update)
+    places.add(parse("x = 0 AND y = 1").boxes[0], "new")
+    assert places.forward(places.enter(event, 1), event) == {"0", "new"}
+    places.add(parse("x = 0 AND y = 1").boxes[0], "newer")
+    assert places.forward(places.enter(event, 1), event) == {"0", "new", "newer"}
+    places.remove(parse("x = 0 AND y = 1").boxes[0], "newer")
+    places.remove(parse("x = 0").boxes[0], "0")
+    assert places.forward(places.enter(event, 1), event) == {"new"}
 
 
 def test_what_waits_for_nodes_of_its_own_stands_above() -> None:

@@ -110,8 +110,7 @@ class World:
         check(self.leaders[-1].tree)
         # The boxes that it has not heard of come later; its own standby begins where it stands.
         self.said[0] = deque(self.said[1])
-        self.update()
-        self.replica = apply(Tree(), whole(self.leaders[-1].tree))
+        self.replica = apply(Tree(), self.ask())
         self.news.clear()
 
     # What arrives
@@ -123,15 +122,22 @@ class World:
                 one.places.apply(_read(one.inbox.popleft()))
             except Gap:
                 ahead = max((other.places.tree for other in self.brokers), key=lambda tree: tree.version)
-                one.inbox.appendleft(_written(whole(ahead)))
+                one.inbox.appendleft(_written(whole(ahead) if ahead.version > one.places.tree.version else self.ask()))
             check(one.places.tree)
+
+    def ask(self) -> Update:
+        """The whole tree, from the optimizer."""
+        update, tree = self.leaders[-1].whole(0.0)
+        if update is not None:
+            self._announce(_written(update))
+        return tree
 
     def arrive_at_standby(self) -> None:
         if self.news:
             try:
                 self.replica = apply(self.replica, _read(self.news.popleft()))
             except Gap:
-                self.replica = apply(Tree(), whole(self.leaders[-1].tree))
+                self.replica = apply(Tree(), self.ask())
 
     def forget(self, broker: int, number: int) -> None:
         tree = self.brokers[broker].places.tree
@@ -164,11 +170,9 @@ class World:
                 self.arrive(number)
 
     def settle(self) -> None:
-        """The same, with the whole tree for those that ask for it in vain."""
+        """The same; then all brokers must have the tree of the optimizer in charge."""
         self.calm()
-        for number, broker in enumerate(self.brokers):
-            broker.inbox.append(_written(whole(self.leaders[-1].tree)))
-            self.arrive(number)
+        for broker in self.brokers:
             assert broker.places.tree.version == self.leaders[-1].version
             assert broker.places.loose == 0
 

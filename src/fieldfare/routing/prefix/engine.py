@@ -7,17 +7,20 @@ one match gives the selected nodes, and their places among their siblings are th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.prefix.fpt import Fpt, Step
+from fieldfare.routing.prefix.fpt import Fpt
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 from fieldfare.routing.prefix.walk import Selected, select, tag
 
-LARGE: Final = 200
+LARGE: Final = 50
 """with so many nodes the engine is faster than the walk"""
+
+Ranked: TypeAlias = tuple[int, int, int, int]
+"""a node: its number in preorder, its id, its depth, and its place among its siblings"""
 
 
 class Entry:
@@ -27,10 +30,8 @@ class Entry:
         """The engine is used if the tree has so many nodes."""
         self._large = large
         self._index: Index[int] = Index()
-        self._nodes: set[int] = set()
+        self._nodes: dict[int, Ranked] = {}
         self._seen: Version | None = None
-        self._places: dict[int, dict[int, int]] = {}
-        """of the children of a node, made when first asked for"""
 
     def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
         """The tag of an event."""
@@ -42,41 +43,30 @@ class Entry:
             return select(tree, event, limit)
         if self._seen != tree.version:
             self._learn(tree)
-        return self._sorted(tree, self._index.match(event), limit)
+        nodes = self._nodes
+        ranked = sorted([nodes[id] for id in self._index.match(event)])
+        return [(id, depth, place) for _, id, depth, place in ranked if limit is None or depth <= limit]
 
     def _learn(self, tree: Tree) -> None:
         """Let the engine have the nodes that are there now."""
-        there = set(tree.preorder())
-        for id in self._nodes - there:
+        there = _ranked(tree)
+        for id in self._nodes.keys() - there.keys():
             self._index.remove(id)
-        self._index.add_many((id, _filter(tree, id)) for id in there - self._nodes)
+        self._index.add_many((id, _filter(tree, id)) for id in there if id not in self._nodes)
         self._nodes, self._seen = there, tree.version
-        self._places.clear()
 
-    def _sorted(self, tree: Tree, ids: list[int], limit: int | None) -> list[Selected]:
-        """Selected nodes in preorder. With a node those above it are selected."""
-        below: dict[int, list[tuple[int, int]]] = {}
-        for id in ids:
-            parent = tree[id].parent
-            below.setdefault(parent, []).append((self._place(tree, parent, id), id))
-        found: list[Selected] = []
-        work = [Selected(ROOT, Step(0, 0))]
-        while work:
-            one = work.pop()
-            depth = one.step.depth
-            if depth:
-                found.append(one)
-            if depth != limit and one.id in below:
-                children = sorted(below[one.id], reverse=True)
-                work += [Selected(id, Step(depth + 1, place)) for place, id in children]
-        return found
 
-    def _place(self, tree: Tree, parent: int, id: int) -> int:
-        places = self._places.get(parent)
-        if places is None:
-            children = tree[parent].children
-            places = self._places[parent] = {child: place for place, child in enumerate(children)}
-        return places[id]
+def _ranked(tree: Tree) -> dict[int, Ranked]:
+    """All nodes but the root, numbered in preorder."""
+    found: dict[int, Ranked] = {}
+    work = [(ROOT, 0, 0)]
+    while work:
+        id, depth, place = work.pop()
+        if depth:
+            found[id] = len(found), id, depth, place
+        children = tree[id].children
+        work += [(children[place], depth + 1, place) for place in range(len(children) - 1, -1, -1)]
+    return found
 
 
 def _filter(tree: Tree, id: int) -> Filter:

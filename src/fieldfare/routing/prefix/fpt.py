@@ -11,18 +11,12 @@ it names nodes down to that depth only, and everything below those is selected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fieldfare.routing.prefix.tree import Version
 
-
-class Step(NamedTuple):
-    """A node that the event selects."""
-
-    depth: int
-    """1 is a child of the root"""
-    place: int
-    """which of its parent's children"""
+Step: TypeAlias = tuple[int, int]
+"""a node that the event selects: its depth, 1 being a child of the root, and which of its parent's children it is"""
 
 
 class Fpt(NamedTuple):
@@ -37,7 +31,7 @@ class Fpt(NamedTuple):
 def encode(fpt: Fpt) -> bytes:
     """The tag as bytes.
 
-    >>> tag = Fpt(Version(0, 7), Version(0, 9), None, (Step(1, 0), Step(2, 4), Step(1, 3)))
+    >>> tag = Fpt(Version(0, 7), Version(0, 9), None, ((1, 0), (2, 4), (1, 3)))
     >>> encode(tag).hex(), decode(encode(tag)) == tag
     ('0109010700031008', True)
     """
@@ -50,7 +44,7 @@ def encode(fpt: Fpt) -> bytes:
         if depth > len(places):
             places.append(-1)
         del places[depth:]
-        below = at + 1 < len(fpt.steps) and fpt.steps[at + 1].depth > depth
+        below = at + 1 < len(fpt.steps) and fpt.steps[at + 1][0] > depth
         _write(data, (place - places[-1] - 1) << 2 | below << 1 | more)
         places[-1] = place
     return bytes(data)
@@ -60,12 +54,12 @@ def _more(steps: Sequence[Step]) -> list[bool]:
     """For each step: is there a sibling behind it?"""
     found: list[bool] = []
     later: list[int] = []
-    for step in reversed(steps):
-        while later and later[-1] > step.depth:
+    for depth, _ in reversed(steps):
+        while later and later[-1] > depth:
             later.pop()
-        found.append(bool(later) and later[-1] == step.depth)
+        found.append(bool(later) and later[-1] == depth)
         if not found[-1]:
-            later.append(step.depth)
+            later.append(depth)
     return found[::-1]
 
 
@@ -80,9 +74,10 @@ def decode(data: bytes) -> Fpt:
     for number in numbers[5:]:
         if not places:
             raise ValueError("a tag goes on behind its end")
-        places[-1] += 1 + (number >> 2)
-        more[-1] = bool(number & 1)
-        steps.append(Step(len(places), places[-1]))
+        place = places[-1] + 1 + (number >> 2)
+        steps.append((len(places), place))
+        places[-1] = place
+        more[-1] = number & 1 == 1
         if number & 2:
             places.append(-1)
             more.append(True)
@@ -105,10 +100,13 @@ def _write(data: bytearray, number: int) -> None:
 def _numbers(data: bytes) -> Iterator[int]:
     number = shift = 0
     for byte in data:
-        number |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            yield number
+        if byte > 127:
+            number |= (byte & 127) << shift
+            shift += 7
+        elif shift:
+            yield number | byte << shift
             number = shift = 0
+        else:  # as most are
+            yield byte
     if shift:
         raise ValueError("a tag is cut off")

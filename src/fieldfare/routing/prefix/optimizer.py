@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from fieldfare.filters.branch import Branch
+from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.difference import Difference
 from fieldfare.routing.prefix.labels import ALPHABET, Order, Path
 from fieldfare.routing.prefix.planning import SPLITS, plan
@@ -176,6 +177,11 @@ class Optimizer:
         self._published = now
         self.difference.settle()
         return update
+
+    def whole(self, now: float) -> tuple[Update | None, Update]:
+        """All of the tree, for one who has missed something; and before that an update for all, if there is one."""
+        update = self.publish(now)
+        return update, updates.whole(self.tree)
 
 
 def part(path: Path, parts: int) -> int:

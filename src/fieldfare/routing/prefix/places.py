@@ -23,6 +23,8 @@ from fieldfare.routing.prefix.walk import forward
 PLACING: Final = 1024
 """how often a box may be split to find its place: more than to make one, since nodes come between others later"""
 
+_NONE: Final[frozenset[str]] = frozenset()
+
 
 class Places:
     """The interfaces of a broker, on its copy of the tree."""
@@ -40,6 +42,7 @@ class Places:
         """boxes for which the tree has no nodes of their own"""
         self._all: Counter[str] = Counter()
         """how many boxes each interface wants"""
+        self._at: dict[int, frozenset[str]] = {}
         self._below: dict[int, frozenset[str]] = {}
 
     # Filters
@@ -83,8 +86,9 @@ class Places:
                 del self._boxes[id]
 
     def _stale(self, nodes: Iterable[int]) -> None:
-        """What is known of the nodes above is no longer true."""
+        """What is remembered of some nodes, and of those above, is no longer true."""
         for start in nodes:
+            self._at.pop(start, None)
             id = start
             while self._below.pop(id, None) is not None and id != ROOT:
                 id = self.tree[id].parent
@@ -108,6 +112,7 @@ class Places:
     def _move(self, boxes: Iterable[Branch]) -> None:
         """Let boxes find their places anew."""
         listed = list(boxes)
+        self._at.clear()
         self._below.clear()
         for box in listed:
             self._take(box)
@@ -125,22 +130,24 @@ class Places:
         """How many interfaces want anything at all."""
         return len(self._all)
 
-    def at(self, id: int) -> Iterable[str]:
+    def at(self, id: int) -> frozenset[str]:
         """The interfaces at a node."""
-        return [interface for box in self._boxes.get(id, ()) for interface in self._wants[box]]
+        found = self._at.get(id)
+        if found is None:
+            boxes = self._boxes.get(id, ())
+            found = self._at[id] = frozenset().union(*(self._wants[box] for box in boxes)) if boxes else _NONE
+        return found
 
     def below(self, id: int) -> frozenset[str]:
         """The interfaces at a node and below, remembered for all nodes below too."""
-        work = [id]
+        work = [] if id in self._below else [id]
         while work:
             missing = [child for child in self.tree[work[-1]].children if child not in self._below]
             if missing:
                 work.extend(missing)
             else:
                 one = work.pop()
-                self._below[one] = frozenset(self.at(one)).union(
-                    *(self._below[child] for child in self.tree[one].children)
-                )
+                self._below[one] = self.at(one).union(*(self._below[child] for child in self.tree[one].children))
         return self._below[id]
 
     def enter(self, event: Mapping[str, object], limit: int | None = None) -> Fpt:
@@ -154,8 +161,10 @@ class Places:
 
     def anew(self, event: Mapping[str, object]) -> set[str]:
         """Who is to get an event, by its content."""
-        nodes = [ROOT, *(one.id for one in self._entry.select(self.tree, event))]
-        return {interface for id in nodes for interface in self.at(id)}
+        found = set(self.at(ROOT))
+        for id, _, _ in self._entry.select(self.tree, event):
+            found |= self.at(id)
+        return found
 
     @property
     def loose(self) -> int:

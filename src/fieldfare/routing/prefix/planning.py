@@ -24,7 +24,7 @@ from fieldfare.filters.constraint import Constraint
 from fieldfare.routing.prefix.labels import Label, Path
 from fieldfare.routing.prefix.tree import ROOT, Tree
 
-SPLITS: Final = 16
+SPLITS: Final = 64
 """a path that would be split more often is kept whole"""
 
 

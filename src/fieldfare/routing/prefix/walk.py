@@ -11,12 +11,12 @@ events: the interface is no longer where the tag would find it.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from fieldfare.events.event import fields_of
 from fieldfare.filters.branch import satisfied
-from fieldfare.routing.prefix.fpt import Fpt, Step
+from fieldfare.routing.prefix.fpt import Fpt
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 
 
@@ -27,18 +27,15 @@ class Interfaces(Protocol):
     def count(self) -> int:
         """How many want anything at all."""
 
-    def at(self, id: int) -> Iterable[str]:
+    def at(self, id: int) -> frozenset[str]:
         """The interfaces at a node."""
 
     def below(self, id: int) -> frozenset[str]:
         """Those at a node and all nodes below it."""
 
 
-class Selected(NamedTuple):
-    """A node that an event selects."""
-
-    id: int
-    step: Step
+Selected: TypeAlias = tuple[int, int, int]
+"""a node that an event selects: its id, its depth, and its place among its siblings"""
 
 
 def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> list[Selected]:
@@ -46,16 +43,16 @@ def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) ->
     fields = fields_of(event)
     nodes = tree.nodes
     found: list[Selected] = []
-    work = [Selected(ROOT, Step(0, 0))]
+    work = [(ROOT, 0, 0)]
     while work:
         one = work.pop()
-        depth = one.step.depth
+        id, depth, _ = one
         if depth:
             found.append(one)
         if depth != limit:
-            children = nodes[one.id].children
+            children = nodes[id].children
             work += [
-                Selected(children[place], Step(depth + 1, place))
+                (children[place], depth + 1, place)
                 for place in range(len(children) - 1, -1, -1)
                 if (label := nodes[children[place]].label) is not None
                 and satisfied(label.dimension, label.constraint, fields, "overlaps")
@@ -67,10 +64,10 @@ def tag(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> F
     """What the event takes along. An older tree can read it if it has all the nodes, at the same places."""
     nodes = tree.nodes
     since = nodes[ROOT].shifted
-    for id, step in selected:
-        node = nodes[id]
-        since = max(since, node.born if step.depth == limit else node.shifted)
-    return Fpt(since, tree.version, limit, tuple(one.step for one in selected))
+    for id, depth, _ in selected:
+        needed = nodes[id].born if depth == limit else nodes[id].shifted
+        since = max(since, needed)
+    return Fpt(since, tree.version, limit, tuple([(depth, place) for _, depth, place in selected]))
 
 
 def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
@@ -83,11 +80,13 @@ def forward(tree: Tree, fpt: Fpt, interfaces: Interfaces) -> set[str] | None:
     version = tree.view(fpt.since, fpt.version)
     if version is None:
         return None
+    now = version == tree.version
+    nodes, everyone = tree.nodes, interfaces.count
     found: set[str] = set()
     way: list[int] = []
     for depth, place in ((0, 0), *fpt.steps):
         del way[depth:]
-        children = tree.children(way[-1], version) if way else (ROOT,)
+        children = (ROOT,) if not way else nodes[way[-1]].children if now else tree.children(way[-1], version)
         if len(way) < depth or place >= len(children):
             return None  # no tag of this tree
         id = children[place]
@@ -95,10 +94,10 @@ def forward(tree: Tree, fpt: Fpt, interfaces: Interfaces) -> set[str] | None:
         if depth == fpt.limit:
             found |= interfaces.below(id)
         else:
-            found.update(interfaces.at(id))
-            for younger in _younger(tree, id, version):
-                found.update(interfaces.at(younger))
-        if len(found) == interfaces.count:
+            found |= interfaces.at(id)
+            for younger in () if now else _younger(tree, id, version):
+                found |= interfaces.at(younger)
+        if len(found) == everyone:
             break
     return found
 
