@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from datetime import datetime
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -28,6 +29,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 AT_ONCE: Final = 100
 """events that are taken from the client's thread at once"""
+
+LOOK_UP: Final = 0.5
+"""seconds after which a call that waits looks whether Ctrl-C was pressed, if it was not woken by it"""
 
 
 def connect_sync(url: str | list[str], **options: Any) -> SyncClient:
@@ -82,12 +86,20 @@ class SyncClient:
         if self._loop is None or not self._thread.is_alive():
             work.close()
             raise RuntimeError("the client is not running: use it inside `with connect_sync(...)`")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        loop, tasks, answer = self._loop, list[asyncio.Task[T]](), SimpleQueue[asyncio.Task[T]]()
+
+        def begin() -> None:
+            tasks.append(loop.create_task(work))
+            tasks[0].add_done_callback(answer.put)
+
+        # A queue without a lock that Ctrl-C might leave held: the client's thread would wait for it for ever.
         try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # such as Ctrl-C, while the work goes on
+            loop.call_soon_threadsafe(begin)
+            done = _waited(answer)
+        except BaseException:  # such as Ctrl-C, while the work goes on
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
             raise
+        return done.result()
 
     @property
     def _it(self) -> Client:
@@ -229,6 +241,12 @@ class SyncClient:
     def leave(self) -> None:
         """End the session, and hang up."""
         self.call(self._it.leave())
+
+
+def _waited(answer: SimpleQueue[T]) -> T:
+    while True:  # now and then look up: a signal just before a thread falls asleep does not wake it
+        with contextlib.suppress(Empty):
+            return answer.get(timeout=LOOK_UP)
 
 
 class SyncTicket(Future[bool]):
