@@ -13,10 +13,11 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.engine import Entry
 from fieldfare.routing.prefix.fpt import Fpt, Step, decode, encode
-from fieldfare.routing.prefix.tree import Version
+from fieldfare.routing.prefix.tree import Term, Version
 from fieldfare.routing.prefix.walk import match
 
-versions = st.builds(Version, st.integers(0, 300), st.integers(0, 1 << 40))
+terms = st.builds(Term, st.integers(-1, 300), st.text(max_size=9))
+versions = st.builds(Version, terms, st.integers(0, 1 << 40))
 
 
 @st.composite
@@ -34,9 +35,9 @@ def steps(draw: st.DrawFn) -> tuple[Step, ...]:
     return tuple(found)
 
 
-@given(versions, versions, limits, steps())
-def test_wire_form(since: Version, version: Version, limit: int | None, way: tuple[Step, ...]) -> None:
-    fpt = Fpt(since, version, limit, way)
+@given(st.integers(0, 1 << 40), versions, limits, steps())
+def test_wire_form(since: int, version: Version, limit: int | None, way: tuple[Step, ...]) -> None:
+    fpt = Fpt(version, since, limit, way)
     data = encode(fpt)
     assert decode(data) == fpt
     header = len(encode(fpt._replace(steps=())))
@@ -47,8 +48,8 @@ def test_wire_form(since: Version, version: Version, limit: int | None, way: tup
 def test_what_is_cut_off_is_no_tag(
     version: Version, limit: int | None, way: tuple[Step, ...], data: st.DataObject
 ) -> None:
-    written = encode(Fpt(version, version, limit, way))
-    header = len(encode(Fpt(version, version, limit, ())))
+    written = encode(Fpt(version, version.number, limit, way))
+    header = len(encode(Fpt(version, version.number, limit, ())))
     cut = data.draw(st.integers(0, len(written) - 1))
     if cut != header:  # a tag without steps is a tag
         with pytest.raises(ValueError, match="cut off"):

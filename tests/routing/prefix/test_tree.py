@@ -148,7 +148,7 @@ def test_orders() -> None:
 @given(st.lists(filters, min_size=1, max_size=8), st.permutations(["x", "y", "s", "tags"]))
 def test_any_order_will_do(wanted: Sequence[Filter], names: list[str]) -> None:
     order = Order(tuple(names))
-    optimizer = Optimizer(boxes=[box for filter in wanted for box in filter.boxes], order=order)
+    optimizer = Optimizer(Tree(order=order), [box for filter in wanted for box in filter.boxes])
     check(optimizer.tree)
     for event in EVENTS:
         selected = {ROOT, *(id for id, _, _ in select(optimizer.tree, event))}

@@ -19,7 +19,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.difference import wdiff
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.places import Places
-from fieldfare.routing.prefix.tree import Tree, Version
+from fieldfare.routing.prefix.tree import Term, Tree, Version
 from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
 from fieldfare.routing.prefix.walk import forward, match
 
@@ -171,7 +171,7 @@ def test_two_optimizers_may_go_on_from_the_same_version(
     optimizer = Optimizer(boxes=[filter.boxes[0] for filter in pool[::2]])
     common = turn(optimizer, pool, first)
     replica = apply(Tree(), whole(follow(pool, common).tree))
-    successor = Optimizer(replica, [filter.boxes[0] for filter in pool[::3]], term=1)
+    successor = Optimizer(replica, [filter.boxes[0] for filter in pool[::3]], term=Term(1))
     old, new = turn(optimizer, pool, then), turn(successor, pool, other)
     ways = [common, [*common, *old[:1]], [*common, *old], [*common, *new[:1]], [*common, *new]]
     places = [follow(pool, way) for way in ways]
@@ -260,7 +260,7 @@ def test_gaps_are_noticed() -> None:
     assert places.tree.version == first.version
     assert not places.apply(first), "old news"
     places.apply(second)
-    broken = Optimizer(apply(Tree(), first), term=0 + 1).publish(0.0)
+    broken = Optimizer(apply(Tree(), first), term=Term(1)).publish(0.0)
     assert broken is not None
     with pytest.raises(Gap, match="follows"):
         places.apply(broken)
@@ -287,12 +287,12 @@ def test_the_past_is_forgotten() -> None:
         tree = apply(tree, update)
     assert tree.size == 3
     assert len(tree.nodes) == 1 + 10
-    tree.forget(Version(0, 9))
-    assert tree.known == [Version(0, 9), Version(0, 10)]
+    tree.forget(Version(Term(0), 9))
+    assert tree.known == [Version(Term(0), 9), Version(Term(0), 10)]
     assert len(tree.nodes) == 1 + 4
-    assert len(tree.children(0, Version(0, 9))) == 3
-    tree.forget(Version(7, 7))
-    assert tree.known == [Version(0, 10)]
+    assert len(tree.children(0, Version(Term(0), 9))) == 3
+    tree.forget(Version(Term(7), 7))
+    assert tree.known == [Version(Term(0), 10)]
     assert len(tree.nodes) == 1 + 3
 
 
@@ -345,12 +345,12 @@ def test_a_term_follows_what_was_heard() -> None:
     assert update is not None
     replica = apply(Tree(), update)
     with pytest.raises(ValueError, match="cannot follow"):
-        Optimizer(replica, term=0)
-    successor = Optimizer(replica, parse("x = 2 OR x = 3").boxes, term=1)
+        Optimizer(replica, term=Term(0))
+    successor = Optimizer(replica, parse("x = 2 OR x = 3").boxes, term=Term(1))
     assert successor.due(0.0)
     first = successor.publish(0.0)
     assert first is not None
-    assert (first.base, first.version) == (Version(0, 1), Version(1, 0))
+    assert (first.base, first.version) == (Version(Term(0), 1), Version(Term(1), 0))
     places = Places(apply(Tree(), update))
     tag = places.enter({"x": 2})
     places.add(parse("x = 2").boxes[0], "a")

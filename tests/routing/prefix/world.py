@@ -20,7 +20,7 @@ from fieldfare.routing.prefix import fpt as tags
 from fieldfare.routing.prefix.checking import check
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.places import Places
-from fieldfare.routing.prefix.tree import Tree
+from fieldfare.routing.prefix.tree import Term, Tree
 from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
 
 INTERFACES = tuple(f"i{number}" for number in range(30))
@@ -105,7 +105,7 @@ class World:
 
     def fail(self) -> None:
         """The standby takes over, with what it has heard so far."""
-        term = self.leaders[-1].term + 1
+        term = Term(self.leaders[-1].term.round + 1)
         self.leaders.append(Optimizer(self.replica, (+self.heard).elements(), term=term))
         check(self.leaders[-1].tree)
         # The boxes that it has not heard of come later; its own standby begins where it stands.

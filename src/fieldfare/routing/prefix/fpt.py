@@ -4,8 +4,8 @@ It is the part of the Routing Tree that the event selects, written as steps in p
 children. On a wire a step is one number: how far it is behind its sibling before it, is there anything below it, is
 there a sibling behind it? Most steps take one byte.
 
-The tag can be read by the tree of any version from `since` to `version`: in all of them it is the same. With a `limit`
-it names nodes down to that depth only, and everything below those is selected.
+The tag can be read by the tree of any version of its term from number `since` on: in all of them it is the same. With a
+`limit` it names nodes down to that depth only, and everything below those is selected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from fieldfare.routing.prefix.tree import Version
+from fieldfare.routing.prefix.tree import Term, Version
 
 Step: TypeAlias = tuple[int, int]
 """a node that the event selects: its depth, 1 being a child of the root, and which of its parent's children it is"""
@@ -22,8 +22,8 @@ Step: TypeAlias = tuple[int, int]
 class Fpt(NamedTuple):
     """A tag."""
 
-    since: Version
     version: Version
+    since: int
     limit: int | None
     steps: tuple[Step, ...]
 
@@ -31,13 +31,16 @@ class Fpt(NamedTuple):
 def encode(fpt: Fpt) -> bytes:
     """The tag as bytes.
 
-    >>> tag = Fpt(Version(0, 7), Version(0, 9), None, ((1, 0), (2, 4), (1, 3)))
-    >>> encode(tag).hex(), decode(encode(tag)) == tag
-    ('0109010700031008', True)
+    >>> tag = Fpt(Version(Term(2, "oslo"), 9), 7, None, ((1, 0), (2, 4), (1, 3)))
+    >>> encode(tag).hex(" "), decode(encode(tag)) == tag
+    ('04 6f 73 6c 6f 03 09 07 00 03 10 08', True)
     """
+    term, count = fpt.version
+    name = term.by.encode()
     data = bytearray()
-    limit = 0 if fpt.limit is None else fpt.limit + 1
-    for number in (fpt.version.term + 1, fpt.version.number, fpt.since.term + 1, fpt.since.number, limit):
+    _write(data, len(name))
+    data += name
+    for number in (term.round + 1, count, fpt.since, 0 if fpt.limit is None else fpt.limit + 1):
         _write(data, number)
     places: list[int] = []
     for at, ((depth, place), more) in enumerate(zip(fpt.steps, _more(fpt.steps), strict=True)):
@@ -65,13 +68,16 @@ def _more(steps: Sequence[Step]) -> list[bool]:
 
 def decode(data: bytes) -> Fpt:
     """The tag that was written; ValueError if there is none in the data."""
-    numbers = list(_numbers(data))
-    if len(numbers) < 5:
+    at = 1 + data[0] if data else 1
+    if len(data) < at:
         raise ValueError("a tag is cut off")
-    term, count, since_term, since_count, limit = numbers[:5]
+    by, numbers = data[1:at].decode(), list(_numbers(data[at:]))
+    if len(numbers) < 4:
+        raise ValueError("a tag is cut off")
+    term, count, since, limit = numbers[:4]
     steps: list[Step] = []
     places, more = [-1], [True]  # by depth: the last sibling, and is there another one?
-    for number in numbers[5:]:
+    for number in numbers[4:]:
         if not places:
             raise ValueError("a tag goes on behind its end")
         place = places[-1] + 1 + (number >> 2)
@@ -86,8 +92,7 @@ def decode(data: bytes) -> Fpt:
             more.pop()
     if steps and places:
         raise ValueError("a tag is cut off")
-    version, since = Version(term - 1, count), Version(since_term - 1, since_count)
-    return Fpt(since, version, limit - 1 if limit else None, tuple(steps))
+    return Fpt(Version(Term(term - 1, by), count), since, limit - 1 if limit else None, tuple(steps))
 
 
 def _write(data: bytearray, number: int) -> None:

@@ -18,9 +18,9 @@ from zlib import crc32
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.difference import Difference
-from fieldfare.routing.prefix.labels import ALPHABET, Order, Path
+from fieldfare.routing.prefix.labels import Path
 from fieldfare.routing.prefix.planning import SPLITS, plan
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, Version
 from fieldfare.routing.prefix.updates import Add, Operation, Remove, Update, perform
 
 
@@ -32,8 +32,7 @@ class Optimizer:
         tree: Tree | None = None,
         boxes: Iterable[Branch] = (),
         *,
-        term: int = 0,
-        order: Order = ALPHABET,
+        term: Term = START.term,
         splits: int = SPLITS,
         threshold: float = 0.3,
         patience: float | None = None,
@@ -45,17 +44,16 @@ class Optimizer:
         published for so many seconds as `patience` says.
         """
         self.tree = tree or Tree()
-        if (term, 0) < self.tree.version:
+        if Version(term) < self.tree.version:
             raise ValueError(f"a term {term} cannot follow {self.tree.version}")
         self.term = term
-        self.order = order
         self.threshold = threshold
         self.patience = patience
         self._splits = splits
         self._base = self.tree.version
         self._next = Version(term, self._base.number + 1 if self._base.term == term else 0)
         self._published = now
-        self._free = max(1, term << 32)
+        self._free = max(1, term.round << 32)
         """the id of the next node: no other term gives it"""
         self._counts: dict[Branch, int] = {}
         self._ends: dict[Branch, tuple[int, ...]] = {}
@@ -80,7 +78,7 @@ class Optimizer:
         self._counts[box] = self._counts.get(box, 0) + 1
         if self._counts[box] > 1:
             return
-        found = plan(self.tree, self.order.path(box), self._splits)
+        found = plan(self.tree, self.tree.order.path(box), self._splits)
         ends = list(found.ends)
         for at, over, chain in found.grafts:
             ends.append(self._graft(at, over, chain))

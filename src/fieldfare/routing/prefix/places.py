@@ -14,7 +14,6 @@ from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.engine import Entry
 from fieldfare.routing.prefix.fpt import Fpt
-from fieldfare.routing.prefix.labels import ALPHABET, Order
 from fieldfare.routing.prefix.planning import plan
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 from fieldfare.routing.prefix.updates import Update
@@ -29,11 +28,10 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Places:
     """The interfaces of a broker, on its copy of the tree."""
 
-    def __init__(self, tree: Tree, order: Order = ALPHABET, splits: int = PLACING) -> None:
+    def __init__(self, tree: Tree, splits: int = PLACING) -> None:
         """Nobody wants anything yet."""
         self.tree = tree
         self._entry = Entry()
-        self._order = order
         self._splits = splits
         self._wants: dict[Branch, Counter[str]] = {}
         self._nodes: dict[Branch, tuple[int, ...]] = {}
@@ -68,7 +66,7 @@ class Places:
             del self._wants[box]
 
     def _place(self, box: Branch) -> None:
-        found = plan(self.tree, self._order.path(box), self._splits)
+        found = plan(self.tree, self.tree.order.path(box), self._splits)
         if found.grafts:
             self._loose.add(box)
         self._nodes[box] = found.nodes

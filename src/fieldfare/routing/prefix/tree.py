@@ -16,13 +16,20 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from fieldfare.filters.branch import Dimension
-from fieldfare.routing.prefix.labels import Label
+from fieldfare.routing.prefix.labels import ALPHABET, Label, Order
+
+
+class Term(NamedTuple):
+    """An optimizer's time in charge. Two may begin the same round without knowing; their names tell them apart."""
+
+    round: int = 0
+    by: str = ""
 
 
 class Version(NamedTuple):
     """Of a tree: the term of the optimizer that made it, and that optimizer's count."""
 
-    term: int = 0
+    term: Term = Term()
     number: int = 0
 
 
@@ -59,8 +66,9 @@ class Node:
 class Tree:
     """The nodes, by ids that the optimizer gives."""
 
-    def __init__(self, version: Version = START) -> None:
-        """The root alone."""
+    def __init__(self, version: Version = START, order: Order = ALPHABET) -> None:
+        """The root alone; the order is that of the labels on every path."""
+        self.order = order
         self.nodes: dict[int, Node] = {ROOT: Node(None, ROOT, version)}
         self.known = [version]
         """the versions whose lists of children are still there"""
@@ -185,16 +193,18 @@ class Tree:
 
     def distrust(self) -> None:
         """The tree is not what others have under the same version: nothing that comes with a version can be read."""
-        self.known = [self.known[-1]._replace(term=-1)]
+        self.known = [self.known[-1]._replace(term=Term(-1))]
 
-    def view(self, since: Version, version: Version) -> Version | None:
-        """The best known version by which to read what is the same in all from `since` to `version`.
+    def view(self, version: Version, since: int) -> Version | None:
+        """The best known version by which to read what is the same in all from number `since` of its term on.
 
         Only versions of one term follow each other for sure: two optimizers may both go on from the same version.
         """
         place = bisect_right(self.known, version)
         best = self.known[place - 1] if place else None
-        return best if best is not None and best >= since and best.term == version.term else None
+        if best is None or best.term != version.term or best.number < since or best.term.round < 0:
+            return None
+        return best
 
     def children(self, id: int, version: Version) -> Sequence[int]:
         """The children of a node as of a version that is known."""
@@ -227,7 +237,7 @@ class Tree:
                 continue
             id = work.pop()
             if node.digest is None:
-                said = "" if node.label is None else f"{node.label.whole:d}{node.label.filter}"
+                said = repr(self.order.first) if node.label is None else f"{node.label.whole:d}{node.label.filter}"
                 check = blake2b(f"{id} {said}".encode(), digest_size=_DIGEST)
                 for child in node.children:
                     check.update(self.nodes[child].digest or b"")

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.prefix.labels import label_of
+from fieldfare.routing.prefix.labels import Order, label_of
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 
 
@@ -43,6 +43,8 @@ class Update(msgspec.Struct, frozen=True):
     operations: tuple[Operation, ...]
     digest: bytes
     """of the tree when it is done"""
+    order: tuple[str, ...] = ()
+    """of a whole tree: the attributes that come first"""
 
 
 class Gap(ValueError):
@@ -54,7 +56,7 @@ def apply(tree: Tree, update: Update) -> Tree:
     if update.version <= tree.version:
         return tree
     if update.base is None:
-        tree = Tree(update.version)
+        tree = Tree(update.version, Order(update.order))
     elif update.base != tree.version:
         raise Gap(f"the update to {update.version} follows {update.base}, not {tree.version}")
     try:
@@ -86,7 +88,7 @@ def whole(tree: Tree) -> Update:
     for id in tree.preorder():
         label, parent = tree.label(id), tree[id].parent
         added.append(Add(id, parent, label.filter, label.whole))
-    return Update(None, tree.version, tuple(added), tree.digest)
+    return Update(None, tree.version, tuple(added), tree.digest, tree.order.first)
 
 
 def height(tree: Tree) -> int:

@@ -62,12 +62,17 @@ def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) ->
 
 def tag(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> Fpt:
     """What the event takes along. An older tree can read it if it has all the nodes, at the same places."""
-    nodes = tree.nodes
+    nodes, version = tree.nodes, tree.version
     since = nodes[ROOT].shifted
     for id, depth, _ in selected:
         needed = nodes[id].born if depth == limit else nodes[id].shifted
         since = max(since, needed)
-    return Fpt(since, tree.version, limit, tuple([(depth, place) for _, depth, place in selected]))
+    return Fpt(
+        version,
+        since.number if since.term == version.term else 0,
+        limit,
+        tuple([(depth, place) for _, depth, place in selected]),
+    )
 
 
 def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
@@ -77,7 +82,7 @@ def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> 
 
 def forward(tree: Tree, fpt: Fpt, interfaces: Interfaces) -> set[str] | None:
     """Who is to get an event with a tag; None if the tree cannot read the tag, and the event must be matched anew."""
-    version = tree.view(fpt.since, fpt.version)
+    version = tree.view(fpt.version, fpt.since)
     if version is None:
         return None
     now = version == tree.version
