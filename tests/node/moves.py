@@ -15,7 +15,17 @@ from tests.node.test_moving import Roaming, run
 from tests.routing.runs import Step
 
 say = Console().print
-STRATEGIES = ["covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads", "merging+ads"]
+STRATEGIES = [
+    "covering",
+    "merging",
+    "identity",
+    "imperfect",
+    "simple",
+    "flooding",
+    "covering+ads",
+    "merging+ads",
+    "prefix",
+]
 
 
 def many(runs: int, seed: int) -> None:

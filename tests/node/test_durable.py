@@ -77,11 +77,14 @@ class World:
         self.sent: dict[tuple[str, str], int] = {}
         """the last number that is on the way or has arrived, by sender and receiver"""
         self.channels: dict[tuple[str, str], list[tuple[int, list[bytes]] | int]] = {}
+        self.asides: dict[tuple[str, str], list[bytes]] = {}
+        """what may get lost"""
         self.clients = {f"{name}.{i}": Client(f"{name}.{i}", name) for name in names for i in (0, 1)}
         for a, b, role in links:
             for one, other, its in ((a, b, role), (b, a, role.opposite)):
-                self.channels[one, other], self.sent[one, other] = [], 0
+                self.channels[one, other], self.sent[one, other], self.asides[one, other] = [], 0, []
                 self.run(one, lambda broker, now, other=other, its=its: broker.connect(other, its, now))  # type: ignore[misc]
+                self.regain(one, other)
         for client in self.clients.values():
             self.come(client)
 
@@ -99,6 +102,8 @@ class World:
         self.now += 1
         broker, disk = self.brokers[name], self.disks[name]
         action(broker, self.now)
+        if broker.broker.wakes is not None and self.now >= broker.broker.wakes:
+            broker.tick(self.now)
         step = broker.drain()
         if die != 1:
             disk.append(step.entries[: torn % (len(step.entries) + 1)] if die == 2 else step.entries)
@@ -125,6 +130,7 @@ class World:
                         )
         for (one, other), sent in self.sent.items():
             if one == name and other in broker.links:
+                self.asides[one, other] += broker.asides(other)
                 outgoing = broker.outgoing(other, sent, 1000)
                 if outgoing:
                     first = outgoing[0][0]
@@ -138,7 +144,7 @@ class World:
         rest = rest_of(entry)
         return wire.encode_forward(
             entry.event, entry.publisher, entry.sequence, by=rest.by, source=rest.source, expires=rest.expires,
-            replaces=rest.replaces,
+            replaces=rest.replaces, tag=rest.tag,
         )  # fmt: skip
 
     def crash(self, name: str) -> None:
@@ -158,10 +164,15 @@ class World:
         """A link breaks, and is there again."""
         for one, other in ((a, b), (b, a)):
             self.channels[one, other].clear()
+            self.asides[one, other].clear()
+            self.regain(one, other)
         for one, other in ((a, b), (b, a)):
             heard = self.brokers[other].links[one].heard
             self.sent[one, other] = heard
             self.run(one, lambda broker, _, other=other, heard=heard: broker.received(other, heard))  # type: ignore[misc]
+
+    def regain(self, one: str, other: str) -> None:
+        self.run(one, lambda broker, now: broker.regain(other, now))
 
     def come(self, client: Client) -> None:
         client.here = True
@@ -186,7 +197,16 @@ class World:
         if client.here:
             self.say_publish(client, first, events, die, torn)
 
+    def whisper(self, which: int) -> None:
+        """Let something arrive that may get lost."""
+        busy = [pair for pair, asides in self.asides.items() if asides]
+        if busy:
+            sender, to = busy[which % len(busy)]
+            data = self.asides[sender, to].pop(0)
+            self.run(to, lambda broker, now: broker.hear_aside(sender, data, now))
+
     def arrive(self, which: int, die: int = 0) -> bool:
+        self.whisper(which)
         busy = [pair for pair, channel in self.channels.items() if channel]
         if busy:
             sender, to = busy[which % len(busy)]
@@ -209,7 +229,8 @@ class World:
         raise AssertionError("no rest")
 
 
-@pytest.mark.parametrize("name", ["covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads"])
+@pytest.mark.parametrize("name", ["covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads",
+                                  "prefix"])  # fmt: skip
 @given(
     parents=parents, forgetful=st.booleans(), shape=st.sampled_from(["peer", "hierarchical"]),
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=8), happenings=steps,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from math import inf
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -138,14 +139,16 @@ class Net:
         return [pair for pair, channel in self.channels.items() if channel]
 
     def settle(self, limit: int = 20_000) -> None:
-        """Let everything arrive, link by link in turn."""
+        """Let everything arrive, link by link in turn. Optimizers say something for ever: they get a while."""
+        prefix = next(iter(self.brokers.values())).strategy.prefix
+        until = inf if prefix is None else self.now + 2 * prefix.patience + 3 * prefix.beat
         for _ in range(limit):
             busy = self.busy()
             if not busy:
                 wakes = [broker.wakes for broker in self.brokers.values() if broker.wakes is not None]
-                if not wakes:
+                if not wakes or self.now > until:
                     return
-                self.pass_time(max(wakes) - self.now)
+                self.pass_time(max(0.0, max(wakes) - self.now))
             for pair in busy:
                 self.arrive(pair)
         raise AssertionError("the network does not come to rest")

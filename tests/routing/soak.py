@@ -22,7 +22,7 @@ from fieldfare.simulation.checker import Violation
 from fieldfare.simulation.topologies import Topology, barabasi_albert, random_tree
 
 SHAPES = ("peer", "hierarchical")
-CYCLIC = [FLOODING, SOURCES, *map(cyclic, STRATEGIES.values())]
+CYCLIC = [FLOODING, SOURCES, *(cyclic(one) for one in STRATEGIES.values() if one.prefix is None)]
 
 
 def violations(strategy: Strategy, shape: str, seed: int, **options: Any) -> list[Violation]:

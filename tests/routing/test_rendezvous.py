@@ -255,7 +255,7 @@ def test_the_successor_serves_at_once() -> None:
     cloud.channels.clear()  # nothing of what the others said to mend their ways has arrived
     routes = cloud.brokers[heir].routes
     assert isinstance(routes, Rendezvous)
-    assert subscriber in routes.match(Event({"type": "a", "x": 1}), publisher, publisher)
+    assert subscriber in routes.match(m.Forward(Event({"type": "a", "x": 1}), "p", 1, source=publisher), publisher)
 
 
 def test_brokers_off_the_way_keep_nothing() -> None:

@@ -25,7 +25,7 @@ from fieldfare.routing.strategies import STRATEGIES, Strategy
 
 PLAIN = [strategy for strategy in STRATEGIES.values() if strategy.advertisements is None]
 ADVERTISED = [strategy for strategy in STRATEGIES.values() if strategy.advertisements is not None]
-EXACT = {"simple", "identity", "covering", "merging", "book-merging"}
+EXACT = {"simple", "identity", "covering", "merging", "book-merging", "prefix"}
 
 
 @pytest.mark.parametrize("strategy", PLAIN, ids=lambda strategy: strategy.name)

@@ -32,7 +32,11 @@ def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_jso
     found = fetch(node, "/admin/overview", token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))
-    log = found["log"]
+    log, prefix = found["log"], found["prefix"]
+    trees = [
+        f"{one['nodes']:,} nodes, version {one['round']}.{one['number']} by {one['optimizer'] or 'nobody yet'}"
+        for one in (prefix["trees"] if prefix else ())
+    ]
     return typer.echo(
         pairs(
             {
@@ -45,6 +49,7 @@ def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_jso
                 "log": f"{log['first']:,} to {log['last']:,}, {log['bytes'] / 1e6:,.1f} MB",
                 "memory": f"{found['memory'] / 1e6:,.0f} MB",
                 "overlay": ", ".join(sorted(found["overlay"])),
+                **({"tree": "; ".join(trees)} if trees else {}),
             }
         )
     )

@@ -28,6 +28,7 @@ import re
 import socket
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -38,7 +39,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
-from fieldfare.routing.strategies import by_name
+from fieldfare.routing.prefix.options import Layout, Prefix
+from fieldfare.routing.strategies import Strategy, by_name
 
 ALGORITHMS: Final = ("HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "ES384", "EdDSA")
 """that tokens may be signed with; the first three with a secret, the others with a pair of keys"""
@@ -149,6 +151,30 @@ class Sessions(_Part, frozen=True):
     """so many events wait, in memory, for a subscriber without a durable session, unless the policy is `buffer`"""
 
 
+_PREFIX: Final = Prefix()
+
+
+class PrefixSettings(_Part, frozen=True):
+    """Of the strategy `prefix`. `parts` must be the same at all nodes; the rest may differ."""
+
+    optimizers: tuple[str, ...] = ()
+    """the names of the nodes that may be in charge of the tree, the first ones rather than the last; none: all may"""
+    parts: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """so many trees, each with its optimizer; filters are divided by their first attribute"""
+    depth: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """how deep a tag goes; 0: as deep as the tree"""
+    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = _PREFIX.threshold
+    """a tree that differs more than this from what was last published is published"""
+    refresh_seconds: Seconds = _PREFIX.refresh
+    """so is one that has changed at all, after so long"""
+    layout: Layout = _PREFIX.layout
+    """which attributes come first: by name, those that most filters ask about, those that the fewest events satisfy"""
+    beat_seconds: Seconds = _PREFIX.beat
+    """so often the optimizer in charge gives a sign of life"""
+    patience_seconds: Seconds = _PREFIX.patience
+    """without one for so long, another takes over"""
+
+
 class Limits(_Part, frozen=True):
     """What is refused because it is too much."""
 
@@ -241,6 +267,7 @@ class Config(_Part, frozen=True):
     """let anybody who reaches this node do anything, whatever `host` is"""
     log: Log = Log()
     sessions: Sessions = Sessions()
+    prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
     tls: Tls | None = None
     security: SecuritySettings | None = None
@@ -252,6 +279,7 @@ class Config(_Part, frozen=True):
 _SECTIONS: Final[dict[str, type[_Part]]] = {
     "log": Log,
     "sessions": Sessions,
+    "prefix": PrefixSettings,
     "limits": Limits,
     "tls": Tls,
     "security": SecuritySettings,
@@ -574,6 +602,24 @@ def _url_problem(url: str, schemes: tuple[str, ...]) -> str | None:
     if parts.scheme not in schemes or not host or re.search(r"\s", url):
         return f"{url!r} will not do; {wanted}" if "@" not in url else f"this will not do; {wanted}"
     return None
+
+
+def strategy_of(config: Config) -> Strategy:
+    """How a node is to route."""
+    strategy, given = by_name(config.strategy), config.prefix
+    if strategy.prefix is None:
+        return strategy
+    settings = Prefix(
+        given.optimizers,
+        given.parts,
+        given.depth or None,
+        given.threshold,
+        given.refresh_seconds,
+        given.layout,
+        given.beat_seconds,
+        given.patience_seconds,
+    )
+    return replace(strategy, prefix=settings)
 
 
 def _check_strategy(name: str, given: _Given) -> None:

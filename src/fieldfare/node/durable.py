@@ -18,7 +18,9 @@ entry twice changes nothing. No I/O here: entries and rows go out as values, and
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
@@ -51,6 +53,10 @@ from fieldfare.routing.broker import Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
 from fieldfare.routing.routes import LOCAL
+from fieldfare.routing.seen import EventId
+
+ASIDES: Final = 2000
+"""messages that wait for a neighbour and that nobody keeps, at most: the oldest get lost"""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -91,6 +97,8 @@ class DurableBroker:
         self._rows: list[Row] = []
         self._ready: set[str] = set()
         self._overflowing: set[str] = set()
+        self._asides: dict[str, deque[bytes]] = {}
+        """what need not be kept, for neighbours that can be reached"""
         self.letters = Letters(self)
         self.keeping = Keeping(self, keepers)
         self.moving = Moving(self, secure=secure)
@@ -381,23 +389,22 @@ class DurableBroker:
 
     def _spread(self, taken: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Log events, with those who must get them."""
-        origins = {id(forward): origin for forward, origin in taken}
+        origins = {_id(forward): origin for forward, origin in reversed(taken)}  # of one that is said twice the first
         for forward, clients, neighbours in self.broker.spread([forward for forward, _ in taken], via, now):
             self.position += 1
             to = []
             for name, ids in clients.items():
                 session = self.sessions[name]
                 self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER))
-                key = forward.publisher, forward.by, forward.sequence
-                self.moving.delivered(name, session.count, key)
-                self.keeping.delivered(name, session.count, key)
+                self.moving.delivered(name, session.count, _id(forward))
+                self.keeping.delivered(name, session.count, _id(forward))
                 if forward.replaces:
                     self._replace(session, (forward.publisher, forward.replaces))
                 if session.durable:
                     to.append((name, session.mark, session.count, ids))
             out = [(neighbour, self._put(neighbour, self.position)) for neighbour in neighbours]
-            number, after, first, last = origins[id(forward)]
-            options = forward.expires, forward.replaces, first, last
+            number, after, first, last = origins[_id(forward)]
+            options = forward.expires, forward.replaces, first, last, forward.tag
             rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
             event = msgpack.encode(forward.event)
             self._entries.append(Entry(self.position, now, forward.publisher, forward.sequence, event, pack(rest)))
@@ -505,6 +512,34 @@ class DurableBroker:
             self._note_link(neighbour)
         return count
 
+    def regain(self, neighbour: str, now: float) -> None:
+        """A neighbour can be reached."""
+        self._asides[neighbour] = deque(maxlen=ASIDES)
+        self._say_all(self.broker.regain(neighbour, now))
+
+    def lose(self, neighbour: str, now: float) -> None:
+        """For now it cannot."""
+        self._asides.pop(neighbour, None)
+        self._say_all(self.broker.lose(neighbour, now))
+
+    def hear_aside(self, neighbour: str, data: bytes, now: float) -> None:
+        """Take what a neighbour says that nobody keeps."""
+        message = wire.decode(data)
+        if not isinstance(message, m.Aside):
+            raise ValueError(f"{type(message).__name__} must have a number")
+        self._say_all(self.broker.receive(message, neighbour, now))
+
+    def asides(self, neighbour: str) -> list[bytes]:
+        """What a neighbour is to hear that nobody keeps; it is forgotten here."""
+        waiting = self._asides.get(neighbour, deque())
+        taken = list(waiting)
+        waiting.clear()
+        return taken
+
+    def tick(self, now: float) -> None:
+        """Let time pass."""
+        self._say_all(self.broker.tick(now))
+
     def _open(self, parcel: m.Parcel, now: float) -> None:
         try:
             self.moving.receive(parcel, now)
@@ -560,7 +595,11 @@ class DurableBroker:
 
     def _say_all(self, sends: Iterable[Send]) -> None:
         for send in sends:
-            if send.to in self.links:
+            if isinstance(send.message, m.Aside):
+                if send.to in self._asides:
+                    self._asides[send.to].append(wire.encode(send.message))
+                    self._ready.add(send.to)
+            elif send.to in self.links:
                 self.say(send.to, send.message)
 
     def wake(self, name: str) -> None:
@@ -675,6 +714,10 @@ class DurableBroker:
                 link.said = max(link.said, number)
                 if number > link.safe:
                     link.outbox[number] = entry.position
+
+
+def _id(forward: m.Forward) -> EventId:
+    return forward.publisher, forward.by, forward.sequence
 
 
 def _oldest(session: Session) -> int:

@@ -97,6 +97,8 @@ class Rest(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     first: int = 0
     """the numbers of its publisher's events that were taken with it, all or none"""
     last: int = 0
+    tag: bytes = b""
+    """of `routing.prefix`"""
 
 
 class Session(msgspec.Struct):

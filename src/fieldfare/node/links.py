@@ -78,6 +78,12 @@ class Said(LinkFrame, frozen=True):
     messages: list[bytes]
 
 
+class Aside(LinkFrame, frozen=True):
+    """A message without a number: it may get lost."""
+
+    message: bytes
+
+
 class Received(LinkFrame, frozen=True):
     """All up to a number is safe here."""
 
@@ -98,7 +104,7 @@ class Part(LinkFrame, frozen=True):
     """forget the link, with all that was to be said on it"""
 
 
-AnyFrame: TypeAlias = Meet | Greet | Said | Received | Reach | Part
+AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyFrame).decode
 
@@ -246,6 +252,7 @@ class LinkConnection:
             await node.submit(lambda broker, _: broker.received(other, greet.heard))
             self._sent = greet.heard
         await node.submit(lambda broker, _: broker.letters.reach(other, names))
+        await node.submit(lambda broker, now: broker.regain(other, now))
         self._said_received = node.broker.links[other].heard
         node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
         node.wakers[other] = self._wake.set
@@ -285,6 +292,7 @@ class LinkConnection:
         if self._hood.up.get(self.neighbour) is self:
             del self._hood.up[self.neighbour]
             self._node.wakers.pop(self.neighbour, None)
+            self._node.soon(partial(_lose, self.neighbour))
 
     # Talking
 
@@ -328,6 +336,8 @@ class LinkConnection:
             if reach != self._reach:
                 self._reach = reach
                 await self._send(Reach(reach))
+            for message in node.broker.asides(other):
+                await self._send(Aside(message))
             while other in node.broker.links:
                 heard = node.broker.links[other].heard
                 if heard > self._said_received:
@@ -369,6 +379,7 @@ class LinkConnection:
                     source=rest.source,
                     expires=rest.expires,
                     replaces=rest.replaces,
+                    tag=rest.tag,
                 )
             )
         return written
@@ -388,6 +399,8 @@ class LinkConnection:
                     events = await node.submit(partial(_hear, other, first, messages))
                     self.traffic.events_in += events
                     self.traffic.tells_in += len(messages) - events
+                case Aside(message=message):
+                    await node.submit(partial(_hear_aside, other, message))
                 case Received(number=number):
                     await node.submit(partial(_received, other, number))
                 case Reach(nodes=nodes):
@@ -406,6 +419,14 @@ class LinkConnection:
 
 def _hear(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> int:
     return broker.hear(neighbour, first, messages, now)
+
+
+def _hear_aside(neighbour: str, message: bytes, broker: DurableBroker, now: float) -> None:
+    broker.hear_aside(neighbour, message, now)
+
+
+def _lose(neighbour: str, broker: DurableBroker, now: float) -> None:
+    broker.lose(neighbour, now)
 
 
 def _reach(neighbour: str, names: Sequence[str], broker: DurableBroker, _: float) -> None:

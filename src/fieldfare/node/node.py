@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from fieldfare.node.config import Config
+from fieldfare.node.config import Config, strategy_of
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step
 from fieldfare.node.log import Entry, LogError
@@ -26,7 +26,6 @@ from fieldfare.node.storage import Storage
 from fieldfare.node.store import StoreError
 from fieldfare.node.traffic import Traffic
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.strategies import by_name
 
 T = TypeVar("T")
 Job = Callable[[DurableBroker, float], Any]
@@ -37,6 +36,10 @@ BACKLOG: Final = 20_000
 """events that may wait; then publishers have to"""
 CHECKPOINT: Final = 60.0
 """seconds between checkpoints"""
+PAUSE: Final = 0.25
+"""seconds after which it is asked again when the broker wants to be woken"""
+CENTURY: Final = 946_684_800.0
+"""when this one began: who remembers nothing counts lives by the seconds since then"""
 
 OTHERS: Final = ("webhook",)
 """kinds of rows that are not the broker's"""
@@ -73,10 +76,10 @@ class Node:
         self.storage.remember(Row("name", (), self.name))
         self._others = {kind: dict(stored.get(kind, {})) for kind in OTHERS}
         self._to_keep: list[Row] = []
-        life = int(stored.get("life", {}).get((), 0)) + 1
+        life = int(stored.get("life", {}).get((), 0)) + 1 if config.data else int(clock() - CENTURY)
         self.storage.remember(Row("life", (), life))
         self.broker = DurableBroker(
-            Broker(self.name, by_name(config.strategy), life=life),
+            Broker(self.name, strategy_of(config), life=life),
             stored,
             entries,
             limit=config.sessions.limit,
@@ -132,6 +135,10 @@ class Node:
         self._work.set()
         return future
 
+    def soon(self, job: Callable[[DurableBroker, float], object]) -> None:
+        """Let something be done by the broker, and nobody waits for it. A node that stops need not do it."""
+        self.submit(job).add_done_callback(lambda future: future.cancelled() or future.exception())
+
     def publish(self, publication: Publication) -> asyncio.Future[int]:
         """Let events be taken; the future says up to which number all is safe, or holds a Refusal."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -183,7 +190,8 @@ class Node:
     async def start(self) -> None:
         """Begin to work."""
         await self._step([])
-        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._look_after())]
+        jobs = (self._run(), self._look_after(), self._pass_time())
+        self._tasks = [asyncio.create_task(job) for job in jobs]
         self.ready = True
 
     async def stop(self) -> None:
@@ -300,6 +308,14 @@ class Node:
             return []
         self.traffic.events_in += sum(len(one.events) for one in publications)
         return self.broker.publish(publications, now)
+
+    async def _pass_time(self) -> None:
+        """Wake the broker when it wants that; some strategies never do."""
+        while True:
+            wakes = self.broker.broker.wakes
+            await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.clock())))
+            if wakes is not None and self.clock() >= wakes:
+                await self.submit(lambda broker, now: broker.tick(now))
 
     async def _look_after(self) -> None:
         """Now and then: what is too old goes, and the log is kept in order."""

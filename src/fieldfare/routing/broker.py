@@ -95,7 +95,8 @@ class Broker:
     @property
     def wakes(self) -> float | None:
         """When it wants `tick` to be called, if at all."""
-        return min((time for time in (self._wakes, self._sweeps) if time is not None), default=None)
+        times = (self._wakes, self._sweeps, self.routes.wakes)
+        return min((time for time in times if time is not None), default=None)
 
     # Messages
 
@@ -130,6 +131,8 @@ class Broker:
         if self._sweeps is not None and now >= self._sweeps:
             sends = self._pass_on(self.routes.tidy(), now)
             self._sweeps = now + self._seen.remember if self.routes.untidy else None
+        if self.routes.wakes is not None and now >= self.routes.wakes:
+            sends += self._pass_on(self.routes.tick(now), now)
         if self._wakes is None or now < self._wakes:
             return sends
         self._wakes = None
@@ -181,12 +184,12 @@ class Broker:
         event = m.Forward(message.event, sender, sequence, by, self.name)
         if not self._is_new(event, now):
             return []
-        return self._deliver(event) + self._pass_on(self.routes.enter(event), now)
+        return self._deliver(event) + self._pass_on(self.routes.enter(self.routes.mark(event)), now)
 
     def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
         if not self._is_new(message, now):
             return []
-        wanted = self.routes.match(message.event, sender, message.source)
+        wanted = self.routes.match(message, sender)
         return (self._deliver(message) if LOCAL in wanted else []) + self._send(message, wanted)
 
     def note_seen(self, publisher: str, by: str, sequence: int, now: float) -> None:
@@ -199,12 +202,17 @@ class Broker:
         This is for whoever brings them there by other means than messages, and matches batches of them at once.
         """
         new = [event for event in events if self._is_new(event, now)]
-        wanting = self.clients.match_many([event.event for event in new])
         if not self.routes.neighbours:
+            wanting = self.clients.match_many([event.event for event in new])
             return [Spread(event, clients, ()) for event, clients in zip(new, wanting, strict=True)]
+        if sender == LOCAL:
+            new = [self.routes.mark(event) for event in new]
+        wanted = [self.routes.match(event, sender) for event in new]
+        ours = [number for number, found in enumerate(wanted) if LOCAL in found or sender == LOCAL]
+        clients = dict(zip(ours, self.clients.match_many([new[number].event for number in ours]), strict=True))
         return [
-            Spread(event, clients, tuple(sorted(self.routes.match(event.event, sender, event.source) - {LOCAL})))
-            for event, clients in zip(new, wanting, strict=True)
+            Spread(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})))
+            for number, (event, found) in enumerate(zip(new, wanted, strict=True))
         ]
 
     def _is_new(self, event: m.Forward, now: float) -> bool:
@@ -229,17 +237,25 @@ class Broker:
 
     def _connect(self, message: m.Connect, sender: str, now: float) -> list[Send]:
         gone = self._disconnect(m.Disconnect(), sender, now) if sender in self.routes.roles else []
-        return gone + self._pass_on(self.routes.connect(sender, message.role), now)
+        return gone + self._pass_on([*self.routes.connect(sender, message.role), *self.routes.reached(sender)], now)
 
     def _disconnect(self, message: m.Disconnect, sender: str, now: float) -> list[Send]:
         self._waiting.pop(sender, None)
-        return self._pass_on(self.routes.disconnect(sender), now)
+        return self._pass_on([*self.routes.lost(sender), *self.routes.disconnect(sender)], now)
+
+    def lose(self, neighbour: str, now: float) -> list[Send]:
+        """A neighbour stays one, but what may get lost cannot be said to it for now."""
+        return self._pass_on(self.routes.lost(neighbour), now)
+
+    def regain(self, neighbour: str, now: float) -> list[Send]:
+        """It can again: what may have got lost is said anew."""
+        return self.lose(neighbour, now) + self._pass_on(self.routes.reached(neighbour), now)
 
     def _tell(self, message: Tell, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.tell(message, sender), now)
 
     def _hear(self, message: m.Change, sender: str, now: float) -> list[Send]:
-        return self._pass_on(self.routes.hear(message, sender), now)
+        return self._pass_on(self.routes.hear(message, sender, now), now)
 
     def _batch(self, message: m.Batch, sender: str, now: float) -> list[Send]:
         return [send for tell in message.tells for send in self._tell(tell, sender, now)]
@@ -248,7 +264,7 @@ class Broker:
         sends: list[Send] = []
         for neighbour, change in told:
             if isinstance(change, m.Forward):
-                sends += self._send(change, self.routes.match(change.event, LOCAL, change.source))
+                sends += self._send(change, self.routes.match(change, LOCAL))
             elif isinstance(change, Tell) and self.delay is not None:
                 self._waiting.setdefault(neighbour, []).append(change)
             else:
@@ -315,7 +331,7 @@ class _Snapshot(msgspec.Struct):
     version: Literal[1] = 1
 
 
-_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, *get_args(pastry.OverlayMessage))
+_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, m.Aside, *get_args(pastry.OverlayMessage))
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,

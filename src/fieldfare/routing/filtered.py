@@ -10,12 +10,11 @@ hierarchical routing. Peers among parents: hybrid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.messages import About, Role, Tell
+from fieldfare.routing.messages import About, Forward, Role, Tell
 from fieldfare.routing.routes import LOCAL, LinkRoutes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
@@ -161,9 +160,9 @@ class Filtered(LinkRoutes):
 
     # Events
 
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+    def match(self, event: Forward, sender: str) -> set[str]:
         """Those that want the event, and the parents."""
-        found = self.subscriptions.match(event) | self._parents
+        found = self.subscriptions.match(event.event) | self._parents
         if sender != LOCAL:
             found.discard(sender)
         return found

@@ -133,6 +133,8 @@ class Forward(Message, frozen=True):
     """when nobody is to get it any more, if ever"""
     replaces: str = ""
     """events of a publisher under such a name replace each other, as long as they wait for somebody"""
+    tag: bytes = b""
+    """by which others may know where it goes without looking at the event; see `prefix`"""
 
 
 class Tell(Message, frozen=True):
@@ -206,7 +208,13 @@ class Overlay(Message, frozen=True):
     """What nodes of a DHT say to each other to find their places; see `pastry`."""
 
 
-Change: TypeAlias = Tell | Ask | Copy | Settle | Settled | Links | Wants | Overlay
+class Aside(Message, frozen=True):
+    """What brokers say in a small network of their own, over the same links. It may get lost; see `prefix`."""
+
+    said: Tell | Forward
+
+
+Change: TypeAlias = Tell | Ask | Copy | Settle | Settled | Links | Wants | Overlay | Aside
 """what brokers tell each other of themselves"""
 
 

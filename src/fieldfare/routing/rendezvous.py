@@ -85,7 +85,7 @@ class Rendezvous(Routes):
         """Leave the overlay in good order."""
         return self._sent(self.node.leave())
 
-    def hear(self, change: Change, sender: str) -> list[To]:
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """What nodes say to each other."""
         match change:
             case Ask(topic=topic):
@@ -263,11 +263,11 @@ class Rendezvous(Routes):
         parent = self._parent(topic) if topic in self._keys else None
         return () if parent is None else (parent,)
 
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+    def match(self, event: Forward, sender: str) -> set[str]:
         """Up the tree of its topic, and down where it is wanted."""
-        topic = self._topic(event)
+        topic = self._topic(event.event)
         if topic in self._trees:
-            return self._trees[topic].match(event, sender, source)
+            return self._trees[topic].match(event, sender)
         return set(self._around(topic)) - {sender}
 
     @property

@@ -8,7 +8,7 @@ told in turn. This is `administer` of the book's framework; all the rest is the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
@@ -66,6 +66,27 @@ class Routes(ABC):
         """Forget what was useless the last time too."""
         return []
 
+    @property
+    def wakes(self) -> float | None:
+        """When it wants `tick` to be called, if at all."""
+        return None
+
+    def tick(self, now: float) -> list[To]:
+        """Let time pass."""
+        return []
+
+    def reached(self, neighbour: str) -> list[To]:
+        """A neighbour can be talked to from now on. A running node finds it so again and again."""
+        return []
+
+    def lost(self, neighbour: str) -> list[To]:
+        """For now it cannot."""
+        return []
+
+    def mark(self, event: Forward) -> Forward:
+        """An event is published here: let it have what helps others to forward it."""
+        return event
+
     def enter(self, event: Forward) -> list[To]:
         """An event is published here, and clients have it: let it go to neighbours, at once or after others."""
         return [To(LOCAL, event)]
@@ -74,13 +95,13 @@ class Routes(ABC):
         """Say goodbye to those who would otherwise have to find out."""
         return []
 
-    def hear(self, change: Change, sender: str) -> list[To]:
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """A neighbour says something that only some overlays know of."""
         raise ProtocolError(f"{type(change).__name__} means nothing to this strategy: do all brokers have the same?")
 
     @abstractmethod
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
-        """The interfaces that must get an event of a source; never the neighbour that it came from."""
+    def match(self, event: Forward, sender: str) -> set[str]:
+        """The interfaces that must get an event; never the neighbour that it came from."""
 
     def subjects(self) -> tuple[About, ...]:
         """What neighbours are told about, in the order in which they must hear it."""
@@ -126,7 +147,7 @@ class Flooding(LinkRoutes):
         """Clients want something: that concerns nobody else."""
         return []
 
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+    def match(self, event: Forward, sender: str) -> set[str]:
         """All but the one that it came from."""
         return {one for one, role in self.roles.items() if one != sender and role is not Role.RESTING} | {LOCAL}
 

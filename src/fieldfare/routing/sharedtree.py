@@ -8,10 +8,8 @@ upheld.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fieldfare.routing.linkstate import LinkState
-from fieldfare.routing.messages import Change, Links, Role, Tell
+from fieldfare.routing.messages import Change, Forward, Links, Role, Tell
 from fieldfare.routing.routes import LinkRoutes, Routes, To
 
 
@@ -41,10 +39,10 @@ class SharedTree(Routes):
         """As without cycles."""
         return self.inner.tell(tell, sender)
 
-    def hear(self, change: Change, sender: str) -> list[To]:
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """Somebody's links have changed: pass it on, and look at the tree again."""
         if not isinstance(change, Links):
-            return super().hear(change, sender)
+            return super().hear(change, sender, now)
         if change.origin == self.state.name:
             # From an earlier life of ours: go beyond it, or nobody will believe what we say now.
             mine = self.state.known[self.state.name]
@@ -81,9 +79,9 @@ class SharedTree(Routes):
         """The neighbours over links that are not used."""
         return [neighbour for neighbour, role in self.inner.roles.items() if role is Role.RESTING]
 
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+    def match(self, event: Forward, sender: str) -> set[str]:
         """As without cycles; an event that runs in a circle while brokers disagree is known where it was before."""
-        return self.inner.match(event, sender, source)
+        return self.inner.match(event, sender)
 
     @property
     def entries(self) -> int:

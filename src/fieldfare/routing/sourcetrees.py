@@ -11,12 +11,10 @@ subscription makes its way alone, needs tombstones lest its end should chase it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.linkstate import LinkState
-from fieldfare.routing.messages import Change, Links, Role, Tell, Wants
+from fieldfare.routing.messages import Change, Forward, Links, Role, Tell, Wants
 from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
 
 
@@ -56,7 +54,7 @@ class SourceTrees(Routes):
         self._note(news)
         return self._to_others(news)
 
-    def hear(self, change: Change, sender: str) -> list[To]:
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """News of another broker: note it and pass it on, unless it is old."""
         match change:
             case Links(origin=self.name) | Wants(origin=self.name):
@@ -68,7 +66,7 @@ class SourceTrees(Routes):
                     return []
                 self._note(change)
                 return self._to_others(change, sender)
-        return super().hear(change, sender)
+        return super().hear(change, sender, now)
 
     def _insist(self, change: Links | Wants) -> list[To]:
         """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
@@ -118,10 +116,10 @@ class SourceTrees(Routes):
                 self._index.remove((origin, filter))
         return []
 
-    def match(self, event: Mapping[str, object], sender: str, source: str) -> set[str]:
+    def match(self, event: Forward, sender: str) -> set[str]:
         """The neighbours behind which somebody wants it, and ourselves."""
-        homes = {origin for origin, _ in self._index.match(event)}
-        hops = self.state.hops(source)
+        homes = {origin for origin, _ in self._index.match(event.event)}
+        hops = self.state.hops(event.source)
         found = {hops[home] for home in homes if home in hops}
         return found | {LOCAL} if self.name in homes else found
 

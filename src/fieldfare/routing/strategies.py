@@ -9,6 +9,7 @@
 | `merging` | the same, merged where two are exactly one |
 | `imperfect` | the same, merged also where that lets a few events pass unasked |
 | `book-merging` | as covering; but each broker merges what an interface has told it, in its own table |
+| `prefix` | as covering; but events are forwarded by tags, and matched only where they enter |
 
 For overlays with cycles there are `cyclic(strategy)`, which lets any of them use a tree of links that brokers agree on,
 and `SOURCES`: every event on the tree of shortest ways from where it was published.
@@ -25,6 +26,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.rendezvous import Rendezvous
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.sharedtree import SharedTree
@@ -65,6 +67,8 @@ class Strategy:
     """into which a rendezvous overlay divides the values of that field"""
     replicas: int = 2
     """how many brokers keep copies for a rendezvous"""
+    prefix: Prefix | None = None
+    """forward events by tags, with these settings"""
 
     @property
     def order(self) -> Order:
@@ -77,6 +81,10 @@ class Strategy:
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
             return Rendezvous(name, self, life, index)
+        if self.prefix is not None:
+            from fieldfare.routing.prefix.routes import Prefixed  # noqa: PLC0415 - which has brokers inside
+
+            return Prefixed(name, self, life, index)
         routes: LinkRoutes = Flooding() if self.table is None else Filtered(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
@@ -88,8 +96,9 @@ COVERING: Final = Strategy("covering", IndexedTable)
 MERGING: Final = Strategy("merging", IndexedTable, merging=Merging())
 IMPERFECT: Final = Strategy("imperfect", IndexedTable, merging=Merging(imperfect=True, budget=0.25))
 BOOK_MERGING: Final = Strategy("book-merging", IndexedTable, merging=Merging(), merge_stored=True)
+PREFIX: Final = Strategy("prefix", IndexedTable, prefix=Prefix())
 
-_PLAIN: Final = (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING, IMPERFECT, BOOK_MERGING)
+_PLAIN: Final = (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING, IMPERFECT, BOOK_MERGING, PREFIX)
 
 
 def by_name(name: str) -> Strategy:
@@ -100,9 +109,10 @@ def by_name(name: str) -> Strategy:
     """
     known = {**STRATEGIES, **{other.name: other for other in (SOURCES, RENDEZVOUS)}}
     plain, tree, rest = name.partition("+tree")
-    if plain not in known or rest or (tree and plain not in STRATEGIES):
+    bears = {name: strategy for name, strategy in STRATEGIES.items() if strategy.prefix is None}
+    if plain not in known or rest or (tree and plain not in bears):
         raise ValueError(
-            f"there is no strategy {name!r}; there are {', '.join(known)}, and all but the last two with +tree"
+            f"there is no strategy {name!r}; there are {', '.join(known)}; and with +tree {', '.join(bears)}"
         )
     return cyclic(known[plain]) if tree else known[plain]
 
@@ -118,6 +128,8 @@ def cyclic(strategy: Strategy) -> Strategy:
     """The same for an overlay with cycles, over a tree that brokers agree on, and another when a link breaks."""
     if strategy.overlay != "acyclic":
         raise ValueError(f"{strategy.name} has its own way with cycles")
+    if strategy.prefix is not None:
+        raise ValueError(f"{strategy.name} needs an overlay without cycles")
     return replace(strategy, name=f"{strategy.name}+tree", overlay="tree")
 
 

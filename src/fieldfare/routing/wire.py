@@ -43,11 +43,11 @@ def decode(data: bytes) -> Message:
 
 
 def encode_forward(
-    event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str
+    event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str, tag: bytes
 ) -> bytes:
     """A `Forward` whose event is in its written form already."""
     forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
-    rest = {"by": by, "source": source, "expires": expires, "replaces": replaces}
+    rest = {"by": by, "source": source, "expires": expires, "replaces": replaces, "tag": tag}
     return msgspec.msgpack.encode({**forward, **rest})
 
 
@@ -82,6 +82,6 @@ def _filter(text: str) -> Filter:
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
-_BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch
+_BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch | m.Aside
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
 _DECODER: Final = msgspec.msgpack.Decoder(_CLIENTS | _BROKERS | pastry.OverlayMessage, dec_hook=from_wire)

@@ -12,10 +12,10 @@ filter being witness to two others on average, a change costs a few look-ups, ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, Generic
+from typing import Final, Generic, TypeAlias
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
@@ -23,6 +23,9 @@ from fieldfare.tables.base import Interface, MakeIndex, Relations, Table, Toward
 
 _FEW: Final = 32
 """filters of one interface that are compared one by one; beyond, they get an index. (A part of a universe is free.)"""
+
+Watch: TypeAlias = Callable[[Filter, Interface, bool], None]
+"""is told of every pair that comes (True) or goes"""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,11 +51,13 @@ class IndexedTable(Table[Interface]):
         towards: Towards[Interface] | None = None,
         redundant: bool = False,
         index: MakeIndex = Index,
+        watch: Watch[Interface] | None = None,
     ) -> None:
         """An empty table; `index` makes what it asks, an `Index` or a part of a `Universe`."""
         super().__init__(neighbours, towards=towards)
         self.redundant = redundant
         self._index = index
+        self._watch = watch
         self._few = _FEW if index is Index else 0
         self._entries: dict[Filter, _Entry[Interface]] = {}
         self._arrivals = 0
@@ -283,6 +288,8 @@ class IndexedTable(Table[Interface]):
         return [other for other in self._own.get(interface, ()) if self.tests.covers(filter, other)]
 
     def _keep_own(self, filter: Filter, interface: Interface) -> None:
+        if self._watch is not None:
+            self._watch(filter, interface, True)
         own = self._own.setdefault(interface, {})
         own[filter] = None
         if interface in self._own_index:
@@ -292,6 +299,8 @@ class IndexedTable(Table[Interface]):
             self._own_index[interface].add_many((other, other) for other in own)
 
     def _forget_own(self, filter: Filter, interface: Interface) -> None:
+        if self._watch is not None:
+            self._watch(filter, interface, False)
         own = self._own[interface]
         del own[filter]
         if interface in self._own_index:

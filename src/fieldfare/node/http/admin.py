@@ -30,6 +30,8 @@ from fieldfare.node.kept import INTERNAL, Session
 from fieldfare.node.node import Node
 from fieldfare.node.service import HTTP, Service
 from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.routes import Routes
 from fieldfare.tables.covergraph import immediate_covers
 from fieldfare.tables.forest import Forest
 
@@ -77,6 +79,30 @@ class Rates(msgspec.Struct, frozen=True):
     """the part of the time in which the broker worked"""
 
 
+class TreeView(msgspec.Struct, frozen=True):
+    """A tree by which events are forwarded, as this node has it."""
+
+    part: int
+    optimizer: str
+    """the node in charge and the number of its life"""
+    round: int
+    """how often somebody has taken charge"""
+    number: int
+    """of the version, since that"""
+    nodes: int
+    loose: int
+    """alternatives of filters that wait for nodes of their own"""
+
+
+class PrefixView(msgspec.Struct, frozen=True):
+    """How the strategy `prefix` does."""
+
+    by_tag: int
+    by_content: int
+    """events that had no tag, or one that this node could not read"""
+    trees: list[TreeView]
+
+
 class Overview(msgspec.Struct, frozen=True):
     """The node at a glance."""
 
@@ -105,6 +131,8 @@ class Overview(msgspec.Struct, frozen=True):
     webhooks: int
     beside: dict[str, Any]
     """how bridges do, by name"""
+    prefix: PrefixView | None = None
+    """if that is the strategy"""
 
 
 class SessionView(msgspec.Struct, frozen=True):
@@ -322,7 +350,18 @@ def _overview(service: Service, rates: Rates, webhooks: int) -> Overview:
         overlay=hood.reaches(),
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
+        prefix=_prefix(node.broker.broker.routes),
     )
+
+
+def _prefix(routes: Routes) -> PrefixView | None:
+    if not isinstance(routes, Prefixed):
+        return None
+    trees = [
+        TreeView(one.part, one.optimizer, one.version.term.round, one.version.number, one.nodes, one.loose)
+        for one in routes.standing
+    ]
+    return PrefixView(routes.by_tag, routes.by_content, trees)
 
 
 def _memory() -> int:

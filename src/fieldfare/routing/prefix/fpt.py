@@ -66,18 +66,35 @@ def _more(steps: Sequence[Step]) -> list[bool]:
     return found[::-1]
 
 
+class Head(NamedTuple):
+    """What comes before the steps."""
+
+    version: Version
+    since: int
+    limit: int | None
+    end: int
+    """where the steps begin"""
+
+
+def head(data: bytes) -> Head:
+    """The beginning of a tag; ValueError if there is none in the data."""
+    size, at = _read(data, 0)
+    if len(data) < at + size:
+        raise ValueError("a tag is cut off")
+    by = data[at : at + size].decode()
+    term, at = _read(data, at + size)
+    count, at = _read(data, at)
+    since, at = _read(data, at)
+    limit, at = _read(data, at)
+    return Head(Version(Term(term - 1, by), count), since, limit - 1 if limit else None, at)
+
+
 def decode(data: bytes) -> Fpt:
     """The tag that was written; ValueError if there is none in the data."""
-    at = 1 + data[0] if data else 1
-    if len(data) < at:
-        raise ValueError("a tag is cut off")
-    by, numbers = data[1:at].decode(), list(_numbers(data[at:]))
-    if len(numbers) < 4:
-        raise ValueError("a tag is cut off")
-    term, count, since, limit = numbers[:4]
+    version, since, limit, end = head(data)
     steps: list[Step] = []
     places, more = [-1], [True]  # by depth: the last sibling, and is there another one?
-    for number in numbers[4:]:
+    for number in numbers(data, end):
         if not places:
             raise ValueError("a tag goes on behind its end")
         place = places[-1] + 1 + (number >> 2)
@@ -92,7 +109,7 @@ def decode(data: bytes) -> Fpt:
             more.pop()
     if steps and places:
         raise ValueError("a tag is cut off")
-    return Fpt(Version(Term(term - 1, by), count), since, limit - 1 if limit else None, tuple(steps))
+    return Fpt(version, since, limit, tuple(steps))
 
 
 def _write(data: bytearray, number: int) -> None:
@@ -102,9 +119,22 @@ def _write(data: bytearray, number: int) -> None:
     data.append(number)
 
 
-def _numbers(data: bytes) -> Iterator[int]:
+def _read(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and what is behind it."""
     number = shift = 0
-    for byte in data:
+    for end in range(at, len(data)):
+        byte = data[end]
+        if byte < 128:
+            return number | byte << shift, end + 1
+        number |= (byte & 127) << shift
+        shift += 7
+    raise ValueError("a tag is cut off")
+
+
+def numbers(data: bytes, start: int) -> Iterator[int]:
+    """The steps of a tag as they are written."""
+    number = shift = 0
+    for byte in data[start:]:
         if byte > 127:
             number |= (byte & 127) << shift
             shift += 7

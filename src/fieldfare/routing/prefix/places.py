@@ -7,7 +7,7 @@ select nothing else; until then it stands above where they will be (`insertR`), 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from fieldfare.filters.branch import Branch
@@ -17,7 +17,7 @@ from fieldfare.routing.prefix.fpt import Fpt
 from fieldfare.routing.prefix.planning import plan
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 from fieldfare.routing.prefix.updates import Update
-from fieldfare.routing.prefix.walk import forward
+from fieldfare.routing.prefix.walk import forward, read
 
 PLACING: Final = 1024
 """how often a box may be split to find its place: more than to make one, since nodes come between others later"""
@@ -102,6 +102,7 @@ class Places:
             self.tree = updates.apply(before, update)
         finally:
             if self.tree is not before:
+                self._entry = Entry()  # its nodes may have the ids of others: two optimizers may begin one round
                 self._move(self._wants)
             elif before.version != version:  # whether that has succeeded or not
                 self._move(moved)
@@ -128,6 +129,11 @@ class Places:
         """How many interfaces want anything at all."""
         return len(self._all)
 
+    @property
+    def interfaces(self) -> Collection[str]:
+        """Which they are."""
+        return self._all.keys()
+
     def at(self, id: int) -> frozenset[str]:
         """The interfaces at a node."""
         found = self._at.get(id)
@@ -152,9 +158,17 @@ class Places:
         """The tag of an event that enters here, down to a depth."""
         return self._entry.fpt(self.tree, event, limit)
 
+    def read(self, fpt: Fpt) -> set[str] | None:
+        """Who is to get an event with a tag; None if it cannot be read here."""
+        return forward(self.tree, fpt, self)
+
+    def read_bytes(self, tag: bytes) -> set[str] | None:
+        """The same for a tag as it is on a wire; ValueError if it is none."""
+        return read(self.tree, tag, self)
+
     def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
         """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
-        found = forward(self.tree, fpt, self)
+        found = self.read(fpt)
         return self.anew(event) if found is None else found
 
     def anew(self, event: Mapping[str, object]) -> set[str]:

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 from fieldfare.events.event import fields_of
 from fieldfare.filters.branch import satisfied
-from fieldfare.routing.prefix.fpt import Fpt
+from fieldfare.routing.prefix.fpt import Fpt, decode, head, numbers
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 
 
@@ -105,6 +105,43 @@ def forward(tree: Tree, fpt: Fpt, interfaces: Interfaces) -> set[str] | None:
         if len(found) == everyone:
             break
     return found
+
+
+def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
+    """The same from a tag as it is on a wire, in one go if the tree is the tag's; ValueError if it is none."""
+    version, since, limit, end = head(data)
+    view = tree.view(version, since)
+    if view is None:
+        return None
+    if view != tree.version:
+        return forward(tree, decode(data), interfaces)
+    nodes, everyone, at = tree.nodes, interfaces.count, interfaces.at
+    found = set(interfaces.below(ROOT) if limit == 0 else at(ROOT))
+    if len(found) == everyone:
+        return found
+    children, place, depth = nodes[ROOT].children, -1, 1
+    waiting: list[tuple[list[int], int, int]] = []  # siblings that come later
+    whole = end == len(data)
+    for number in numbers(data, end):
+        place += 1 + (number >> 2)
+        if whole or place >= len(children):
+            return None  # no tag of this tree
+        id = children[place]
+        here = interfaces.below(id) if depth == limit else at(id)
+        if here:
+            found |= here
+            if len(found) == everyone:
+                return found
+        if number & 2:
+            if number & 1:
+                waiting.append((children, place, depth))
+            children, place, depth = nodes[id].children, -1, depth + 1
+        elif not number & 1:
+            if waiting:
+                children, place, depth = waiting.pop()
+            else:
+                whole = True
+    return found if whole else None
 
 
 def _younger(tree: Tree, id: int, version: Version) -> Iterator[int]:
