@@ -50,7 +50,7 @@ def test_no_setting_is_there_that_is_none() -> None:
 
 def test_every_metric_is_there() -> None:
     async def shown() -> str:
-        async with api() as (_, client):
+        async with api(strategy="prefix") as (_, client):
             return str((await client.get("/metrics")).text)
 
     names = set(re.findall(r"^# TYPE (fieldfare_\w+) ", asyncio.run(shown()), re.MULTILINE))
