@@ -24,7 +24,7 @@ SMALL = {"bench match": "--filters 10 --events 20 --rounds 1", "lab city": "--ta
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
-TOO_LONG = {"lab tables", "lab mobility", "bench node", "bench pipeline", "up", "demo"}
+TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""
 
 

@@ -133,5 +133,6 @@ labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run
 labs.command("tables", help=help_of(lab.tables))(lab.tables)
 labs.command("routing", help=help_of(lab.routing))(lab.routing)
 labs.command("mobility", help=help_of(lab.mobility))(lab.mobility)
+labs.command("prefix", help=help_of(lab.prefix))(lab.prefix)
 labs.command("city", help=help_of(lab_city.city))(lab_city.city)
 app.add_typer(labs, name="lab")

@@ -140,6 +140,35 @@ def mobility(
     )  # fmt: skip
 
 
+@reported()
+def prefix(
+    *,
+    only: Only = "",
+    replications: Replications = 1,
+    seed: Seed = 1,
+    quick: Quick = False,
+    to_json: Json = None,
+    report: Report = None,
+    plot: Plot = None,
+) -> None:
+    """Forward events by the prefixes of a routing tree: how large trees and tags become, and what it costs and saves.
+
+    X1: trees and tags of up to a million nodes; X2, X3: false positives in a network of 27 brokers; X4: a query log;
+    X5: the order of attributes; X6: depth of tags and staleness of trees; X7: CPU time a hop.
+
+    Examples:
+        fieldfare lab prefix --quick --only X5
+        fieldfare lab prefix --quick --only X4 --json out.json
+        fieldfare lab prefix --only X1 --report sizes.md
+    """
+    from fieldfare.lab.prefix.experiments import EXPERIMENTS
+
+    _run(
+        EXPERIMENTS, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
+        _command("prefix", only, replications, quick=quick, scaling=""), more=0, scale=None,
+    )  # fmt: skip
+
+
 def _run(
     experiments: dict[str, Callable[[Settings], Result]],
     only: str,

@@ -18,7 +18,6 @@ entry twice changes nothing. No I/O here: entries and rows go out as values, and
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -56,7 +55,7 @@ from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.seen import EventId
 
 ASIDES: Final = 2000
-"""messages that wait for a neighbour and that nobody keeps, at most: the oldest get lost"""
+"""messages that wait for a neighbour and that nobody keeps; beyond so many, what need not be said is not"""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -97,7 +96,7 @@ class DurableBroker:
         self._rows: list[Row] = []
         self._ready: set[str] = set()
         self._overflowing: set[str] = set()
-        self._asides: dict[str, deque[bytes]] = {}
+        self._asides: dict[str, list[bytes]] = {}
         """what need not be kept, for neighbours that can be reached"""
         self.letters = Letters(self)
         self.keeping = Keeping(self, keepers)
@@ -514,7 +513,7 @@ class DurableBroker:
 
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
-        self._asides[neighbour] = deque(maxlen=ASIDES)
+        self._asides[neighbour] = []
         self._say_all(self.broker.regain(neighbour, now))
 
     def lose(self, neighbour: str, now: float) -> None:
@@ -531,9 +530,9 @@ class DurableBroker:
 
     def asides(self, neighbour: str) -> list[bytes]:
         """What a neighbour is to hear that nobody keeps; it is forgotten here."""
-        waiting = self._asides.get(neighbour, deque())
-        taken = list(waiting)
-        waiting.clear()
+        if not self._asides.get(neighbour):
+            return []
+        taken, self._asides[neighbour] = self._asides[neighbour], []
         return taken
 
     def tick(self, now: float) -> None:
@@ -596,11 +595,16 @@ class DurableBroker:
     def _say_all(self, sends: Iterable[Send]) -> None:
         for send in sends:
             if isinstance(send.message, m.Aside):
-                if send.to in self._asides:
-                    self._asides[send.to].append(wire.encode(send.message))
-                    self._ready.add(send.to)
+                self._whisper(send.to, send.message)
             elif send.to in self.links:
                 self.say(send.to, send.message)
+
+    def _whisper(self, neighbour: str, aside: m.Aside) -> None:
+        waiting = self._asides.get(neighbour)
+        # What is told must not get lost while the link is up: the neighbour would not know what to send.
+        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, Tell)):
+            waiting.append(wire.encode(aside))
+            self._ready.add(neighbour)
 
     def wake(self, name: str) -> None:
         """Let a session take what it has, once that is written."""

@@ -336,9 +336,9 @@ class LinkConnection:
             if reach != self._reach:
                 self._reach = reach
                 await self._send(Reach(reach))
-            for message in node.broker.asides(other):
-                await self._send(Aside(message))
             while other in node.broker.links:
+                for message in node.broker.asides(other) if self._hood.up.get(other) is self else ():
+                    await self._send(Aside(message))
                 heard = node.broker.links[other].heard
                 if heard > self._said_received:
                     self._said_received = heard

@@ -84,7 +84,7 @@ class TreeView(msgspec.Struct, frozen=True):
 
     part: int
     optimizer: str
-    """the node in charge and the number of its life"""
+    """the node in charge, with a mark of this life of it"""
     round: int
     """how often somebody has taken charge"""
     number: int

@@ -6,6 +6,7 @@ words: who subscribes to everything does not hear them, and nobody needs to keep
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from fieldfare.filters import parse
@@ -72,9 +73,9 @@ class Bus:
         for send in sends:
             match send.message:
                 case m.Deliver(event=event):
-                    word = self._reader.read(event)
-                    if word is not None:
-                        heard.words.append(word)
+                    with suppress(ValueError):  # of another version of Fieldfare, say
+                        word = self._reader.read(event)
+                        heard.words.extend([] if word is None else [word])
                 case m.Tell() | m.Forward() as said:
                     heard.sends.append(To(send.to, m.Aside(said)))
         return heard

@@ -1,13 +1,14 @@
 """`Entry`: tags for events where they enter, by a walk in a small tree and by the engine in a large one.
 
 For the engine every node is a filter: the conjunction of its path, which never changes as long as the node is there. So
-one match gives the selected nodes, and their places among their siblings are the tag, the same as the walk's.
+one match gives the selected nodes, and their places among their siblings are the tag, the same as the walk's. When the
+tree changes, the engine takes up what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
@@ -19,9 +20,6 @@ from fieldfare.routing.prefix.walk import Selected, select, tag
 LARGE: Final = 50
 """with so many nodes the engine is faster than the walk"""
 
-Ranked: TypeAlias = tuple[int, int, int, int]
-"""a node: its number in preorder, its id, its depth, and its place among its siblings"""
-
 
 class Entry:
     """Makes tags by a tree, which may change: it finds out what is new."""
@@ -30,8 +28,9 @@ class Entry:
         """The engine is used if the tree has so many nodes."""
         self._large = large
         self._index: Index[int] = Index()
-        self._nodes: dict[int, Ranked] = {}
         self._seen: Version | None = None
+        self._places: dict[int, tuple[Version, dict[int, int]]] = {}
+        """by node: the places of its children, and the version that last changed them"""
 
     def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
         """The tag of an event."""
@@ -43,30 +42,42 @@ class Entry:
             return select(tree, event, limit)
         if self._seen != tree.version:
             self._learn(tree)
-        nodes = self._nodes
-        ranked = sorted([nodes[id] for id in self._index.match(event)])
-        return [(id, depth, place) for _, id, depth, place in ranked if limit is None or depth <= limit]
+        below: dict[int, list[tuple[int, int]]] = {}
+        for id in self._index.match(event):
+            parent = tree.nodes[id].parent
+            below.setdefault(parent, []).append((self._among(tree, parent)[id], id))
+        found: list[Selected] = []
+        work = [(ROOT, 0, 0)]
+        while work:
+            one = work.pop()
+            id, depth, _ = one
+            if depth:
+                found.append(one)
+            if id in below and depth != limit:
+                work += [(child, depth + 1, place) for place, child in sorted(below[id], reverse=True)]
+        return found
+
+    def _among(self, tree: Tree, parent: int) -> dict[int, int]:
+        """The places of a node's children."""
+        node, known = tree.nodes[parent], self._places.get(parent)
+        if known is None or known[0] != node.changed:
+            places = {child: place for place, child in enumerate(node.children)}
+            known = self._places[parent] = node.changed, places
+        return known[1]
 
     def _learn(self, tree: Tree) -> None:
         """Let the engine have the nodes that are there now."""
-        there = _ranked(tree)
-        for id in self._nodes.keys() - there.keys():
-            self._index.remove(id)
-        self._index.add_many((id, _filter(tree, id)) for id in there if id not in self._nodes)
-        self._nodes, self._seen = there, tree.version
-
-
-def _ranked(tree: Tree) -> dict[int, Ranked]:
-    """All nodes but the root, numbered in preorder."""
-    found: dict[int, Ranked] = {}
-    work = [(ROOT, 0, 0)]
-    while work:
-        id, depth, place = work.pop()
-        if depth:
-            found[id] = len(found), id, depth, place
-        children = tree[id].children
-        work += [(children[place], depth + 1, place) for place in range(len(children) - 1, -1, -1)]
-    return found
+        news = None if self._seen is None else tree.news(self._seen)
+        if news is None:
+            self._index, self._places = Index(), {}
+            news = list(tree.preorder()), []
+        came, went = news
+        for id in went:
+            self._places.pop(id, None)
+            if id in self._index:
+                self._index.remove(id)
+        self._index.add_many((id, _filter(tree, id)) for id in came)
+        self._seen = tree.version
 
 
 def _filter(tree: Tree, id: int) -> Filter:

@@ -32,7 +32,8 @@ class Member:
         self._options = options
         self._wanted: dict[Filter, None] = {}
         """by our clients, as far as it belongs to this part"""
-        self._reported: dict[Filter, None] = {}
+        self._changes: dict[Filter, bool] = {}
+        """what is wanted, and what is not, that was not reported so yet"""
         self._number = 0
         self._last = -PAUSE
         """when we last reported"""
@@ -58,25 +59,27 @@ class Member:
                 self._wanted[filter] = None
             else:
                 del self._wanted[filter]
+            if self._changes.pop(filter, wanted) == wanted:  # else it is as it was reported
+                self._changes[filter] = wanted
 
     # Reports
 
     @property
     def wakes(self) -> float | None:
         """When there is something to report."""
-        return self._last + PAUSE if self._wanted.keys() != self._reported.keys() else None
+        return self._last + PAUSE if self._changes else None
 
     def tick(self, now: float) -> list[AnyWord]:
         """Report what has changed."""
         return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
 
     def _report(self, now: float, after: int | None) -> Report:
-        had = {} if after is None else self._reported
-        added = tuple(filter for filter in self._wanted if filter not in had)
-        removed = tuple(filter for filter in had if filter not in self._wanted)
-        if added or removed or after is None:
+        changes = dict.fromkeys(self._wanted, True) if after is None else self._changes
+        added = tuple(filter for filter, wanted in changes.items() if wanted)
+        removed = tuple(filter for filter, wanted in changes.items() if not wanted)
+        if changes or after is None:
             self._number += 1
-        self._reported = dict(self._wanted)
+        self._changes = {}
         self._last = now
         return Report(self.part, self._name, self._life, self._term, self._number, after, added, removed)
 

@@ -153,13 +153,18 @@ class Optimizer:
         """The last that was published, or that it began with."""
         return self._base
 
+    @property
+    def due_at(self) -> float | None:
+        """When an update is due for its age, if there is anything to publish."""
+        return self._published + self.patience if self._log and self.patience is not None else None
+
     def due(self, now: float) -> bool:
         """Should an update be published?"""
         if self._base.term != self.term:
             return True
         if not self._log:
             return False
-        late = self.patience is not None and now - self._published >= self.patience
+        late = self.due_at is not None and now >= self.due_at
         return late or self.difference.value > self.threshold
 
     def publish(self, now: float) -> Update | None:

@@ -26,7 +26,7 @@ class Prefix:
     """how deep a tag goes; the less, the shorter, and the more events go where nobody wants them"""
     threshold: float = 0.3
     """how different from what was last published a tree may be, from 0 to 1"""
-    refresh: float = 2.0
+    refresh: float = 0.25
     """seconds after which a change is published, be it ever so small"""
     layout: Layout = "alphabet"
     beat: float = 2.0

@@ -44,7 +44,7 @@ class Standing(NamedTuple):
 
     part: int
     optimizer: str
-    """the name and life of the broker in charge, as far as we know"""
+    """the name of the broker in charge, as far as we know, with a mark of this life of it"""
     version: Version
     nodes: int
     loose: int

@@ -74,6 +74,8 @@ class Tree:
         """the versions whose lists of children are still there"""
         self.size = 0
         """how many nodes there are beside the root"""
+        self._born: list[tuple[Version, int]] = []
+        """nodes that were added, by version"""
         self._gone: list[tuple[Version, int]] = []
         """nodes that were removed, by version"""
         self._dated: list[tuple[Version, int]] = []
@@ -143,6 +145,7 @@ class Tree:
         else:
             above.children.append(id)
         self.nodes[id] = node
+        self._born.append((version, id))
         self._note_kid(above, id)
         self.size += 1
 
@@ -213,6 +216,13 @@ class Tree:
             return node.children
         return node.past[_until(node.past, version)][1]
 
+    def news(self, since: Version) -> tuple[list[int], list[int]] | None:
+        """The nodes that came and are there, and those that went, after a version; None if that is not known."""
+        if since not in self.known:
+            return None
+        came = [id for _, id in self._born[_until(self._born, since) :] if self.nodes[id].gone is None]
+        return came, [id for _, id in self._gone[_until(self._gone, since) :]]
+
     def forget(self, before: Version) -> None:
         """No event of an earlier version is in flight any more. The latest version is never forgotten."""
         self.known = [version for version in self.known if version >= before] or self.known[-1:]
@@ -222,6 +232,7 @@ class Tree:
             node.past = node.past[_until(node.past, old) :]
         for _, id in self._gone[: _until(self._gone, old)]:
             del self.nodes[id]
+        self._born = self._born[_until(self._born, old) :]
         self._dated = self._dated[_until(self._dated, old) :]
         self._gone = self._gone[_until(self._gone, old) :]
 

@@ -14,6 +14,7 @@ Any of them may get lost. A beat says which tree there is and which reports were
 from __future__ import annotations
 
 from typing import Final, TypeAlias
+from zlib import crc32
 
 import msgspec
 
@@ -85,10 +86,11 @@ def events_of(word: AnyWord, by: str) -> list[Event]:
     """A word as events: one, or pieces of it."""
     data = _encode(word)
     pieces = range(0, len(data), PIECE)
-    about = {"word": type(word).__name__, "part": word.part, "to": word.to if isinstance(word, Whole) else "", "by": by}
+    to = word.to if isinstance(word, Whole) else ""
+    about = {"word": type(word).__name__, "part": word.part, "to": to, "by": by, "check": crc32(data)}
     return [
-        Event({**about, "piece": number, "pieces": len(pieces), "data": data[start : start + PIECE]})
-        for number, start in enumerate(pieces)
+        Event({**about, "last": start + PIECE >= len(data), "start": start, "data": data[start : start + PIECE]})
+        for start in pieces
     ]
 
 
@@ -97,21 +99,23 @@ class Reader:
 
     def __init__(self) -> None:
         """Nothing was heard yet."""
-        self._pieces: dict[str, list[bytes]] = {}
+        self._begun: dict[str, bytearray] = {}
+        """by broker: what was heard of the word that it is saying"""
 
     def read(self, event: Event) -> AnyWord | None:
         """The word that an event completes; ValueError if it makes none."""
-        by, data = event["by"], event["data"]
+        by, data = event.get("by"), event.get("data")
         if not isinstance(by, str) or not isinstance(data, bytes):
             raise ValueError("a word has a sender and data")
-        if event["piece"] == 0:
-            self._pieces[by] = []
-        pieces = self._pieces.get(by, [])
-        if len(pieces) != event["piece"]:
+        begun = self._begun.pop(by, bytearray())
+        whole = begun if event.get("start") else bytearray()
+        if len(whole) != event.get("start"):
+            return None  # something is missing
+        whole += data
+        if not event.get("last"):
+            self._begun[by] = whole
             return None
-        pieces.append(data)
-        if len(pieces) != event["pieces"]:
-            return None
-        del self._pieces[by]
-        word: AnyWord = _decode(b"".join(pieces))
+        if crc32(whole) != event.get("check"):
+            return None  # the beginning of one word and the end of another
+        word: AnyWord = _decode(whole)
         return word

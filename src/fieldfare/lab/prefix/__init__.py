@@ -1,0 +1,1 @@
+"""What forwarding by prefix costs and saves: the experiments of the paper, run again, and those it left open."""
