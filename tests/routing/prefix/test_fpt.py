@@ -13,7 +13,8 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.engine import Entry
 from fieldfare.routing.prefix.fpt import Fpt, Step, decode, encode
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, Tree, Version
+from fieldfare.routing.prefix.updates import apply
 from fieldfare.routing.prefix.walk import match
 
 terms = st.builds(Term, st.integers(-1, 300), st.text(max_size=9))
@@ -71,20 +72,28 @@ def test_any_bytes_are_a_tag_or_none(data: bytes) -> None:
 @settings(max_examples=20)
 @given(st.lists(all_filters, max_size=8), st.lists(all_filters, max_size=8), limits)
 def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[Filter], limit: int | None) -> None:
-    entry, optimizer = Entry(large=0), optimized(first)
+    """One has all versions of the tree and takes up what is new; the other has the last one, and learns it anew."""
+    optimizer = optimized(first)
+    entries, followed = (Entry(large=0), Entry(large=0)), apply(Tree(), optimizer.whole(0.0)[1])
     for change in (lambda _: None, optimizer.add, optimizer.remove):
         for filter in then:
             for box in filter.boxes:
                 change(box)
-        optimizer.publish(0.0)
-        for event in EVENTS[::3]:
-            assert entry.fpt(optimizer.tree, event, limit) == match(optimizer.tree, event, limit)
+        update = optimizer.publish(0.0)
+        if update is not None:
+            followed = apply(followed, update)
+        for entry, tree in zip(entries, (followed, optimizer.tree), strict=True):
+            for event in EVENTS[::5]:
+                tag = match(tree, event, limit)
+                assert entry.fpt(tree, event, limit) == tag
+                assert entry.write(tree, event, limit) == encode(tag)
 
 
 def test_a_large_tree_goes_to_the_engine_and_a_chain_may_be_long() -> None:
     tree = optimized(parse(f"x < {number}") for number in range(1500)).tree
     fpt = Entry().fpt(tree, {"x": -1})
     assert fpt == match(tree, {"x": -1})
+    assert Entry().write(tree, {"x": -1}) == encode(fpt)
     assert len(fpt.steps) == 1500
     assert decode(encode(fpt)) == fpt
     assert match(tree, {"x": -1}, 3).steps == fpt.steps[:3]

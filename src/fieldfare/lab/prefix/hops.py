@@ -17,7 +17,6 @@ from fieldfare.filters.filter import Filter
 from fieldfare.lab.prefix.workload import Mix, Workload
 from fieldfare.lab.results import Claim, Curves, Result, Settings
 from fieldfare.matching.index import Index
-from fieldfare.routing.prefix import fpt
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.places import Places
 from fieldfare.tables.indexed import IndexedTable
@@ -112,11 +111,11 @@ def measure(case: Case, seed: int, clock: Callable[[], float]) -> Costs:
         places = Places(optimizer.tree)
         for filter, link in table.pairs:
             places.add(filter.boxes[0], link)
-        tags = [fpt.encode(places.enter(event, case.depth)) for event in events]
+        tags = [places.write(event, case.depth) for event in events]
         for event, tag in zip(events, tags, strict=True):
             found = places.read_bytes(tag)
             _same(found if case.depth is None else (found or set()) & table.match(event), table.match(event))
-        steps["enter"] = (lambda event: places.read_bytes(fpt.encode(places.enter(event, case.depth))), events)
+        steps["enter"] = (lambda event: places.read_bytes(places.write(event, case.depth)), events)
         steps["tag"] = (places.read_bytes, tags)
         nodes, size = optimizer.tree.size, sum(map(len, tags)) / len(tags)
     best = _timed(steps, clock)

@@ -15,8 +15,8 @@ def check(tree: Tree) -> None:
         assert node.gone is None
         assert len(set(node.children)) == len(node.children)
         assert node.kids == {tree.label(child): child for child in node.children}, "two siblings with the same label"
-        for child in node.children:
-            assert tree[child].parent == id
+        for place, child in enumerate(node.children):
+            assert (tree[child].parent, tree[child].place) == (id, place)
             label = tree.label(child)
             assert label.whole or splits(label.dimension, label.constraint)
             assert not label.constraint.is_empty

@@ -7,15 +7,16 @@ tree changes, the engine takes up what is new.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.prefix.fpt import Fpt
+from fieldfare.routing.prefix.fpt import Fpt, encode
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
-from fieldfare.routing.prefix.walk import Selected, select, tag
+from fieldfare.routing.prefix.walk import Below, Selected, select, tag, write
 
 LARGE: Final = 50
 """with so many nodes the engine is faster than the walk"""
@@ -29,8 +30,6 @@ class Entry:
         self._large = large
         self._index: Index[int] = Index()
         self._seen: Version | None = None
-        self._places: dict[int, tuple[Version, dict[int, int]]] = {}
-        """by node: the places of its children, and the version that last changed them"""
 
     def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
         """The tag of an event."""
@@ -40,12 +39,7 @@ class Entry:
         """The nodes that it selects, in preorder."""
         if tree.size < self._large:
             return select(tree, event, limit)
-        if self._seen != tree.version:
-            self._learn(tree)
-        below: dict[int, list[tuple[int, int]]] = {}
-        for id in self._index.match(event):
-            parent = tree.nodes[id].parent
-            below.setdefault(parent, []).append((self._among(tree, parent)[id], id))
+        below = self._below(tree, event)
         found: list[Selected] = []
         work = [(ROOT, 0, 0)]
         while work:
@@ -54,26 +48,34 @@ class Entry:
             if depth:
                 found.append(one)
             if id in below and depth != limit:
-                work += [(child, depth + 1, place) for place, child in sorted(below[id], reverse=True)]
+                depth += 1
+                work += [(child, depth, place) for place, child in sorted(below[id], reverse=True)]
         return found
 
-    def _among(self, tree: Tree, parent: int) -> dict[int, int]:
-        """The places of a node's children."""
-        node, known = tree.nodes[parent], self._places.get(parent)
-        if known is None or known[0] != node.changed:
-            places = {child: place for place, child in enumerate(node.children)}
-            known = self._places[parent] = node.changed, places
-        return known[1]
+    def write(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> bytes:
+        """The tag as it is on a wire."""
+        if tree.size < self._large:
+            return encode(self.fpt(tree, event, limit))
+        return write(tree, self._below(tree, event), limit)
+
+    def _below(self, tree: Tree, event: Mapping[str, object]) -> Below:
+        """The selected nodes."""
+        if self._seen != tree.version:
+            self._learn(tree)
+        nodes, below = tree.nodes, defaultdict[int, list[tuple[int, int]]](list)
+        for id in self._index.match(event):
+            node = nodes[id]
+            below[node.parent].append((node.place, id))
+        return below
 
     def _learn(self, tree: Tree) -> None:
         """Let the engine have the nodes that are there now."""
         news = None if self._seen is None else tree.news(self._seen)
         if news is None:
-            self._index, self._places = Index(), {}
+            self._index = Index()
             news = list(tree.preorder()), []
         came, went = news
         for id in went:
-            self._places.pop(id, None)
             if id in self._index:
                 self._index.remove(id)
         self._index.add_many((id, _filter(tree, id)) for id in came)

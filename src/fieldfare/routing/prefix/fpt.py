@@ -35,22 +35,27 @@ def encode(fpt: Fpt) -> bytes:
     >>> encode(tag).hex(" "), decode(encode(tag)) == tag
     ('04 6f 73 6c 6f 03 09 07 00 03 10 08', True)
     """
-    term, count = fpt.version
-    name = term.by.encode()
-    data = bytearray()
-    _write(data, len(name))
-    data += name
-    for number in (term.round + 1, count, fpt.since, 0 if fpt.limit is None else fpt.limit + 1):
-        _write(data, number)
+    data = begin(fpt.version, fpt.since, fpt.limit)
     places: list[int] = []
     for at, ((depth, place), more) in enumerate(zip(fpt.steps, _more(fpt.steps), strict=True)):
         if depth > len(places):
             places.append(-1)
         del places[depth:]
         below = at + 1 < len(fpt.steps) and fpt.steps[at + 1][0] > depth
-        _write(data, (place - places[-1] - 1) << 2 | below << 1 | more)
+        write(data, (place - places[-1] - 1) << 2 | below << 1 | more)
         places[-1] = place
     return bytes(data)
+
+
+def begin(version: Version, since: int, limit: int | None) -> bytearray:
+    """What comes before the steps, as bytes."""
+    name = version.term.by.encode()
+    data = bytearray()
+    write(data, len(name))
+    data += name
+    for number in (version.term.round + 1, version.number, since, 0 if limit is None else limit + 1):
+        write(data, number)
+    return data
 
 
 def _more(steps: Sequence[Step]) -> list[bool]:
@@ -112,7 +117,8 @@ def decode(data: bytes) -> Fpt:
     return Fpt(version, since, limit, tuple(steps))
 
 
-def _write(data: bytearray, number: int) -> None:
+def write(data: bytearray, number: int) -> None:
+    """Write a number, in as few bytes as it needs."""
     while number > 127:
         data.append(number & 127 | 128)
         number >>= 7

@@ -158,6 +158,10 @@ class Places:
         """The tag of an event that enters here, down to a depth."""
         return self._entry.fpt(self.tree, event, limit)
 
+    def write(self, event: Mapping[str, object], limit: int | None = None) -> bytes:
+        """The same as it is on a wire."""
+        return self._entry.write(self.tree, event, limit)
+
     def read(self, fpt: Fpt) -> set[str] | None:
         """Who is to get an event with a tag; None if it cannot be read here."""
         return forward(self.tree, fpt, self)

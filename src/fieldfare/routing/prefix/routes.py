@@ -18,7 +18,6 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Aside, Change, Forward
-from fieldfare.routing.prefix import fpt
 from fieldfare.routing.prefix.bus import Bus, Heard
 from fieldfare.routing.prefix.member import Member
 from fieldfare.routing.prefix.options import Prefix
@@ -75,7 +74,7 @@ class Prefixed(Filtered):
         """Let the event meet the trees: what it selects is its tag."""
         if self.options.layout == "selectivity":
             self._sample.append(event.event)
-        tags = [fpt.encode(member.places.enter(event.event, self.options.depth)) for member in self.members]
+        tags = [member.places.write(event.event, self.options.depth) for member in self.members]
         return msgspec.structs.replace(event, tag=_encode(tags))
 
     def match(self, event: Forward, sender: str) -> set[str]:

@@ -41,12 +41,16 @@ _DIGEST: Final = 8
 class Node:
     """A place in the tree."""
 
-    __slots__ = ("born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "shifted", "split")
+    __slots__ = (
+        "born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "place", "shifted", "split"
+    )  # fmt: skip
 
     def __init__(self, label: Label | None, parent: int, born: Version) -> None:
         """A leaf; the root has no label."""
         self.label = label
         self.parent = parent
+        self.place = 0
+        """which of its parent's children it is"""
         self.born = born
         self.gone: Version | None = None
         """the version that removed it"""
@@ -142,9 +146,13 @@ class Tree:
                 self.nodes[child].parent = id
                 self._note_kid(node, child)
             node.children = list(over)
+            self.nodes[id] = node
+            self._number(node)
+            self._number(above)
         else:
+            node.place = len(above.children)
             above.children.append(id)
-        self.nodes[id] = node
+            self.nodes[id] = node
         self._born.append((version, id))
         self._note_kid(above, id)
         self.size += 1
@@ -158,10 +166,15 @@ class Tree:
         above = self.nodes[node.parent]
         above.children.remove(id)
         above.shifted = version
+        self._number(above)
         self._forget_kid(above, id)
         node.gone = version
         self._gone.append((version, id))
         self.size -= 1
+
+    def _number(self, above: Node) -> None:
+        for place, child in enumerate(above.children):
+            self.nodes[child].place = place
 
     def _touch(self, id: int, version: Version) -> None:
         """Before the children of a node change: keep them for events in flight, and forget its digest."""

@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 
 from fieldfare.events.event import fields_of
 from fieldfare.filters.branch import satisfied
+from fieldfare.routing.prefix import fpt as tags
 from fieldfare.routing.prefix.fpt import Fpt, decode, head, numbers
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 
@@ -36,6 +37,8 @@ class Interfaces(Protocol):
 
 Selected: TypeAlias = tuple[int, int, int]
 """a node that an event selects: its id, its depth, and its place among its siblings"""
+Below: TypeAlias = Mapping[int, list[tuple[int, int]]]
+"""by node: those of its children that an event selects, with their places"""
 
 
 def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> list[Selected]:
@@ -73,6 +76,31 @@ def tag(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> F
         limit,
         tuple([(depth, place) for _, depth, place in selected]),
     )
+
+
+def write(tree: Tree, below: Below, limit: int | None = None) -> bytes:
+    """The tag as it is on a wire, in one go."""
+    nodes, steps = tree.nodes, bytearray()
+    since = nodes[ROOT].shifted
+    siblings, before, depth = sorted(below.get(ROOT, ()), reverse=True) if limit != 0 else [], -1, 1
+    waiting: list[tuple[list[tuple[int, int]], int, int]] = []
+    """siblings that come later, the place of the one before, and their depth"""
+    while siblings:
+        place, id = siblings.pop()
+        down = depth != limit and id in below
+        needed = nodes[id].born if depth == limit else nodes[id].shifted
+        if needed is not since and needed > since:
+            since = needed
+        tags.write(steps, (place - before - 1) << 2 | down << 1 | bool(siblings))
+        before = place
+        if down:
+            if siblings:
+                waiting.append((siblings, before, depth))
+            siblings, before, depth = sorted(below[id], reverse=True), -1, depth + 1
+        elif not siblings and waiting:
+            siblings, before, depth = waiting.pop()
+    number = since.number if since.term == tree.version.term else 0
+    return bytes(tags.begin(tree.version, number, limit) + steps)
 
 
 def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
