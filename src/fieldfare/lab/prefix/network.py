@@ -26,7 +26,7 @@ _DEPTHS: Final = (2, 4, 8, 12, 16, None)
 _DEEP: Final = 20
 """where no limit is drawn"""
 _STALE: Final = ((0.8, NEVER), (0.3, NEVER), (0.1, NEVER))
-_BOUNDED: Final = ((0.3, 30.0), (0.3, 10.0), (0.3, 3.0), (0.3, 1.0))
+_BOUNDED: Final = ((0.3, 30.0), (0.3, 10.0), (0.3, 3.0), (0.3, 1.0), (0.3, 0.25))
 _AT_ONCE: Final = (0.0, NEVER)
 _KEPT: Final = 225
 """chosen so that 30 % gives about as many updates as in the paper: that they do proves nothing"""
@@ -271,7 +271,7 @@ def _rate(one: Window) -> float:
 def _policy(threshold: float, refresh: float) -> str:
     if not threshold:
         return "at once"
-    return _percent(threshold) if refresh == NEVER else f"{_percent(threshold)}, or {refresh:.0f} s"
+    return _percent(threshold) if refresh == NEVER else f"{_percent(threshold)}, or {refresh:g} s"
 
 
 def _percent(threshold: float) -> str:
