@@ -36,6 +36,9 @@ def run(kernels: ModuleType) -> None:
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
     kernels.drop_repeats(owners[:0], owners[:0], 1)
     _relate(kernels, arena)
+    numbers, steps = np.zeros((1, 5), np.int64), np.zeros(9, np.uint8)
+    kernels.write_tag(owners[:0], numbers, steps)
+    kernels.read_tag(np.frombuffer(b"\0\0", np.uint8), 0, numbers, owners, owners, 0)
     columns = _columns()
     list(Encoder(columns).chunks(pa.record_batch({"a": ["x"], "b": [1.5]}), len(columns), 1, kernels))
 

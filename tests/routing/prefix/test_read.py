@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.routing.harness import FILTERS as RANGES
+from tests.routing.harness import UNIVERSE as POINTS
 from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
 
+from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
+from fieldfare.routing.prefix import flat
 from fieldfare.routing.prefix.fpt import Fpt, decode, encode
+from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.places import Places
 from fieldfare.routing.prefix.tree import Term, Tree, Version
 
@@ -19,7 +26,7 @@ LINKS = ("a", "b", "c")
 def places_of(first: Sequence[Filter], then: Sequence[Filter]) -> tuple[Places, list[Places]]:
     """A broker that has two versions of a tree, and two where events enter, one with the older."""
     optimizer = optimized(first)
-    later, earlier = Places(Tree()), Places(Tree())
+    later, earlier = Places(Tree(), large=0), Places(Tree(), large=0)
     update = optimizer.whole(0.0)[1]
     for one in (later, earlier):
         one.apply(update)
@@ -61,7 +68,8 @@ def test_reading_in_one_go(
 ) -> None:
     reader, entries = places_of(first, then)
     for entry in entries:
-        tags = [encode(entry.enter(event, limit)) for event in EVENTS[::7]]
+        tags = [entry.write(event, limit) for event in EVENTS[::7]]
+        assert tags == [encode(entry.enter(event, limit)) for event in EVENTS[::7]]
         for tag in tags:
             assert in_one_go(reader, tag) == in_two_steps(reader, tag)
             assert_same(reader, tag[:-1])
@@ -69,6 +77,36 @@ def test_reading_in_one_go(
         place = data.draw(st.integers(0, len(tag)))
         spoiled = tag[:place] + data.draw(st.binary(max_size=3)) + tag[place + data.draw(st.integers(0, 2)) :]
         assert_same(reader, spoiled)
+
+
+def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filters come and go for a long time, from interfaces of which there are too many for bits now and then."""
+    monkeypatch.setattr(flat, "SPARE", 20)
+    dice, optimizer, places = Random(1), Optimizer(), Places(Tree(), large=0)
+    boxes = [box for filter in RANGES for box in filter.boxes]
+    standing: list[tuple[Branch, str]] = []
+    interfaces, most = [f"i{number}" for number in range(90)], 0
+    for turn in range(120):
+        for _ in range(dice.randrange(16)):
+            one = dice.choice(boxes), dice.choice(interfaces[: 90 if turn % 40 < 25 else 5])
+            standing.append(one)
+            places.add(*one)
+            optimizer.add(one[0])
+        while standing and len(standing) > (200 if turn % 40 < 25 else 6):
+            one = standing.pop(dice.randrange(len(standing)))
+            places.remove(*one)
+            optimizer.remove(one[0])
+        most = max(most, len(places.interfaces))
+        update = optimizer.publish(0.0)
+        if update is not None:
+            places.apply(update)
+        for event in POINTS:
+            tag = places.write(event)
+            assert tag == encode(places.enter(event))
+            wanted = {interface for box, interface in standing if Filter([box]).matches(event)}
+            assert places.read_bytes(tag) == places.read(decode(tag)) == wanted
+    assert places._entry.flat(places.tree).generation >= 3
+    assert most > flat.Masks.MOST
 
 
 def test_a_long_name_of_an_optimizer() -> None:

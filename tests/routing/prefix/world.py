@@ -18,6 +18,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing import wire
 from fieldfare.routing.prefix import fpt as tags
 from fieldfare.routing.prefix.checking import check
+from fieldfare.routing.prefix.engine import LARGE
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.places import Places
 from fieldfare.routing.prefix.tree import Term, Tree
@@ -30,8 +31,8 @@ INTERFACES = tuple(f"i{number}" for number in range(30))
 class Broker:
     """Its places, the obvious twin of them, and what is on the way to it."""
 
-    def __init__(self) -> None:
-        self.places = Places(Tree())
+    def __init__(self, large: int) -> None:
+        self.places = Places(Tree(), large=large)
         self.wants: Counter[tuple[Filter, str]] = Counter()
         self.inbox: deque[bytes] = deque()
 
@@ -43,7 +44,7 @@ class World:
     """Some brokers."""
 
     def __init__(self, brokers: int, in_flight: int = 12) -> None:
-        self.brokers = [Broker() for _ in range(brokers)]
+        self.brokers = [Broker(number % 2 * LARGE) for number in range(brokers)]
         self.leaders = [Optimizer()]
         """the last is the one; the others are thought dead, and may not be"""
         self.replica = Tree()
@@ -76,7 +77,10 @@ class World:
             way.extend((box, wanted) for box in filter.boxes)
 
     def publish(self, broker: int, event: Event, limit: int | None) -> None:
-        self.flying.append((event, tags.encode(self.brokers[broker].places.enter(event, limit))))
+        places = self.brokers[broker].places
+        tag = places.write(event, limit)
+        assert tag == tags.encode(places.enter(event, limit))
+        self.flying.append((event, tag))
 
     # What optimizers do
 
@@ -151,6 +155,7 @@ class World:
                 self._look(broker, event, data)
 
     def _look(self, broker: Broker, event: Event, data: bytes) -> None:
+        assert broker.places.read_bytes(data) == broker.places.read(tags.decode(data))
         found, exact = broker.places.forward(tags.decode(data), event), broker.exact(event)
         assert found >= exact, (event, exact - found)
         assert broker.places.anew(event) >= exact

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Final
+
+import numpy as np
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
+from fieldfare.matching.backend import choose
 from fieldfare.matching.index import Index
+from fieldfare.routing.prefix import fpt as tags
+from fieldfare.routing.prefix.flat import Flat
 from fieldfare.routing.prefix.fpt import Fpt, encode
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 from fieldfare.routing.prefix.walk import Below, Selected, select, tag, write
 
 LARGE: Final = 50
 """with so many nodes the engine is faster than the walk"""
+LONGEST: Final = 6
+"""bytes of a step, at most"""
 
 
 class Entry:
@@ -30,6 +38,9 @@ class Entry:
         self._large = large
         self._index: Index[int] = Index()
         self._seen: Version | None = None
+        self._kernels: ModuleType | None = None
+        self._flat = Flat()
+        self._stamped: tuple[Version, bytes] | None = None
 
     def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
         """The tag of an event."""
@@ -56,7 +67,37 @@ class Entry:
         """The tag as it is on a wire."""
         if tree.size < self._large:
             return encode(self.fpt(tree, event, limit))
-        return write(tree, self._below(tree, event), limit)
+        kernels = self.kernels
+        if kernels is None or limit is not None:
+            return write(tree, self._below(tree, event), limit)
+        if self._seen != tree.version:
+            self._learn(tree)
+        flat = self.flat(tree)
+        selected = [flat.numbers[id] for id in self._index.match(event)]
+        steps = np.empty(LONGEST * len(selected), np.uint8)
+        size, since = kernels.write_tag(np.array(selected, np.int64), flat.rows, steps)
+        head = bytearray(self.stamp(tree))
+        tags.write(head, since)
+        head.append(0)  # no limit
+        return bytes(head) + steps[:size].tobytes()
+
+    @property
+    def kernels(self) -> ModuleType | None:
+        """The compiled code, if it is there."""
+        if self._kernels is None:
+            self._kernels = choose()
+        return self._kernels
+
+    def flat(self, tree: Tree) -> Flat:
+        """The tree as arrays."""
+        self._flat.follow(tree)
+        return self._flat
+
+    def stamp(self, tree: Tree) -> bytes:
+        """How tags of this version begin."""
+        if self._stamped is None or self._stamped[0] != tree.version:
+            self._stamped = tree.version, tags.stamp(tree.version)
+        return self._stamped[1]
 
     def _below(self, tree: Tree, event: Mapping[str, object]) -> Below:
         """The selected nodes."""

@@ -49,13 +49,21 @@ def encode(fpt: Fpt) -> bytes:
 
 def begin(version: Version, since: int, limit: int | None) -> bytearray:
     """What comes before the steps, as bytes."""
+    data = bytearray(stamp(version))
+    for number in (since, 0 if limit is None else limit + 1):
+        write(data, number)
+    return data
+
+
+def stamp(version: Version) -> bytes:
+    """How all tags of a version begin."""
     name = version.term.by.encode()
     data = bytearray()
     write(data, len(name))
     data += name
-    for number in (version.term.round + 1, version.number, since, 0 if limit is None else limit + 1):
+    for number in (version.term.round + 1, version.number):
         write(data, number)
-    return data
+    return bytes(data)
 
 
 def _more(steps: Sequence[Step]) -> list[bool]:

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+import numpy as np
+
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.engine import Entry
+from fieldfare.routing.prefix.engine import LARGE, Entry
+from fieldfare.routing.prefix.flat import Masks
 from fieldfare.routing.prefix.fpt import Fpt
 from fieldfare.routing.prefix.planning import plan
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
@@ -28,10 +31,11 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Places:
     """The interfaces of a broker, on its copy of the tree."""
 
-    def __init__(self, tree: Tree, splits: int = PLACING) -> None:
-        """Nobody wants anything yet."""
+    def __init__(self, tree: Tree, splits: int = PLACING, large: int = LARGE) -> None:
+        """Nobody wants anything yet. From so many nodes on a tree is `large`, and compiled code is worth its while."""
         self.tree = tree
-        self._entry = Entry()
+        self._large = large
+        self._entry = Entry(large)
         self._splits = splits
         self._wants: dict[Branch, Counter[str]] = {}
         self._nodes: dict[Branch, tuple[int, ...]] = {}
@@ -42,6 +46,7 @@ class Places:
         """how many boxes each interface wants"""
         self._at: dict[int, frozenset[str]] = {}
         self._below: dict[int, frozenset[str]] = {}
+        self._masks = Masks()
 
     # Filters
 
@@ -86,6 +91,7 @@ class Places:
     def _stale(self, nodes: Iterable[int]) -> None:
         """What is remembered of some nodes, and of those above, is no longer true."""
         for start in nodes:
+            self._masks.stale.add(start)
             self._at.pop(start, None)
             id = start
             while self._below.pop(id, None) is not None and id != ROOT:
@@ -102,7 +108,8 @@ class Places:
             self.tree = updates.apply(before, update)
         finally:
             if self.tree is not before:
-                self._entry = Entry()  # its nodes may have the ids of others: two optimizers may begin one round
+                # Its nodes may have the ids of others: two optimizers may begin one round.
+                self._entry = Entry(self._large)
                 self._move(self._wants)
             elif before.version != version:  # whether that has succeeded or not
                 self._move(moved)
@@ -133,6 +140,11 @@ class Places:
     def interfaces(self) -> Collection[str]:
         """Which they are."""
         return self._all.keys()
+
+    @property
+    def taken(self) -> Collection[int]:
+        """The nodes at which somebody stands."""
+        return self._boxes.keys()
 
     def at(self, id: int) -> frozenset[str]:
         """The interfaces at a node."""
@@ -168,7 +180,16 @@ class Places:
 
     def read_bytes(self, tag: bytes) -> set[str] | None:
         """The same for a tag as it is on a wire; ValueError if it is none."""
-        return read(self.tree, tag, self)
+        kernels, tree = self._entry.kernels, self.tree
+        if kernels is not None and tree.size >= self._large and tree.version.term.round >= 0:
+            stamp, flat = self._entry.stamp(tree), self._entry.flat(tree)
+            if tag.startswith(stamp) and self._masks.follow(flat, self):
+                arrays = flat.rows, flat.kids, self._masks.values
+                data = np.frombuffer(tag, np.uint8)
+                found = kernels.read_tag(data, len(stamp), *arrays, self._masks.everyone)
+                if found >= 0:
+                    return set(self._masks.names(found))
+        return read(tree, tag, self)
 
     def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
         """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
