@@ -7,6 +7,7 @@ list is written behind all others, and when most of that is waste, everything is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ class Standing(Protocol):
     """Who stands where."""
 
     @property
-    def interfaces(self) -> Collection[str]:
+    def interfaces(self) -> AbstractSet[str]:
         """All that want anything."""
 
     @property
@@ -115,16 +116,17 @@ class Masks:
 
     def follow(self, flat: Flat, places: Standing) -> bool:
         """Be what is there now; False if there are too many interfaces."""
-        if self._of != (flat, flat.generation):
-            self._of = flat, flat.generation
-            self.values = np.zeros(0, np.int64)
-            self.stale = set(places.taken)
-        elif not self.stale:
+        same = self._of == (flat, flat.generation)
+        if same and not self.stale:
             return True
         if len(places.interfaces) > self.MOST:
             return False
-        if len(self._bits) > self.MOST - len(places.interfaces):  # many are gone
-            self._bits, self._sets, self.stale = {}, {}, set(places.taken)
+        if len(self._bits.keys() | places.interfaces) > self.MOST:  # many are gone
+            self._bits, self._sets, same = {}, {}, False
+        if not same:
+            self._of = flat, flat.generation
+            self.values = np.zeros(0, np.int64)
+            self.stale = set(places.taken)
         self.everyone = self._mask(places.interfaces)
         self.values = _room(self.values, len(flat.rows))
         for id in self.stale:
@@ -143,6 +145,8 @@ class Masks:
         """Who that is."""
         found = self._sets.get(mask)
         if found is None:
+            if len(self._sets) > SPARE:
+                self._sets.clear()
             found = self._sets[mask] = frozenset(one for one, bit in self._bits.items() if mask >> bit & 1)
         return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -137,7 +138,7 @@ class Places:
         return len(self._all)
 
     @property
-    def interfaces(self) -> Collection[str]:
+    def interfaces(self) -> AbstractSet[str]:
         """Which they are."""
         return self._all.keys()
 
