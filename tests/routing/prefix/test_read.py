@@ -85,6 +85,7 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
     dice, optimizer, places = Random(1), Optimizer(), Places(Tree(), large=0)
     boxes = [box for filter in RANGES for box in filter.boxes]
     standing: list[tuple[Branch, str]] = []
+    elsewhere: list[Branch] = []
     interfaces, most = [f"i{number}" for number in range(90)], 0
     for turn in range(120):
         for _ in range(dice.randrange(16)):
@@ -92,10 +93,13 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
             standing.append(one)
             places.add(*one)
             optimizer.add(one[0])
+            elsewhere.append(dice.choice(boxes))
+            optimizer.add(elsewhere[-1])
         while standing and len(standing) > (200 if turn % 40 < 25 else 6):
             one = standing.pop(dice.randrange(len(standing)))
             places.remove(*one)
             optimizer.remove(one[0])
+            optimizer.remove(elsewhere.pop(dice.randrange(len(elsewhere))))
         most = max(most, len(places.interfaces))
         update = optimizer.publish(0.0)
         if update is not None:

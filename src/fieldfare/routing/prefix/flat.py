@@ -117,7 +117,7 @@ class Masks:
     def follow(self, flat: Flat, places: Standing) -> bool:
         """Be what is there now; False if there are too many interfaces."""
         same = self._of == (flat, flat.generation)
-        if same and not self.stale:
+        if same and not self.stale and len(self.values) >= len(flat.rows):
             return True
         if len(places.interfaces) > self.MOST:
             return False
