@@ -12,6 +12,7 @@ from tests.routing.harness import FILTERS as RANGES
 from tests.routing.harness import UNIVERSE as POINTS
 from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
 
+from fieldfare.filters import parse
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import flat
@@ -111,6 +112,17 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
             assert places.read_bytes(tag) == places.read(decode(tag)) == wanted
     assert places._entry.flat(places.tree).generation >= 3
     assert most > flat.Masks.MOST
+
+
+def test_nodes_at_which_nobody_stands_have_masks() -> None:
+    """The kernel does not look where arrays end."""
+    optimizer, places = Optimizer(boxes=parse("x = 0").boxes), Places(Tree(), large=0)
+    for number in range(1, 300):
+        places.apply(optimizer.whole(0.0)[1] if number == 1 else optimizer.publish(0.0) or optimizer.whole(0.0)[1])
+        assert places.read_bytes(places.write({"x": number - 1})) == set()
+        assert len(places._masks.values) >= len(places._entry.flat(places.tree).rows) > places.tree.size
+        (box,) = parse(f"x = {number}").boxes
+        optimizer.add(box)
 
 
 def test_a_long_name_of_an_optimizer() -> None:
