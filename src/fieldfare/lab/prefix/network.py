@@ -246,8 +246,8 @@ def staleness(settings: Settings) -> Result:
         "The two errors do not add up: what one lets pass the other cannot let pass again, so the worse of them "
         "decides. A filter that waits for its nodes stands near the root, and draws events it does not want: trees "
         "should be fresh. An update goes over every link once, as a subscription does that nothing covers. "
-        "Tags are short anyway, a byte a node, and filters differ near the leaves: a limit saves a third of the bytes "
-        "and lets nearly everything pass.",
+        "Tags are short anyway, a byte a node, and filters differ near the leaves: a limit saves few bytes and lets "
+        "nearly everything pass.",
     )  # fmt: skip
 
 
