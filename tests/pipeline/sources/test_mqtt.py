@@ -55,7 +55,9 @@ def test_a_stream_misses_nothing_while_no_query_runs(spark: SparkSession, tmp_pa
     register(spark)
     asked = {"url": broker.url, "topics": "rooms/#, halls/+", "folder": str(tmp_path / "kept"), "max_rows": "40"}
     stream = spark.readStream.format("fieldfare_mqtt").options(**asked).load()
-    Receiver(MqttOptions(**{**asked, "max_rows": 40})).stop()  # type: ignore[arg-type]
+    first = Receiver(MqttOptions(**{**asked, "max_rows": 40}))  # type: ignore[arg-type]
+    first.settle()  # else it may hang up before it has subscribed
+    first.stop()
     publish(broker, range(60))
     rows, batches = collected(spark, stream, tmp_path / "out")
     assert batches == 2
