@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("dev", max_examples=50, deadline=None, derandomize=True)
-settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
