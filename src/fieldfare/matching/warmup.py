@@ -18,6 +18,7 @@ from fieldfare.matching.entries import Entry, Predicate, entries_of
 from fieldfare.matching.keys import NUMBER, RANGE, STRING, TAG
 from fieldfare.matching.question import ALL, COVERED
 from fieldfare.matching.state import scratch
+from fieldfare.matching.treerows import COLUMNS
 
 
 def run(kernels: ModuleType) -> None:
@@ -36,7 +37,7 @@ def run(kernels: ModuleType) -> None:
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
     kernels.drop_repeats(owners[:0], owners[:0], 1)
     _relate(kernels, arena)
-    numbers, steps = np.zeros((1, 5), np.int64), np.zeros(9, np.uint8)
+    numbers, steps = np.zeros((1, COLUMNS), np.int64), np.zeros(9, np.uint8)
     kernels.write_tag(owners[:0], numbers, steps)
     kernels.read_tag(np.frombuffer(b"\0\0", np.uint8), 0, numbers, owners, owners, 0)
     columns = _columns()

@@ -131,7 +131,7 @@ class Gossiping(Whispering[Watched]):
             leaders = [broker.prefixed.seats[part] for broker in self.living if broker.prefixed.seats[part].leading]
             if len(leaders) != 1 or leaders[0].optimizer is None or leaders[0].optimizer.due(inf):
                 return False
-            if any(one.loose or one.tree.version != leaders[0].version for one in places):
+            if any(one.loose or one.tree.version != leaders[0].optimizer.version for one in places):
                 return False
         return True
 

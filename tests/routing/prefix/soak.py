@@ -70,10 +70,10 @@ def main(runs: int = 20, steps: int = 300, seed: int = 0) -> None:
         try:
             world, counts = run(Random(number), steps)
         except BaseException:
-            print("seed", number)  # noqa: T201
+            sys.stdout.write(f"seed {number}\n")
             raise
         total += counts + Counter({"deliveries": world.deliveries, "false positives": world.extra})
-    print(dict(total))  # noqa: T201
+    sys.stdout.write(f"{dict(total)}\n")
 
 
 if __name__ == "__main__":

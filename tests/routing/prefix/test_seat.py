@@ -323,9 +323,9 @@ def test_news_of_a_term_are_a_sign_of_it() -> None:
     for time in (0.0, 2.0):
         seat.tick(time, ())
     assert [type(word) for word in seat.tick(3.0, ())] == [w.News, w.Beat]
-    assert seat.version is not None
-    assert seat.version.term.round == 1
-    assert seat.version < great.version
+    assert seat.optimizer is not None
+    assert seat.optimizer.version.term.round == 1
+    assert seat.optimizer.version < great.version
     seat.hear_report(w.Report(0, "a", 1, great.version.term, 0, 0), 3.5)
     assert seat.tick(5.0, ()) == []
     seat.tick(3.5 + 2 * OPTIONS.patience, ())

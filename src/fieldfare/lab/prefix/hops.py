@@ -248,7 +248,7 @@ def hops(settings: Settings) -> Result:
         "event from the wire, so what not to read it would save is only computed, from the times of its parts. With "
         f"more than {COVERED:,} filters nothing is left out that others cover, for tags and engine alike. With more "
         f"than {GROWN:,} no tree was tried: by what {grown[-1].filters:,} take, a million would take more than ten "
-        "minutes and more memory than there is.",
+        "minutes, and more memory than such machines have.",
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Tags of prefix forwarding: writing one for the nodes that an event selects, and reading it. See `routing.prefix`.
 
-A tree is rows of numbers, one row a node (`routing.prefix.flat` makes them), and one list of all nodes' children.
+A tree is rows of numbers, one row a node (`treerows`), and one list of all nodes' children.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldfare.matching.kernels.compiled import jit
-
-# Columns of a row
-KIDS_AT, KIDS, PARENT, PLACE, SHIFTED = range(5)
+from fieldfare.matching.treerows import KIDS, KIDS_AT, PARENT, PLACE, SHIFTED
 
 
 @jit

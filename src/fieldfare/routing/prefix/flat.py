@@ -13,15 +13,14 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldfare.matching.treerows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE, SHIFTED
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
 
 Numbers: TypeAlias = NDArray[np.int64]
-COLUMNS: Final = 5
-KIDS_AT, KIDS, PARENT, PLACE, SHIFTED = range(COLUMNS)
 SPARE: Final = 1000
 
 
-class Standing(Protocol):
+class Placed(Protocol):
     """Who stands where."""
 
     @property
@@ -114,7 +113,7 @@ class Masks:
         self._sets: dict[int, frozenset[str]] = {}
         self._of: tuple[Flat, int] | None = None
 
-    def follow(self, flat: Flat, places: Standing) -> bool:
+    def follow(self, flat: Flat, places: Placed) -> bool:
         """Be what is there now; False if there are too many interfaces."""
         same = self._of == (flat, flat.generation)
         if same and not self.stale and len(self.values) >= len(flat.rows):

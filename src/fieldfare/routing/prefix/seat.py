@@ -19,7 +19,7 @@ from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_s
 from fieldfare.routing.prefix.member import Member
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.options import SILENT, Prefix
-from fieldfare.routing.prefix.tree import START, Term, Tree, Version
+from fieldfare.routing.prefix.tree import START, Term, Tree
 from fieldfare.routing.prefix.words import AnyWord, Ask, Beat, News, Report, Whole
 
 
@@ -212,8 +212,3 @@ class Seat:
         update, whole = self.optimizer.whole(now)
         news = [] if update is None else [News(self._member.part, update)]
         return [*news, Whole(self._member.part, ask.broker, whole)]
-
-    @property
-    def version(self) -> Version | None:
-        """What it has published, if it is in charge."""
-        return None if self.optimizer is None else self.optimizer.version
