@@ -31,8 +31,35 @@ class Outstanding:
         """the last that came on this connection"""
         self._said = 0
 
+        self._heir: tuple[int, Outstanding] | None = None
+        """the number from which on this book is void, and the book that goes on instead"""
+
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def seen(self) -> int:
+        """The last number that came."""
+        return self._seen
+
+    def cut(self, void: int) -> Outstanding:
+        """The book that goes on from here: what came before a number counts in it; from there on, numbers are new.
+
+        >>> book = Outstanding()
+        >>> [book.came(number, 1) for number in (1, 2)]
+        [True, True]
+        >>> new = book.cut(2)
+        >>> new.came(2, 1)  # another one
+        True
+        >>> book.finish(2), book.finish(1), new.due()  # the other 2 is still open
+        (True, True, 1)
+        """
+        heir = Outstanding()
+        heir._seen = min(self._seen, void - 1)
+        heir._open = {number: parts for number, parts in self._open.items() if number < void}
+        self._open = {number: parts for number, parts in self._open.items() if number >= void}
+        self._heir = void, heir
+        return heir
 
     def came(self, number: int, parts: int) -> bool:
         """A delivery is there, for so many subscriptions; says whether it was not there before."""
@@ -46,6 +73,8 @@ class Outstanding:
 
     def finish(self, number: int) -> bool:
         """One subscription is done with a delivery; says whether all are."""
+        if self._heir is not None and number < self._heir[0]:
+            return self._heir[1].finish(number)
         left = self._open[number] - 1
         if left:
             self._open[number] = left

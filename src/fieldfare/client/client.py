@@ -125,6 +125,7 @@ class Client:
         self._max_batch = self._max_frame = 0
         self._keepers: tuple[str, ...] = ()
         self._moves = 0
+        self._lives: tuple[tuple[str, int], ...] = ()
         self._window: Window[Ticket] = Window()
         self._unheard: deque[tuple[Ticket, Exception]] = deque(maxlen=1000)
         """posted events that were refused"""
@@ -462,6 +463,8 @@ class Client:
             identity=self._identity,
             keepers=self._keepers,
             moves=self._moves,
+            lives=self._lives,
+            seen=self._mailbox.seen,
         )
 
     def begin(self, welcome: f.Welcome) -> None:
@@ -473,11 +476,11 @@ class Client:
                 subscription.moved()
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
-        self._keepers, self._moves = welcome.keepers, welcome.moves
+        self._keepers, self._moves, self._lives = welcome.keepers, welcome.moves, welcome.lives
         self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
         self._identity = welcome.identity
-        self._mailbox.resume(welcome.acknowledged, anew=anew)
+        self._mailbox.resume(welcome.acknowledged, anew=anew, void=welcome.void)
         if anew:
             self._window.renumber(welcome.accepted)
         standing: list[Standing] = [*self._advertisements.values(), *self._mailbox.subscriptions.values()]

@@ -50,10 +50,22 @@ class Mailbox:
         """How many deliveries may come on a new connection."""
         return self._allowance.begin() if self.subscriptions else self._allowance.wait()
 
-    def resume(self, acknowledged: int, *, anew: bool) -> None:
-        """There is a new connection, and perhaps a new session, of which the node knows that so much is done with."""
+    @property
+    def seen(self) -> int:
+        """The number of the last delivery that came."""
+        return self._book.seen
+
+    def resume(self, acknowledged: int, *, anew: bool, void: int = 0) -> None:
+        """There is a new connection, and perhaps a new session, of which the node knows that so much is done with.
+
+        Numbers from `void` on that came before mean other events now.
+        """
         if anew:
             self._book = Outstanding()
+        elif 0 < void <= self._book.seen:
+            forgotten = self._book.seen - void + 1
+            logger.warning("the node has forgotten %d deliveries that came before: it went back in time", forgotten)
+            self._book = self._book.cut(void)
         self._book.resume(acknowledged)
 
     def add(self, subscription: AnySubscription) -> None:

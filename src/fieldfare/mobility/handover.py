@@ -98,6 +98,8 @@ class Moved(Word, frozen=True):
     """up to which number deliveries may be events that the client has had under other numbers"""
     moves: int = 0
     """how often the session has moved"""
+    lives: tuple[tuple[str, int], ...] = ()
+    """in which lives of which logs its deliveries were numbered"""
 
 
 class Done(Word, frozen=True):

@@ -23,10 +23,12 @@ counts as not given. The secret of tokens is `FIELDFARE_TOKEN_SECRET`.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import hmac
 import re
 import socket
 import tomllib
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -44,6 +46,9 @@ from fieldfare.routing.strategies import Strategy, by_name
 
 ALGORITHMS: Final = ("HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "ES384", "EdDSA")
 """that tokens may be signed with; the first three with a secret, the others with a pair of keys"""
+
+NAME_FILE: Final = "name"
+"""where a folder keeps the name of its node"""
 
 
 class ConfigError(ValueError):
@@ -246,8 +251,8 @@ class Config(_Part, frozen=True):
     """All settings of a node. Made by hand, nothing is checked: `load` does that."""
 
     name: str = ""
-    """no two nodes of a network may share one. Made by `load` of host name and port if not given; so give it where
-    the host name changes from start to start, as in containers"""
+    """no two nodes of a network may share one. If it is not given, `load` takes the one that the folder `data` keeps, or
+    makes one of host name, port and machine; a node without a folder may have another one after each start"""
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 7400
     """0: any that is free"""
@@ -324,7 +329,7 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     given.add_flags(flags)
     config = given.convert()
     if not config.name:
-        config = msgspec.structs.replace(config, name=_made_name(config.port, given))
+        config = msgspec.structs.replace(config, name=_made_name(config, given))
     _check(config, given)
     return msgspec.structs.replace(config, bridge=tuple(map(Table, config.bridge)))
 
@@ -541,16 +546,35 @@ def _similar(wrong: str, known: Iterator[str] | Mapping[str, Any] | tuple[str, .
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _made_name(port: int, given: _Given) -> str:
-    if port == 0:
+def _made_name(config: Config, given: _Given) -> str:
+    """The name in the folder; or one that no other machine makes, not even one with the same host name."""
+    if config.port == 0:
         raise given.error("name", "with port 0, any free one, a node needs a name: no two may share one")
+    folder = Path(config.data) if config.data else None
+    if folder is not None and (folder / NAME_FILE).is_file():
+        return (folder / NAME_FILE).read_text("utf-8").strip()
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname().partition(".")[0]).strip("-")
-    return f"{host[:80] or 'node'}-{port}"
+    made = f"{host[:80] or 'node'}-{config.port}"
+    if folder is not None and (folder / "node.sqlite").exists():  # of a version that made names so
+        return made
+    return f"{made}-{_machine()}"
+
+
+def _machine() -> str:
+    """Six digits that tell this machine from its clones, until it is started anew."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    told = boot.read_bytes() if boot.is_file() else str(uuid.getnode()).encode()
+    return hashlib.sha256(told).hexdigest()[:6]
+
+
+def is_name(name: str) -> bool:
+    """Can a node be called so?"""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
 
 
 def _check(config: Config, given: _Given) -> None:
     """What the types cannot say."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", config.name):
+    if not is_name(config.name):
         raise given.error("name", "a name has letters, digits, dots, dashes and underscores, 100 at most")
     for url in config.join:
         if problem := _url_problem(url, ("ws", "wss")):

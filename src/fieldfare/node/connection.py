@@ -24,8 +24,9 @@ from fieldfare.node import history, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.lineage import void_from
 from fieldfare.node.moving import NotYet, Unsettled
-from fieldfare.node.node import Node
+from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
 from fieldfare.protocol import frames as f
@@ -152,6 +153,8 @@ class Connection:
             found = broker.moving.claim(
                 name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=owner
             )
+            if found is not None and hello.identity == found.identity:
+                broker.agree(name, hello.seen, hello.lives, fresh)
             if found is not None and found.doubt and not hello.identity:
                 found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
                 broker.note_session(name)
@@ -184,6 +187,9 @@ class Connection:
                 keepers=tuple(node.broker.keeping.copies.get(name, ())),
                 moves=session.moves,
                 doubt=session.doubt,
+                lives=session.lives,
+                void=void_from(hello.lives, session.lives) if hello.identity == session.identity else 0,
+                life=node.broker.life,
             )
         )
         until = self._known().until
@@ -451,6 +457,9 @@ class Connection:
     def _refuse(self, error: BaseException, request: int, number: int = 0) -> None:
         if isinstance(error, Unsettled):
             return  # the connection ends, and the client says it again where the session will be
+        if isinstance(error, NodeStopped):  # it may be in the log all the same: the client says it again
+            self._close("the node stops", again=True)
+            return
         self._node.traffic.refused += 1
         code = "denied" if isinstance(error, AccessDenied) else "bad"
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"

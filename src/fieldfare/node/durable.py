@@ -44,6 +44,7 @@ from fieldfare.node.kept import (
     rest_of,
 )
 from fieldfare.node.letters import Letters
+from fieldfare.node.lineage import Lineage, as_lineage, extend, still_valid
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
@@ -74,13 +75,15 @@ class DurableBroker:
         policy: Policy = "buffer",
         keepers: int = 0,
         secure: bool = False,
+        life: str = "",
         now: float = 0.0,
     ) -> None:
         """Let a new broker take up what was stored, with the log from `low_water(stored)` on.
 
         More than `limit` events never wait for a session: then the oldest are dropped. For a client that is not to be
         remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy. So many
-        neighbours are to be `keepers` of each session. If the node is `secure`, sessions only go to their owners.
+        neighbours are to be `keepers` of each session. If the node is `secure`, sessions only go to their owners. The
+        `life` of the log has a name that no other one has: see `lineage`.
         """
         self.broker = broker
         self.sessions: dict[str, Session] = {}
@@ -91,6 +94,7 @@ class DurableBroker:
         self.limit = limit
         self.queue = queue
         self.policy = policy
+        self.life = life
         self.now = now
         self._entries: list[Entry] = []
         self._rows: list[Row] = []
@@ -179,8 +183,13 @@ class DurableBroker:
 
     # Sessions
 
-    def attach(self, name: str, identity: str, now: float, *, durable: bool = True, owner: str = "") -> Session:
-        """A client is there. If there is such a session, it is that one; else a new one with an identity."""
+    def attach(
+        self, name: str, identity: str, now: float, *, durable: bool = True, owner: str = "", known: str = ""
+    ) -> Session:
+        """A client is there. If there is such a session, it is that one; else a new one with an identity.
+
+        A client that goes on says which identity is `known` to it.
+        """
         if name in self.links:
             raise Refusal(f"a session cannot be called {name}: a neighbour is")
         self.moving.check(name)
@@ -188,11 +197,37 @@ class DurableBroker:
         session = self.sessions.get(name)
         if session is None:
             session = self.sessions[name] = Session(identity, durable, owner=owner)
-        session.here, session.seen, session.taken = True, now, session.done
+        elif session.restored and known != session.identity:
+            self._rename(name, session, identity)
+        session.here, session.seen, session.taken, session.restored = True, now, session.done, False
         session.durable |= durable
+        session.lives = extend(session.lives, self._stay(session), session.count + 1)
         if session.durable:
             self.note_session(name)
         return session
+
+    def agree(self, name: str, seen: int, known: Lineage, fresh: str) -> None:
+        """A client that goes on has had deliveries up to a number. If this node has not sent them, it goes on anew."""
+        session, here = self._session(name), self.broker.name
+        if known and known[-1][0] == session.lives[-1][0] and seen > session.count:  # so it was not even restarted
+            session.lives = extend(session.lives, fresh, session.count + 1)
+            self.note_session(name)
+        valid = still_valid(seen, known, session.lives)
+        if valid < seen:
+            logger.error("the client of %s has had %d deliveries that %s has forgotten: it went back in time", name, seen - valid, here)  # fmt: skip
+
+    def _rename(self, name: str, session: Session, identity: str) -> None:
+        """Give a session that was restored another identity, for a program that does not know how far it had counted.
+
+        The disk may not know either: after a power failure the program would count its events again as earlier ones
+        were, and neighbours would take them for those.
+        """
+        session.moved, session.identity = session.mark, identity
+        self.keeping.renew(name)
+
+    def _stay(self, session: Session) -> str:
+        """The life in which deliveries are numbered; one more for a session that has been elsewhere in between."""
+        return f"{self.life}.{session.moves}" if session.moves else self.life
 
     def detach(self, name: str, now: float) -> None:
         """A client is away; if its session does not survive, it is forgotten."""
@@ -345,6 +380,7 @@ class DurableBroker:
             one.moved,
             one.doubt,
             one.moves,
+            one.lives,
         ]
         self._rows.append(Row("session", (name,), row))
 
@@ -415,6 +451,11 @@ class DurableBroker:
         return self.position
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
+        stay = self._stay(session)
+        if not session.lives or session.lives[-1][0] != stay:
+            session.lives = extend(session.lives, stay, session.count + 1)
+            if session.durable:
+                self.note_session(name)
         session.count += 1
         session.pending[session.count] = pending
         self._ready.add(name)
@@ -437,7 +478,17 @@ class DurableBroker:
 
     # Neighbours
 
-    def connect(self, neighbour: str, role: Role, now: float, *, mine: str = "", theirs: str = "") -> None:
+    def connect(
+        self,
+        neighbour: str,
+        role: Role,
+        now: float,
+        *,
+        mine: str = "",
+        theirs: str = "",
+        known: Lineage = (),
+        id: str = "",
+    ) -> None:
         """A neighbour is known from now on, whether it can be reached or not.
 
         Both ends must begin to count together, so both have a name for the link. If one of them has forgotten it, both
@@ -445,8 +496,8 @@ class DurableBroker:
         """
         self.disconnect(neighbour, now)
         sends = self.broker.receive(m.Connect(role), neighbour, now)
-        self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position)
-        self._note_link(neighbour)
+        self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position, known=known, id=id)
+        self.lives_of(neighbour)
         self._say_all(sends)
         self.keeping.welcome(neighbour)
 
@@ -456,6 +507,9 @@ class DurableBroker:
             self.changes += 1
             sends = self.broker.receive(m.Disconnect(), neighbour, now)
             link = self.links.pop(neighbour)
+            waiting = sum(isinstance(what, int) for what in link.outbox.values())
+            if waiting:
+                logger.error("%d events that waited here for the node %s are dropped with its link", waiting, neighbour)
             self.letters.forget(neighbour, link.outbox.values())
             self.keeping.parted(neighbour)
             self._rows.append(Row("neighbour", (neighbour,)))
@@ -467,8 +521,43 @@ class DurableBroker:
         """After a restart: say to every neighbour all that it must know. It may be worded otherwise than before."""
         self.moving.resume()
         for neighbour in self.links:
-            for about in self.broker.routes.subjects():
-                self.say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
+            self._introduce(neighbour)
+
+    def _introduce(self, neighbour: str) -> None:
+        for about in self.broker.routes.subjects():
+            self.say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
+
+    def lives_of(self, neighbour: str) -> Lineage:
+        """The lives in which our messages to a neighbour are numbered; the present one is among them from now on."""
+        link = self.links[neighbour]
+        link.lives = extend(link.lives, self.life, link.said + 1)
+        self._note_link(neighbour)
+        return link.lives
+
+    def meet_again(self, neighbour: str, heard: int, knows: Lineage, lives: Lineage, first: int, id: str) -> int:
+        """Go on with a neighbour that knows the link from before; gives the number of our last message that it has.
+
+        The neighbour says up to where it has heard us, and in which lives of our log that was as far as it knows; the
+        lives of its own; and the first message that it can still say again. If either node has gone back in time, since
+        it lost the end of its log or got an earlier copy of it, both find the last number that means the same to them.
+        """
+        link, here = self._link(neighbour), self.broker.name
+        valid = still_valid(heard, knows, link.lives)
+        if valid < heard:
+            logger.error("%s has heard %d messages that %s has forgotten: it went back in time", neighbour, heard - valid, here)  # fmt: skip
+        if valid < link.safe:
+            logger.error("%s has forgotten %d messages of %s, and the events in them: it went back in time", neighbour, link.safe - valid, here)  # fmt: skip
+            self._introduce(neighbour)  # some of them were about filters
+        sent = max(valid, link.safe)
+        self.received(neighbour, sent)
+        taken = max(still_valid(link.taken, link.known, lives), first - 1)
+        if taken != link.taken:
+            logger.error("%s goes on with message %d of %s, not with %d: one of the two nodes went back in time", here, taken + 1, neighbour, link.taken + 1)  # fmt: skip
+            link.taken = link.heard = taken
+            link.changed, link.since, link.already = min(link.changed, taken), self.position, {}
+        link.known, link.id = lives, id
+        self._note_link(neighbour)
+        return sent
 
     def hear(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
         """Take what a neighbour says, once; events that follow each other are matched as one batch. Gives how many."""
@@ -576,6 +665,7 @@ class DurableBroker:
         low = min([link.low if link.outbox else self.position + 1, *link.already.values()])
         counts = [link.said, link.taken, link.changed, link.safe]
         row = [link.role.value, low, link.mine, link.theirs, counts, link.born]
+        row += [link.lives, link.known, link.since, link.id]
         self._rows.append(Row("neighbour", (neighbour,), row))
 
     def _note_told(self, tell: Tell, neighbour: str) -> None:
@@ -624,8 +714,12 @@ class DurableBroker:
         link = self.links[neighbour]
         if not link.outbox:
             link.low = self.position
+        begins = not link.lives or link.lives[-1][0] != self.life
+        link.lives = extend(link.lives, self.life, link.said + 1)
         link.said += 1
         link.outbox[link.said] = what
+        if begins:
+            self._note_link(neighbour)
         self._ready.add(neighbour)
         return link.said
 
@@ -635,14 +729,18 @@ class DurableBroker:
         for (name,), (identity, sequence, count, done, seen, _, dropped, owner, *more) in stored.get(
             "session", {}
         ).items():
-            moved, doubt, moves = more or ("", 0, 0)  # an earlier version had none of these
+            moved, doubt, moves, lives = [*more, *("", 0, 0, ())[len(more) :]]  # earlier versions had none of these
             self.sessions[str(name)] = Session(
                 identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner,
-                moved=moved, doubt=doubt, moves=moves,
+                moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True,
             )  # fmt: skip
-        for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
+        for (neighbour,), (role, _, mine, theirs, counts, born, *more) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
-            self.links[str(neighbour)] = Link(Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born)
+            lives, known, since, id = [*more, *((), (), 0, "")[len(more) :]]
+            self.links[str(neighbour)] = Link(
+                Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born,
+                lives=as_lineage(lives), known=as_lineage(known), since=since, id=id,
+            )  # fmt: skip
             self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
         self._restore_filters(stored)
         self.letters.restore(stored)
@@ -695,7 +793,7 @@ class DurableBroker:
         if publisher is not None and publisher.identity == rest.by:
             publisher.sequence = max(publisher.sequence, entry.sequence)
         link = self.links.get(rest.via)
-        if link is not None and entry.position > link.born:
+        if link is not None and entry.position > max(link.born, link.since):
             if rest.after <= link.changed:
                 link.heard = link.taken = max(link.heard, rest.number)
             elif rest.number > link.heard:  # something before it was not written: both come again

@@ -138,6 +138,12 @@ class Keeping:
             self._post(keeper, h.Cancel(name, copy.ticket))
             self._broker.keep(Row("copy", (name, keeper)))
 
+    def renew(self, name: str) -> None:
+        """A session has another identity: what keepers have is of no use."""
+        if self.copies.get(name):
+            self.end(name)
+            self._changed.add(name)
+
     def parted(self, neighbour: str) -> None:
         """A neighbour is none any more, so it keeps nothing for us."""
         for name, copies in self.copies.items():

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from fieldfare.events.event import Event
+from fieldfare.node.lineage import Lineage
 from fieldfare.node.log import Entry
 from fieldfare.routing.messages import About, Role
 from fieldfare.routing.seen import EventId
@@ -133,6 +134,10 @@ class Session(msgspec.Struct):
     """deliveries up to this number may be some that the client has had under other numbers"""
     moves: int = 0
     """how often it has come to another node: of two of the same identity the higher counts"""
+    lives: Lineage = ()
+    """in which lives of which logs its deliveries were numbered"""
+    restored: bool = False
+    """it was taken up from the disk, and no client has used it since"""
 
     @property
     def mark(self) -> str:
@@ -161,6 +166,14 @@ class Link(msgspec.Struct):
     """no event before this position is in the outbox"""
     born: int = 0
     """the position at which the link was new: what the log says before that is about an earlier one"""
+    lives: Lineage = ()
+    """in which lives of our log our messages were numbered"""
+    known: Lineage = ()
+    """the same of the neighbour's, as it said when we met last"""
+    since: int = 0
+    """the position at which the neighbour's numbers had gone back: what the log says of them before that is void"""
+    id: str = ""
+    """the neighbour's folder, by its random name; empty if it has none"""
     already: dict[int, int] = {}
     """what it said that is in the log, though something said before is not, and where: see `_restore_entry`"""
     outbox: dict[int, bytes | int] = {}

@@ -20,9 +20,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from fieldfare.node.config import is_name
 from fieldfare.node.connection import Socket
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import rest_of
+from fieldfare.node.kept import Link, rest_of
+from fieldfare.node.lineage import Lineage, extend
 from fieldfare.node.node import Node
 from fieldfare.node.traffic import LinkTraffic
 from fieldfare.routing import wire
@@ -56,6 +58,10 @@ class Meet(LinkFrame, frozen=True):
     """what the dialling node wants the other one to be"""
     reaches: dict[str, dict[str, str]] = {}
     """by neighbour: the nodes behind it, and itself, with their addresses"""
+    id: str = ""
+    """tells its folder from that of another node of the same name; empty if it has none"""
+    life: str = ""
+    """tells this process from another one of the same name"""
 
     def others(self, me: str) -> dict[str, str]:
         """Whom it reaches without us."""
@@ -69,6 +75,12 @@ class Greet(LinkFrame, frozen=True):
     mine: str
     theirs: str
     heard: int
+    knows: Lineage = ()
+    """in which lives of your log that was, as you said when we met last"""
+    lives: Lineage = ()
+    """in which lives of our log our messages to you are numbered"""
+    first: int = 1
+    """the number of the first of them that we can still say"""
 
 
 class Said(LinkFrame, frozen=True):
@@ -189,6 +201,7 @@ class LinkConnection:
         self.dialled = dialled
         self.neighbour = ""
         self.url = ""
+        self.life = ""
         self._sent = 0
         self._said_received = 0
         self._reach: dict[str, str] | None = None
@@ -231,26 +244,30 @@ class LinkConnection:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
-        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=reaches))
+        about = {"role": role, "reaches": reaches, "id": node.id, "life": node.broker.life}
+        await self._send(Meet(node.name, hood.url, node.config.strategy, **about))
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node
-        self.url = meet.url
+        self.url, self.life = meet.url, meet.life
         wanted = Role(role) if self.dialled else Role(meet.role).opposite
         self._take_place(other)
         known = node.broker.links.get(other)
-        mine = known.mine if known is not None and known.role is wanted else node.fresh()
-        theirs = known.theirs if known is not None and known.mine == mine else ""
-        await self._send(Greet(mine, theirs, known.heard if known is not None and known.mine == mine else 0))
+        if known is not None and known.role is not wanted:
+            known = None
+        mine = await self._greeting(known)
+        await self._send(mine)
         greet = await self._receive(Greet)
         self._check_cycle(meet)  # once more, and without a pause before it counts: another link may be new
         hood.behind[other] = meet.others(node.name)
         names = list(hood.behind[other])
-        if known is None or (greet.mine, greet.theirs) != (theirs, mine):
-            await node.submit(lambda broker, now: broker.connect(other, wanted, now, mine=mine, theirs=greet.mine))
+        if known is not None and (greet.mine, greet.theirs) == (mine.theirs, mine.mine):
+            said = greet.heard, greet.knows, greet.lives, greet.first, meet.id
+            self._sent = await node.submit(lambda broker, _: broker.meet_again(other, *said))
         else:
-            await node.submit(lambda broker, _: broker.received(other, greet.heard))
-            self._sent = greet.heard
+            self._check_stranger(meet)
+            names_of = {"mine": mine.mine, "theirs": greet.mine, "known": greet.lives, "id": meet.id}
+            await node.submit(lambda broker, now: broker.connect(other, wanted, now, **names_of))
         await node.submit(lambda broker, _: broker.letters.reach(other, names))
         await node.submit(lambda broker, now: broker.regain(other, now))
         self._said_received = node.broker.links[other].heard
@@ -258,8 +275,28 @@ class LinkConnection:
         node.wakers[other] = self._wake.set
         self._wake.set()
 
+    async def _greeting(self, known: Link | None) -> Greet:
+        node, other = self._node, self.neighbour
+        if known is None:
+            return Greet(node.fresh(), "", 0, lives=extend((), node.broker.life, 1))
+        lives = await node.submit(lambda broker, _: broker.lives_of(other))
+        return Greet(known.mine, known.theirs, known.heard, known.known, lives, known.safe + 1)
+
+    def _check_stranger(self, meet: Meet) -> None:
+        """A node that does not know the link may be another one of the same name: it must not get what waits."""
+        known = self._node.broker.links.get(meet.node)
+        waiting = sum(isinstance(what, int) for what in known.outbox.values()) if known is not None else 0
+        if known is not None and known.id and known.id != meet.id and waiting:
+            raise LinkError(
+                f"{waiting} events wait at {self._node.name} for another node called {meet.node}, which has another"
+                f" folder: give this one another --name; or, if that folder is lost for good, let"
+                f" {self._node.name} forget it: fieldfare admin link {meet.node} --part"
+            )
+
     def _check(self, meet: Meet) -> None:
         node = self._node
+        if not is_name(meet.node):
+            raise LinkError(f"{meet.node[:100]!r} is no name of a node")
         if meet.version != wire.VERSION:
             raise LinkError(
                 f"{meet.node} speaks version {meet.version} of the link protocol, {node.name} {wire.VERSION}"
@@ -268,8 +305,6 @@ class LinkConnection:
             raise LinkError(f"{meet.node} routes by {meet.strategy}, {node.name} by {node.config.strategy}")
         if meet.node == node.name:
             raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
-        if meet.node in node.broker.sessions:
-            raise LinkError(f"a session is called {meet.node} like this node")
         self._check_cycle(meet)
 
     def _check_cycle(self, meet: Meet) -> None:
@@ -280,9 +315,17 @@ class LinkConnection:
             raise LinkError(reason, forever=meet.node not in node.broker.links)
 
     def _take_place(self, other: str) -> None:
-        """Of two links to the same neighbour one stays: the later one, or that which the first by name has dialled."""
+        """Of two links to the same neighbour one stays: the later one, or that which the first by name has dialled.
+
+        A link to another process of that name stays as long as it is up. If that process has ended without a word, the
+        link ends when no ping is answered any more.
+        """
         former = self._hood.up.get(other)
         if former is not None:
+            if former.life != self.life:
+                raise LinkError(
+                    f"a node called {other} is linked to {self._node.name} already: give one of them another --name"
+                )
             if former.dialled != self.dialled and former.dialled == (self._node.name < other):
                 raise LinkError(f"{other} is linked already")
             former._ended.set()

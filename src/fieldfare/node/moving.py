@@ -151,22 +151,22 @@ class Moving:
                 self._broker.end(name, now)
                 session = None
         if session is not None:
-            return self._attach(name, fresh, now, owner)
+            return self._attach(name, fresh, now, owner, identity)
         if self.where(name) == "unknown":
             kept = self._broker.keeping.kept.get(name)
             source = at if elsewhere else self.gone.get(name, ("", 0.0))[0]
             source = source or (kept.node if kept is not None else "")
             if not source:
-                return self._attach(name, fresh, now, owner)
+                return self._attach(name, fresh, now, owner, identity)
             if not self._broker.letters.knows(source):
                 raise NotYet(f"{here} knows no way to the node {source}, which has the session {name}")
             self.ask(name, source, fresh, asking)
         return None
 
-    def _attach(self, name: str, fresh: str, now: float, owner: str) -> Session:
+    def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
         if name not in self._broker.keeping.copies:
             self._broker.keeping.changed(name)
-        return self._broker.attach(name, fresh, now, owner=owner)
+        return self._broker.attach(name, fresh, now, owner=owner, known=known)
 
     def ask(self, name: str, source: str, ticket: str, owner: str | None) -> None:
         """Let a session come from another node."""
@@ -343,7 +343,8 @@ class Moving:
             return False
         had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
         counts = session.sequence, session.count, session.done, session.dropped
-        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, session.doubt, session.moves))
+        rest = session.doubt, session.moves, session.lives
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, *rest))
         del self.departures[name]
         self._keep("departure", name, None)
         self._broker.end(name, now)
@@ -399,7 +400,7 @@ class Moving:
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
-        session.moves = moved.moves + 1
+        session.moves, session.lives = moved.moves + 1, moved.lives
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         self._broker.sessions[name] = session
         carried, session.pending = session.pending, {}

@@ -17,9 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from fieldfare.node.config import Config, strategy_of
+from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Key, Publication, Refusal, Row, Step
+from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
+from fieldfare.node.lineage import as_lineage, extend
 from fieldfare.node.log import Entry, LogError
 from fieldfare.node.security import security_of
 from fieldfare.node.storage import Storage
@@ -76,7 +77,9 @@ class Node:
         self.storage.remember(Row("name", (), self.name))
         self._others = {kind: dict(stored.get(kind, {})) for kind in OTHERS}
         self._to_keep: list[Row] = []
-        life = int(stored.get("life", {}).get((), 0)) + 1 if config.data else int(clock() - CENTURY)
+        self.id = self._identity(stored)
+        # A clock alone could go back, and so could a row, with an earlier copy of the folder.
+        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
         self.storage.remember(Row("life", (), life))
         self.broker = DurableBroker(
             Broker(self.name, strategy_of(config), life=life),
@@ -87,6 +90,7 @@ class Node:
             policy=config.sessions.policy,
             keepers=config.sessions.keepers,
             secure=self.security is not None,
+            life=secrets.token_hex(6),
             now=clock(),
         )
         lost = self.broker.position - self.storage.log.last
@@ -94,6 +98,10 @@ class Node:
             logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
             self.broker.rewind(self.storage.log.last)
             self.broker.checkpoint()
+        positions = as_lineage(stored.get("lives", {}).get((), ()))
+        self.lives = extend(positions, self.broker.life, self.broker.position + 1)
+        """in which lives of the log its positions were given"""
+        self.storage.remember(Row("lives", (), self.lives))
         self.broker.introduce()
         self.traffic = Traffic(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
@@ -122,6 +130,17 @@ class Node:
         self.ready = False
         self.reports: dict[str, Callable[[], Any]] = {}
         """how those do that work beside the node, such as bridges, by name"""
+
+    def _identity(self, stored: Stored) -> str:
+        """What tells this folder from that of another node of the same name; a node without one has none."""
+        if not self.config.data:
+            return ""
+        id = str(stored.get("id", {}).get((), "")) or self.fresh()
+        self.storage.remember(Row("id", (), id))
+        name = Path(self.config.data) / NAME_FILE
+        if not name.exists():
+            name.write_text(f"{self.name}\n", "utf-8")
+        return id
 
     # For whoever has something to do
 

@@ -53,6 +53,10 @@ class Hello(Frame, frozen=True):
     """the same: who may have a copy of the session, should that node not answer"""
     moves: int = 0
     """the same: how often the session had moved"""
+    lives: tuple[tuple[str, int], ...] = ()
+    """the same: in which lives of the node's log deliveries were numbered"""
+    seen: int = 0
+    """the number of the last delivery that came"""
 
 
 class Publish(Frame, frozen=True):
@@ -76,6 +80,8 @@ class Subscribe(Frame, frozen=True):
     """a text, or a document of CloudEvents' subscriptions"""
     since: int | float | str | None = None
     """events that happened already too: from a position (a whole number), or a time (seconds, or RFC 3339)"""
+    life: str = ""
+    """the life of the node's log in which you heard of that position, as `Welcome` said it"""
 
 
 class Unsubscribe(Frame, frozen=True):
@@ -150,6 +156,13 @@ class Welcome(Frame, frozen=True):
     """how often the session has come to another node"""
     doubt: int = 0
     """deliveries up to this number may be events that you have had before, under other numbers"""
+    lives: tuple[tuple[str, int], ...] = ()
+    """in which lives of the node's log deliveries were numbered, each with its first number: say it in your next Hello"""
+    void: int = 0
+    """deliveries from this number on that you have had are others than those that will come: the node has forgotten
+    them, after a power failure or with an earlier copy of its folder. 0: there are none"""
+    life: str = ""
+    """the present life of the node's log: say it with a position that you have from here"""
 
 
 class Accepted(Frame, frozen=True):
