@@ -58,14 +58,25 @@ class NodeStopped(RuntimeError):
     """Nothing more is done."""
 
 
+def _steady(begin: float, ticking: Callable[[], float]) -> Callable[[], float]:
+    """The time by which durations are measured: that of the clock when the node began, and no jump since."""
+    offset = begin - ticking()
+    return lambda: offset + ticking()
+
+
 class Node:
     """A broker, its storage, and a task that brings them together."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
-        """Open the storage and let the broker have what is in it."""
+    def __init__(
+        self, config: Config, clock: Callable[[], float] = time.time, ticking: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open the storage and let the broker have what is in it.
+
+        The `clock` on the wall may jump; how long something lasts is measured by what is always `ticking`.
+        """
         self.config = config
         self.name = config.name
-        self.clock = clock
+        self.clock, self.steady = clock, _steady(clock(), ticking)
         self.security = security_of(config)
         self.storage = Storage(Path(config.data) if config.data else None, config.log)
         stored, entries = self.storage.load()
@@ -87,7 +98,7 @@ class Node:
             policy=config.sessions.policy,
             keepers=config.sessions.keepers,
             secure=self.security is not None,
-            now=clock(),
+            now=self.steady(),
         )
         lost = self.broker.position - self.storage.log.last
         if lost > 0:
@@ -282,7 +293,8 @@ class Node:
 
     def _do(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> list[Any]:
         """Things in their order; publications that follow each other at once."""
-        now = self.clock()
+        now = self.steady()
+        self.broker.ahead = self.clock() - now
         began = time.perf_counter()
         answers: list[Any] = []
         publications: list[Publication] = []
@@ -313,8 +325,8 @@ class Node:
         """Wake the broker when it wants that; some strategies never do."""
         while True:
             wakes = self.broker.broker.wakes
-            await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.clock())))
-            if wakes is not None and self.clock() >= wakes:
+            await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
+            if wakes is not None and self.steady() >= wakes:
                 await self.submit(lambda broker, now: broker.tick(now))
 
     async def _look_after(self) -> None:
