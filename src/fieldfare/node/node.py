@@ -189,6 +189,18 @@ class Node:
         """Such rows, by key."""
         return self._others[kind]
 
+    def occupy(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
+        """Let a connection use a session that was attached for it; the one that used it before ends.
+
+        It gets all that is not acknowledged: what the other took while the session was being attached may not arrive.
+        """
+        former = self.closers.get(name)
+        if former is not None:
+            former("the session is used by another connection now")
+        self.closers[name], self.wakers[name] = close, wake
+        if name in self.broker.sessions:
+            self.broker.begin(self.broker.sessions[name])
+
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Let something run beside the node's work; it is cancelled when the node stops."""
         task = asyncio.create_task(work)
