@@ -16,7 +16,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Publication, Refusal, Step, behind, is_behind, low_water, rest_of, whole
+from fieldfare.node.kept import NEVER, Pending, Publication, Refusal, Step, behind, is_behind, low_water, rest_of, whole
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -419,7 +419,7 @@ def test_old_events_are_replayed_and_survive() -> None:
     publish(broker, 1, {"y": 1}, {"y": 2})
     disk = Disk()
     broker.checkpoint()
-    broker.replay("ana", "old", [1, 2])
+    broker.replay("ana", [Pending(position, ("old",), NEVER) for position in (1, 2)])
     step = broker.drain()
     disk.write(step)
     again = DurableBroker(Broker("b"), disk.rows, [], now=1.0)

@@ -11,7 +11,7 @@ import pytest
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, Pending, Publication, Step
+from fieldfare.node.kept import LARGEST, NEVER, Pending, Publication, Step
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -52,6 +52,10 @@ def release(broker: DurableBroker) -> Step:
     step = broker.drain()
     broker.release(step)
     return step
+
+
+def old(id: str, *positions: int) -> list[Pending]:
+    return [Pending(position, (id,), NEVER) for position in positions]
 
 
 def forward(number: int) -> bytes:
@@ -119,7 +123,7 @@ def test_replayed_events_that_were_dropped_leave_no_rows() -> None:
     broker.attach("ana", "ana", 0.0)
     broker.attach("bob", "bob", 0.0)
     publish(broker, 1, 10)
-    broker.replay("ana", "s", range(1, 11))
+    broker.replay("ana", old("s", *range(1, 11)))
     steps = [release(broker)]
     rows = stored(*steps)
     broker.take("ana", 100, 0.0)
@@ -140,7 +144,7 @@ def test_old_events_behind_newer_ones_keep_the_log() -> None:
     broker.take("ana", 1000, 0.0)
     broker.acknowledge("ana", 100)
     publish(broker, 101, 1)
-    broker.replay("ana", "s", range(20, 30))
+    broker.replay("ana", old("s", *range(20, 30)))
     assert broker.low_water() == 20
     release(broker)
     broker.take("ana", 1000, 0.0)
@@ -218,7 +222,7 @@ def test_a_log_that_lost_its_end_brings_nothing_wrong() -> None:
     """Other events will stand at the same positions: nobody is given those instead, and a link knows them for new."""
     broker = DurableBroker(Broker("b"))
     broker.attach("ana", "ana@1", 0.0)
-    broker.replay("ana", "old", [1, 40])
+    broker.replay("ana", old("old", 1, 40))
     broker.position = 50
     broker.connect("c", m.Role.PEER, 0.0)
     broker.rewind(10)

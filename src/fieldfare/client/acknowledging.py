@@ -2,7 +2,7 @@
 
 Deliveries come in the order of their numbers, with gaps. A client is done with them in any order, but can only say "all
 up to this one": that is the last number before the first one that is still open. After a pause the node begins again
-behind the last that it knows to be done with, and takes no word about a number that it has not sent again.
+behind the last that it knows to be done with; what came before the pause can be acknowledged all the same.
 
 No I/O here, and no clock.
 """
@@ -27,8 +27,7 @@ class Outstanding:
         self._open: dict[int, int] = {}
         """how many subscriptions are not done with each; in order"""
         self._seen = 0
-        self._here = 0
-        """the last that came on this connection"""
+        """the last that came"""
         self._said = 0
 
         self._heir: tuple[int, Outstanding] | None = None
@@ -63,7 +62,6 @@ class Outstanding:
 
     def came(self, number: int, parts: int) -> bool:
         """A delivery is there, for so many subscriptions; says whether it was not there before."""
-        self._here = max(self._here, number)
         if number <= self._seen:
             return False
         self._seen = number
@@ -84,8 +82,7 @@ class Outstanding:
 
     def due(self) -> int:
         """The number to acknowledge now, as if it were said at once; 0 if there is nothing new to say."""
-        first = next(iter(self._open), self._here + 1)
-        number = min(first - 1, self._here)
+        number = next(iter(self._open), self._seen + 1) - 1
         if number <= self._said:
             return 0
         self._said = number
@@ -93,7 +90,7 @@ class Outstanding:
 
     def resume(self, acknowledged: int) -> None:
         """There is a new connection, and the node knows that all up to a number is done with."""
-        self._here = self._said = acknowledged
+        self._said = acknowledged
         self._seen = max(self._seen, acknowledged)
 
 

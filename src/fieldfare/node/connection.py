@@ -168,11 +168,7 @@ class Connection:
                 await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
         self._name = name
-        former = node.closers.get(name)
-        if former is not None:
-            former("the session is used by another connection now")
-        node.closers[name] = self._close
-        node.wakers[name] = self._wake.set
+        node.occupy(name, self._close, self._wake.set)
         self._credit = min(max(hello.credit, 0), MOST_CREDIT)
         self._accepted = session.sequence
         await self._send(
@@ -345,7 +341,7 @@ class Connection:
                 await self._node.room()
                 self._publish(frame)
             case f.Acknowledge(number=number):
-                self._submit(lambda broker, _: broker.acknowledge(self._name, number), 0, silent=True)
+                self._submit(lambda broker, _: self._acknowledge(broker, number), 0, silent=True)
             case f.Credit(more=more):
                 self._credit = min(self._credit + max(more, 0), MOST_CREDIT)
                 self._wake.set()
@@ -371,6 +367,10 @@ class Connection:
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
                 self._refuse(Refusal("you said Hello before"), 0)
+
+    def _acknowledge(self, broker: DurableBroker, number: int) -> None:
+        if self._name in broker.sessions:  # else it has just gone to another node, where this is said again
+            broker.acknowledge(self._name, number)
 
     def _publish(self, frame: f.Publish) -> None:
         node, number = self._node, frame.number

@@ -46,11 +46,7 @@ class Consumer:
                 self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
             )
         )
-        former = self._node.closers.get(self.name)
-        if former is not None:
-            former("the session is used by another connection now")
-        self._node.closers[self.name] = self._close
-        self._node.wakers[self.name] = self._wake.set
+        self._node.occupy(self.name, self._close, self._wake.set)
         self.acknowledged = session.done
         self._wake.set()
         return self

@@ -39,7 +39,10 @@ from fieldfare.node.kept import (
     Session,
     Step,
     Stored,
+    held_of,
+    held_row,
     is_behind,
+    name_of,
     pack,
     rest_of,
 )
@@ -96,6 +99,8 @@ class DurableBroker:
         self.policy = policy
         self.life = life
         self.now = now
+        self.ahead = 0.0
+        """seconds that the clock on the wall is ahead of the times that are given here, which never jump"""
         self._entries: list[Entry] = []
         self._rows: list[Row] = []
         self._ready: set[str] = set()
@@ -199,7 +204,8 @@ class DurableBroker:
             session = self.sessions[name] = Session(identity, durable, owner=owner)
         elif session.restored and known != session.identity:
             self._rename(name, session, identity)
-        session.here, session.seen, session.taken, session.restored = True, now, session.done, False
+        session.here, session.seen = True, now
+        self.begin(session)
         session.durable |= durable
         session.lives = extend(session.lives, self._stay(session), session.count + 1)
         if session.durable:
@@ -222,12 +228,18 @@ class DurableBroker:
         The disk may not know either: after a power failure the program would count its events again as earlier ones
         were, and neighbours would take them for those.
         """
-        session.moved, session.identity = session.mark, identity
+        session.moved, session.identity, session.restored = session.mark, identity, False
         self.keeping.renew(name)
 
     def _stay(self, session: Session) -> str:
         """The life in which deliveries are numbered; one more for a session that has been elsewhere in between."""
         return f"{self.life}.{session.moves}" if session.moves else self.life
+
+    @staticmethod
+    def begin(session: Session) -> None:
+        """Let a new connection have all that is not acknowledged; it may acknowledge what an earlier one took."""
+        session.sent = max(session.sent, session.taken)
+        session.taken = session.done
 
     def detach(self, name: str, now: float) -> None:
         """A client is away; if its session does not survive, it is forgotten."""
@@ -288,11 +300,11 @@ class DurableBroker:
             self._rows += _filter_row(message, name)
         self._say_all(sends)
 
-    def replay(self, name: str, id: str, positions: Iterable[int]) -> None:
+    def replay(self, name: str, found: Iterable[Pending]) -> None:
         """Let a session have events that were there before."""
         self.moving.check(name)
-        for position in positions:
-            self.hold(name, Pending(position, (id,), NEVER, old=True))
+        for pending in found:
+            self.hold(name, pending._replace(old=True))
 
     def hold(self, name: str, pending: Pending, number: int = 0) -> None:
         """Let a session have an event of which the log does not say that it does: as the next, or under a number."""
@@ -300,19 +312,20 @@ class DurableBroker:
         session.replays += 1
         if number:
             session.pending[number] = pending._replace(replayed=True)
+            self._replace(name, session, number)
         else:
             self._deliver(name, session, pending._replace(replayed=True))
             number = session.count
         if session.durable:
-            value = [pending.position, list(pending.subscriptions), pending.expires, pending.old]
-            self._rows.append(Row("replayed", (name, number), value))
+            self._rows.append(Row("replayed", (name, number), held_row(pending)))
 
     def acknowledge(self, name: str, number: int) -> None:
         """A client is done with all deliveries up to a number."""
         self.moving.check(name)
         session = self._session(name)
-        if number > session.taken:
-            raise Refusal(f"delivery {number} was not sent: the last was {session.taken}")
+        last = max(session.taken, session.sent)
+        if number > last:
+            raise Refusal(f"delivery {number} was not sent: the last was {last}")
         if number > session.done:
             self._forget(name, session, number)
             self.keeping.acknowledged(name, number)
@@ -354,7 +367,8 @@ class DurableBroker:
             self.end(name, now)
         self.keeping.expire(now, life)
         for name, session in self.sessions.items():
-            for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
+            wall = now + self.ahead
+            for number in [number for number, pending in session.pending.items() if pending.expires <= wall]:
                 self._drop(name, session, number)
         self.moving.expire(now, life)
         return gone
@@ -430,24 +444,23 @@ class DurableBroker:
             to = []
             for name, ids in clients.items():
                 session = self.sessions[name]
-                self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER))
+                key = name_of(forward.publisher, forward.replaces)
+                self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER, replaces=key))
                 self.moving.delivered(name, session.count, _id(forward))
                 self.keeping.delivered(name, session.count, _id(forward))
-                if forward.replaces:
-                    self._replace(session, (forward.publisher, forward.replaces))
                 if session.durable:
                     to.append((name, session.mark, session.count, ids))
             out = [(neighbour, self._put(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last = origins[_id(forward)]
             options = forward.expires, forward.replaces, first, last, forward.tag
             rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
-            event = msgpack.encode(forward.event)
-            self._entries.append(Entry(self.position, now, forward.publisher, forward.sequence, event, pack(rest)))
+            event, when = msgpack.encode(forward.event), now + self.ahead
+            self._entries.append(Entry(self.position, when, forward.publisher, forward.sequence, event, pack(rest)))
 
     def append(self, now: float, publisher: str, sequence: int, event: bytes, rest: bytes) -> int:
         """Log an event that is not on its way to anybody else; gives its position."""
         self.position += 1
-        self._entries.append(Entry(self.position, now, publisher, sequence, event, rest))
+        self._entries.append(Entry(self.position, now + self.ahead, publisher, sequence, event, rest))
         return self.position
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
@@ -458,6 +471,7 @@ class DurableBroker:
                 self.note_session(name)
         session.count += 1
         session.pending[session.count] = pending
+        self._replace(name, session, session.count)
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
             self._drop(name, session, _oldest(session))
@@ -465,16 +479,22 @@ class DurableBroker:
             if self.policy == "disconnect":
                 self._overflowing.add(name)
 
-    @staticmethod
-    def _replace(session: Session, key: tuple[str, str]) -> None:
-        """Of events that replace each other, only the last waits, unless an earlier one is on its way already."""
-        before = session.replaceable.get(key, 0)
-        if before > session.taken:
-            session.pending.pop(before, None)
-        session.replaceable[key] = session.count
+    def _replace(self, name: str, session: Session, number: int) -> None:
+        """Of events that replace each other, only the last waits, unless an earlier one is on its way already.
+
+        An old one replaces nothing: another subscription of the session may wait for what came before it.
+        """
+        pending = session.pending[number]
+        if pending.replaces is None:
+            return
+        before = [other for other in session.replaceable.get(pending.replaces, ()) if other in session.pending]
+        for other in before if not pending.old else ():
+            if session.taken < other < number:
+                self._drop(name, session, other)
+        session.replaceable[pending.replaces] = [*(one for one in before if one in session.pending), number]
         if len(session.replaceable) > 2 * len(session.pending) + 100:
             known = session.replaceable.items()
-            session.replaceable = {key: number for key, number in known if number in session.pending}
+            session.replaceable = {key: some for key, some in known if any(one in session.pending for one in some)}
 
     # Neighbours
 
@@ -726,12 +746,12 @@ class DurableBroker:
     # Coming back
 
     def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
-        for (name,), (identity, sequence, count, done, seen, _, dropped, owner, *more) in stored.get(
+        for (name,), (identity, sequence, count, done, _, _, dropped, owner, *more) in stored.get(
             "session", {}
         ).items():
             moved, doubt, moves, lives = [*more, *("", 0, 0, ())[len(more) :]]  # earlier versions had none of these
             self.sessions[str(name)] = Session(
-                identity, True, False, max(seen, self.now), sequence, count, 0, done, done, dropped, owner,
+                identity, True, False, self.now, sequence, count, 0, done, done, dropped, owner,
                 moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True,
             )  # fmt: skip
         for (neighbour,), (role, _, mine, theirs, counts, born, *more) in stored.get("neighbour", {}).items():
@@ -746,13 +766,12 @@ class DurableBroker:
         self.letters.restore(stored)
         self.keeping.restore(stored)
         self.moving.restore(stored)
-        for (name, number), (position, ids, *rest) in sorted(stored.get("replayed", {}).items()):
+        for (name, number), row in sorted(stored.get("replayed", {}).items()):
             session = self.sessions[str(name)]
             session.count = max(session.count, int(number))
             if int(number) > session.done:
-                session.pending[int(number)] = Pending(
-                    position, tuple(ids), [*rest, NEVER][0], replayed=True, old=rest[1:] != [False]
-                )
+                session.pending[int(number)] = held_of(row)
+                self._replace(str(name), session, int(number))
         for (neighbour, number), data in stored.get("outbox", {}).items():
             self.links[str(neighbour)].outbox[int(number)] = data
         self.position = int(stored.get("checkpoint", {}).get((), 0))
@@ -763,7 +782,7 @@ class DurableBroker:
             session.pending = _last(session.pending, self.limit)
             session.replays = sum(pending.replayed for pending in session.pending.values())
             session.oldest = next(iter(session.pending), session.count + 1)
-            session.released = session.count
+            session.released = session.sent = session.count  # an earlier life may have sent all of it
         nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
         for link in self.links.values():
             link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
@@ -787,7 +806,7 @@ class DurableBroker:
         self.position = max(self.position, entry.position)
         self.moving.restore_entry(entry, rest)
         self.keeping.restore_entry(entry, rest)
-        if entry.time >= self.now - 2 * self.broker.remember and not is_behind(entry):
+        if entry.time >= self.now + self.ahead - 2 * self.broker.remember and not is_behind(entry):
             self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
         publisher = self.sessions.get(entry.publisher)
         if publisher is not None and publisher.identity == rest.by:
@@ -803,11 +822,9 @@ class DurableBroker:
             if session is not None and session.mark == mark:
                 session.count = max(session.count, number)
                 if number > session.done:
-                    pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)
-                    session.pending[number] = pending
-                    if rest.replaces:
-                        session.pending.pop(session.replaceable.get((entry.publisher, rest.replaces), 0), None)
-                        session.replaceable[entry.publisher, rest.replaces] = number
+                    key = name_of(entry.publisher, rest.replaces)
+                    session.pending[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
+                    self._replace(name, session, number)
                     if len(session.pending) > 2 * self.limit:
                         session.pending = _last(session.pending, self.limit)
         for neighbour, number in rest.out:

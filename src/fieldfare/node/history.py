@@ -2,19 +2,23 @@
 
 The search runs beside the node's work, and again over what was logged meanwhile, until little is left; the rest is
 looked through in the same step in which the subscription begins. So old events come before new ones, each once.
+
+A replay brings what would wait for a session that had subscribed in time: of events that replace each other only the
+last, and none whose time to live is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Refusal, is_behind
+from fieldfare.node.kept import NEVER, Pending, Refusal, is_behind, name_of, rest_of
+from fieldfare.node.log import Entry
 from fieldfare.node.node import Node
 from fieldfare.node.storage import EventLog
 from fieldfare.routing import messages as m
@@ -27,39 +31,51 @@ async def subscribe(node: Node, session: str, id: str, filter: Filter, since: fl
     """Let a session have what a filter matches, from a position or a time on."""
     log = node.storage.log
     begin = first_position(log, since)
-    found: list[int] = []
+    found = Found(id)
     limit = node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = log.last
         async with node.searches:
-            found += await asyncio.to_thread(lambda a=begin, b=end: list(matching(log, filter, a, b)))  # type: ignore[misc]
+            await asyncio.to_thread(lambda a=begin, b=end: found.add(matching(log.read(a, b), filter)))  # type: ignore[misc]
         begin = end + 1
-        if len(found) > limit:
+        if len(found.waiting(node.clock())) > limit:
             raise Refusal(f"more than {limit} events match since then: ask for fewer")
 
     def begin_now(broker: DurableBroker, now: float) -> None:
-        last = [*matching(log, filter, begin, log.last)]
-        seen = _unwritten(broker, filter)
+        found.add(matching(log.read(begin, log.last), filter))
+        found.add(matching(broker.unwritten, filter))  # events of the same group, which are not in the log yet
         broker.change(m.Subscribe(id, filter), session, now)
-        broker.replay(session, id, [*found, *last, *seen])
+        broker.replay(session, found.waiting(now + broker.ahead))
 
     await node.submit(begin_now)
 
 
-def _unwritten(broker: DurableBroker, filter: Filter) -> Iterator[int]:
-    """Events of the same group, which are not in the log yet."""
-    return (
-        entry.position
-        for entry in broker.unwritten
-        if not is_behind(entry) and filter.matches(msgpack.decode(entry.event))
-    )
+class Found:
+    """Events of the past that a subscription gets, in their order."""
+
+    def __init__(self, id: str) -> None:
+        """None yet, for the subscription of an id."""
+        self._ids = (id,)
+        self._last: dict[object, Pending] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add events that come behind all others; one replaces another of the same name."""
+        for entry in entries:
+            rest = rest_of(entry)
+            name = name_of(entry.publisher, rest.replaces)
+            self._last.pop(name, None)  # else the new one would stand in its place
+            self._last[name or entry.position] = Pending(
+                entry.position, self._ids, rest.expires or NEVER, replaces=name
+            )
+
+    def waiting(self, now: float) -> list[Pending]:
+        """Those whose time to live is not over. One whose is has replaced others all the same."""
+        return [pending for pending in self._last.values() if pending.expires > now]
 
 
-def matching(log: EventLog, filter: Filter, first: int, last: int) -> Iterator[int]:
-    """The positions of the events that a filter matches."""
-    for entry in log.read(first, last):
-        if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)):
-            yield entry.position
+def matching(entries: Iterable[Entry], filter: Filter) -> Iterator[Entry]:
+    """The entries of the events that a filter matches, but for those that came with a session."""
+    return (entry for entry in entries if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)))
 
 
 def first_position(log: EventLog, since: float | str) -> int:

@@ -16,8 +16,9 @@ import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
-from fieldfare.node.kept import INTERNAL, NEVER, Pending, Rest, Row, Session, Stored, behind, is_behind, pack
+from fieldfare.node.kept import INTERNAL, NEVER, Pending, Rest, Row, Session, Stored, behind, is_behind, name_of, pack
 from fieldfare.node.log import Entry
+from fieldfare.node.moving import pending_of
 from fieldfare.routing import messages as m
 from fieldfare.routing.seen import EventId
 
@@ -258,8 +259,7 @@ class Keeping:
             to = [(carry.session, kept.mark, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
             position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
-            pending = Pending(position, one.subscriptions, one.expires or NEVER, old=one.old)
-            kept.carried[one.number] = pending, (one.publisher, one.by, one.sequence)
+            kept.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
 
     def done(self, done: h.Done, now: float) -> None:
         """The client is done with some events."""
@@ -353,7 +353,9 @@ class Keeping:
         for name, mark, number, ids in rest.to:
             kept, session = self.kept.get(name), self._broker.sessions.get(name)
             if kept is not None and mark == kept.mark and is_behind(entry):
-                kept.carried[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER), event
+                key = name_of(entry.publisher, rest.replaces)
+                pending = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
+                kept.carried[number] = pending, event
             elif kept is not None and mark == kept.mark:
                 kept.keys[number] = event
             elif name in self.copies and session is not None and session.mark == mark and number > session.done:

@@ -67,6 +67,21 @@ class Pending(NamedTuple):
     """it stands in a row, since the log does not say that it is for the session"""
     old: bool = False
     """it had happened before the session asked for it"""
+    replaces: tuple[str, str] | None = None
+    """the publisher and the name under which it replaces others that wait, and is replaced"""
+
+
+def held_row(pending: Pending) -> list[Any]:
+    """The value of a row for an event of which the log does not say that it is for a session."""
+    return [pending.position, list(pending.subscriptions), pending.expires, pending.old, pending.replaces]
+
+
+def held_of(row: Sequence[Any]) -> Pending:
+    """What such a row says; an earlier version wrote fewer values."""
+    lacking: list[Any] = [NEVER, True, None]
+    position, ids, expires, old, replaces = [*row, *lacking[len(row) - 2 :]]
+    key = None if replaces is None else (replaces[0], replaces[1])
+    return Pending(position, tuple(ids), expires, replayed=True, old=old, replaces=key)
 
 
 class Origin(NamedTuple):
@@ -117,6 +132,7 @@ class Session(msgspec.Struct):
     released: int = 0
     """up to which it may take them"""
     taken: int = 0
+    """up to which the present connection took them"""
     done: int = 0
     """up to which it has acknowledged them"""
     dropped: int = 0
@@ -127,7 +143,8 @@ class Session(msgspec.Struct):
     pending: dict[int, Pending] = {}
     replays: int = 0
     """how many of them stand in rows, since the log does not say that they are for this session"""
-    replaceable: dict[tuple[str, str], int] = {}
+    replaceable: dict[tuple[str, str], list[int]] = {}
+    """numbers that a later event replaces; several, if one of them was replayed"""
     moved: str = ""
     """the mark of one that came from another node: what the log says under another one is void"""
     doubt: int = 0
@@ -137,7 +154,9 @@ class Session(msgspec.Struct):
     lives: Lineage = ()
     """in which lives of which logs its deliveries were numbered"""
     restored: bool = False
-    """it was taken up from the disk, and no client has used it since"""
+    """its identity was taken up from the disk, with a number of events that may be too low"""
+    sent: int = 0
+    """up to which deliveries may have been sent on an earlier connection"""
 
     @property
     def mark(self) -> str:
@@ -196,6 +215,11 @@ _unpack: Final[Callable[[bytes], Rest]] = msgspec.msgpack.Decoder(Rest).decode
 def rest_of(entry: Entry) -> Rest:
     """What stands in the log beside an event."""
     return _unpack(entry.rest)
+
+
+def name_of(publisher: str, replaces: str) -> tuple[str, str] | None:
+    """The name under which an event replaces others: a publisher replaces its own events only."""
+    return (publisher, replaces) if replaces else None
 
 
 def behind(sequence: int) -> int:

@@ -174,14 +174,14 @@ class Neighbourhood:
         """Keep a link up, for ever: after each failure a pause, longer each time, and a little random."""
         pause, before = FIRST_PAUSE, ""
         while True:
-            began = self.node.clock()
+            began = self.node.steady()
             try:
                 socket = await open_socket(url)
                 await LinkConnection(self, socket, dialled=True).serve()
                 problem = "the link is down"
             except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
                 problem = str(error) or type(error).__name__
-            if self.node.clock() - began > LONGEST_PAUSE:
+            if self.node.steady() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
             log = logger.info if problem == before else logger.warning
             log("link to %s: %s; again in %.1f s", url, problem, pause)

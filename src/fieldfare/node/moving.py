@@ -26,6 +26,7 @@ from fieldfare.node.kept import (
     Stored,
     behind,
     is_behind,
+    name_of,
     pack,
     rest_of,
 )
@@ -390,8 +391,7 @@ class Moving:
             to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
             position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
-            pending = Pending(position, one.subscriptions, one.expires or NEVER, old=one.old)
-            arrival.session.pending[one.number] = pending
+            arrival.session.pending[one.number] = pending_of(one, position)
 
     def _moved(self, moved: h.Moved, now: float) -> None:
         arrival, name = self._arrival(moved), moved.session
@@ -402,6 +402,7 @@ class Moving:
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
         session.moves, session.lives = moved.moves + 1, moved.lives
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
+        session.sent = moved.count  # its old node may have sent all of that
         self._broker.sessions[name] = session
         carried, session.pending = session.pending, {}
         for number in sorted(carried):
@@ -527,8 +528,8 @@ class Moving:
             self.arrivals[str(name)] = Arrival(ticket, source, wanted, low - 1, session, onwards=further)
         for (name,), (low, ticket, target, ready, carried) in stored.get("departure", {}).items():
             self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried)
-        for (name,), (node, when) in stored.get("gone", {}).items():
-            self.gone[str(name)] = node, when
+        for (name,), (node, _) in stored.get("gone", {}).items():
+            self.gone[str(name)] = node, self._broker.now  # clients could not come back while the node was down
 
     def restore_entry(self, entry: Entry, rest: Rest) -> None:
         """Note again what an entry says of sessions that move."""
@@ -536,7 +537,8 @@ class Moving:
             arrival, departure = self.arrivals.get(name), self.departures.get(name)
             if arrival is not None and arrival.session is not None:
                 event = entry.publisher, rest.by, entry.sequence
-                pending = Pending(entry.position, tuple(ids), rest.expires or NEVER)
+                key = name_of(entry.publisher, rest.replaces)
+                pending = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
                 if mark == arrival.aside and is_behind(entry):
                     arrival.session.pending[number] = pending
                 elif mark == arrival.aside:
@@ -548,6 +550,12 @@ class Moving:
             if departure is not None and mine and entry.position > departure.since:
                 key = entry.publisher, rest.by
                 departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
+
+
+def pending_of(one: h.Carried, position: int) -> Pending:
+    """A delivery that came with a session, and stands in the log now."""
+    key = name_of(one.publisher, one.replaces)
+    return Pending(position, one.subscriptions, one.expires or NEVER, old=one.old, replaces=key)
 
 
 def carried_of(waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, Entry]) -> list[h.Carried]:

@@ -59,14 +59,25 @@ class NodeStopped(RuntimeError):
     """Nothing more is done."""
 
 
+def _steady(begin: float, ticking: Callable[[], float]) -> Callable[[], float]:
+    """The time by which durations are measured: that of the clock when the node began, and no jump since."""
+    offset = begin - ticking()
+    return lambda: offset + ticking()
+
+
 class Node:
     """A broker, its storage, and a task that brings them together."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
-        """Open the storage and let the broker have what is in it."""
+    def __init__(
+        self, config: Config, clock: Callable[[], float] = time.time, ticking: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open the storage and let the broker have what is in it.
+
+        The `clock` on the wall may jump; how long something lasts is measured by what is always `ticking`.
+        """
         self.config = config
         self.name = config.name
-        self.clock = clock
+        self.clock, self.steady = clock, _steady(clock(), ticking)
         self.security = security_of(config)
         self.storage = Storage(Path(config.data) if config.data else None, config.log)
         stored, entries = self.storage.load()
@@ -91,7 +102,7 @@ class Node:
             keepers=config.sessions.keepers,
             secure=self.security is not None,
             life=secrets.token_hex(6),
-            now=clock(),
+            now=self.steady(),
         )
         lost = self.broker.position - self.storage.log.last
         if lost > 0:
@@ -197,6 +208,18 @@ class Node:
         """Such rows, by key."""
         return self._others[kind]
 
+    def occupy(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
+        """Let a connection use a session that was attached for it; the one that used it before ends.
+
+        It gets all that is not acknowledged: what the other took while the session was being attached may not arrive.
+        """
+        former = self.closers.get(name)
+        if former is not None:
+            former("the session is used by another connection now")
+        self.closers[name], self.wakers[name] = close, wake
+        if name in self.broker.sessions:
+            self.broker.begin(self.broker.sessions[name])
+
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Let something run beside the node's work; it is cancelled when the node stops."""
         task = asyncio.create_task(work)
@@ -301,7 +324,8 @@ class Node:
 
     def _do(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> list[Any]:
         """Things in their order; publications that follow each other at once."""
-        now = self.clock()
+        now = self.steady()
+        self.broker.ahead = self.clock() - now
         began = time.perf_counter()
         answers: list[Any] = []
         publications: list[Publication] = []
@@ -332,8 +356,8 @@ class Node:
         """Wake the broker when it wants that; some strategies never do."""
         while True:
             wakes = self.broker.broker.wakes
-            await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.clock())))
-            if wakes is not None and self.clock() >= wakes:
+            await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
+            if wakes is not None and self.steady() >= wakes:
                 await self.submit(lambda broker, now: broker.tick(now))
 
     async def _look_after(self) -> None:

@@ -158,7 +158,7 @@ class Storage:
         if self._disk is None:
             return 0
         limits = self._settings
-        if now - self._rolled > limits.segment_seconds:
+        if not 0 <= now - self._rolled <= limits.segment_seconds:  # the clock may have been set back
             self._rolled = now
             self._disk.roll()
         self._disk.seal()

@@ -408,7 +408,7 @@ def _view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "owner": one.owner,
         "durable": one.durable,
         "here": one.here,
-        "seen": one.seen,
+        "seen": one.seen + node.broker.ahead,
         "published": one.sequence,
         "delivered": one.count,
         "acknowledged": one.done,
