@@ -251,8 +251,8 @@ class Config(_Part, frozen=True):
     """All settings of a node. Made by hand, nothing is checked: `load` does that."""
 
     name: str = ""
-    """no two nodes of a network may share one. If it is not given, `load` takes the one that the folder `data` keeps, or
-    makes one of host name, port and machine; a node without a folder may have another one after each start"""
+    """no two nodes of a network may share one. If it is not given, `load` takes the one that the folder `data` keeps,
+    or makes one of host name, port and machine; a node without a folder may have another one after each start"""
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 7400
     """0: any that is free"""

@@ -333,7 +333,10 @@ class Connection:
                 self._wake.set()
                 await asyncio.sleep(PATIENCE)
                 return
-            await self._take(frame)
+            try:
+                await self._take(frame)
+            except NodeStopped as error:
+                self._refuse(error, 0)
 
     async def _take(self, frame: f.FromClient) -> None:
         match frame:

@@ -24,6 +24,7 @@ from typing import Final
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
+from fieldfare.node import recovery
 from fieldfare.node.keeping import Keeping
 from fieldfare.node.kept import (
     LARGEST,
@@ -39,15 +40,12 @@ from fieldfare.node.kept import (
     Session,
     Step,
     Stored,
-    held_of,
     held_row,
-    is_behind,
     name_of,
     pack,
-    rest_of,
 )
 from fieldfare.node.letters import Letters
-from fieldfare.node.lineage import Lineage, as_lineage, extend, still_valid
+from fieldfare.node.lineage import Lineage, extend, still_valid
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
@@ -112,7 +110,7 @@ class DurableBroker:
         self.moving = Moving(self, secure=secure)
         """sessions on their way from and to other nodes"""
         if stored is not None:
-            self._restore(stored, entries)
+            recovery.restore(self, stored, entries)
 
     # Steps
 
@@ -195,8 +193,6 @@ class DurableBroker:
 
         A client that goes on says which identity is `known` to it.
         """
-        if name in self.links:
-            raise Refusal(f"a session cannot be called {name}: a neighbour is")
         self.moving.check(name)
         self.moving.stay(name)
         session = self.sessions.get(name)
@@ -220,7 +216,8 @@ class DurableBroker:
             self.note_session(name)
         valid = still_valid(seen, known, session.lives)
         if valid < seen:
-            logger.error("the client of %s has had %d deliveries that %s has forgotten: it went back in time", name, seen - valid, here)  # fmt: skip
+            count = seen - valid
+            logger.error("%s went back in time: it has forgotten %d deliveries that %s has had", here, count, name)
 
     def _rename(self, name: str, session: Session, identity: str) -> None:
         """Give a session that was restored another identity, for a program that does not know how far it had counted.
@@ -312,7 +309,7 @@ class DurableBroker:
         session.replays += 1
         if number:
             session.pending[number] = pending._replace(replayed=True)
-            self._replace(name, session, number)
+            self.replace(name, session, number)
         else:
             self._deliver(name, session, pending._replace(replayed=True))
             number = session.count
@@ -471,7 +468,7 @@ class DurableBroker:
                 self.note_session(name)
         session.count += 1
         session.pending[session.count] = pending
-        self._replace(name, session, session.count)
+        self.replace(name, session, session.count)
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
             self._drop(name, session, _oldest(session))
@@ -479,7 +476,7 @@ class DurableBroker:
             if self.policy == "disconnect":
                 self._overflowing.add(name)
 
-    def _replace(self, name: str, session: Session, number: int) -> None:
+    def replace(self, name: str, session: Session, number: int) -> None:
         """Of events that replace each other, only the last waits, unless an earlier one is on its way already.
 
         An old one replaces nothing: another subscription of the session may wait for what came before it.
@@ -554,7 +551,9 @@ class DurableBroker:
         self._note_link(neighbour)
         return link.lives
 
-    def meet_again(self, neighbour: str, heard: int, knows: Lineage, lives: Lineage, first: int, id: str) -> int:
+    def meet_again(  # noqa: PLR0917 - as they are said
+        self, neighbour: str, heard: int, knows: Lineage, lives: Lineage, first: int, id: str
+    ) -> int:
         """Go on with a neighbour that knows the link from before; gives the number of our last message that it has.
 
         The neighbour says up to where it has heard us, and in which lives of our log that was as far as it knows; the
@@ -564,15 +563,18 @@ class DurableBroker:
         link, here = self._link(neighbour), self.broker.name
         valid = still_valid(heard, knows, link.lives)
         if valid < heard:
-            logger.error("%s has heard %d messages that %s has forgotten: it went back in time", neighbour, heard - valid, here)  # fmt: skip
+            count = heard - valid
+            logger.error("%s went back in time: it has forgotten %d messages that %s has heard", here, count, neighbour)
         if valid < link.safe:
-            logger.error("%s has forgotten %d messages of %s, and the events in them: it went back in time", neighbour, link.safe - valid, here)  # fmt: skip
+            count = link.safe - valid
+            logger.error("%s went back in time: it has forgotten %d messages of %s", neighbour, count, here)
             self._introduce(neighbour)  # some of them were about filters
         sent = max(valid, link.safe)
         self.received(neighbour, sent)
         taken = max(still_valid(link.taken, link.known, lives), first - 1)
         if taken != link.taken:
-            logger.error("%s goes on with message %d of %s, not with %d: one of the two nodes went back in time", here, taken + 1, neighbour, link.taken + 1)  # fmt: skip
+            before, after = link.taken + 1, taken + 1
+            logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
             link.taken = link.heard = taken
             link.changed, link.since, link.already = min(link.changed, taken), self.position, {}
         link.known, link.id = lives, id
@@ -589,13 +591,7 @@ class DurableBroker:
                 continue
             if number != link.taken + 1:
                 raise ValueError(f"{neighbour} has left out its message {link.taken + 1}")
-            try:
-                message = wire.decode(data)
-                if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
-                    raise ValueError(f"{message.sequence} is no number of an event")
-            except ValueError as error:
-                self._spread(events, neighbour, now)
-                raise ValueError(f"message {number} of {neighbour} cannot be read: {error}") from None
+            message = self._read(neighbour, number, data)
             if number in link.already:
                 del link.already[number]
             elif isinstance(message, m.Forward):
@@ -620,6 +616,20 @@ class DurableBroker:
             self._note_link(neighbour)
         return count
 
+    def _read(self, neighbour: str, number: int, data: bytes) -> Message:
+        """A message of a neighbour. One that cannot be read is set aside: refused, it would come again for ever."""
+        try:
+            message, unreadable = wire.decode_leniently(data)
+            if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
+                raise ValueError(f"{message.sequence} is no number of an event")
+        except ValueError as error:
+            logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
+            self._rows.append(Row("unreadable", (neighbour, number), data))
+            return Tell()
+        for text in unreadable:
+            logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
+        return message
+
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
         self._asides[neighbour] = []
@@ -632,7 +642,7 @@ class DurableBroker:
 
     def hear_aside(self, neighbour: str, data: bytes, now: float) -> None:
         """Take what a neighbour says that nobody keeps."""
-        message = wire.decode(data)
+        message, _ = wire.decode_leniently(data)
         if not isinstance(message, m.Aside):
             raise ValueError(f"{type(message).__name__} must have a number")
         self._say_all(self.broker.receive(message, neighbour, now))
@@ -684,8 +694,8 @@ class DurableBroker:
         link = self.links[neighbour]
         low = min([link.low if link.outbox else self.position + 1, *link.already.values()])
         counts = [link.said, link.taken, link.changed, link.safe]
-        row = [link.role.value, low, link.mine, link.theirs, counts, link.born]
-        row += [link.lives, link.known, link.since, link.id]
+        about = link.lives, link.known, link.since, link.id
+        row = [link.role.value, low, link.mine, link.theirs, counts, link.born, *about]
         self._rows.append(Row("neighbour", (neighbour,), row))
 
     def _note_told(self, tell: Tell, neighbour: str) -> None:
@@ -743,97 +753,6 @@ class DurableBroker:
         self._ready.add(neighbour)
         return link.said
 
-    # Coming back
-
-    def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
-        for (name,), (identity, sequence, count, done, _, _, dropped, owner, *more) in stored.get(
-            "session", {}
-        ).items():
-            moved, doubt, moves, lives = [*more, *("", 0, 0, ())[len(more) :]]  # earlier versions had none of these
-            self.sessions[str(name)] = Session(
-                identity, True, False, self.now, sequence, count, 0, done, done, dropped, owner,
-                moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True,
-            )  # fmt: skip
-        for (neighbour,), (role, _, mine, theirs, counts, born, *more) in stored.get("neighbour", {}).items():
-            said, heard, changed, safe = counts
-            lives, known, since, id = [*more, *((), (), 0, "")[len(more) :]]
-            self.links[str(neighbour)] = Link(
-                Role(role), said, 0, safe, heard, heard, changed, mine, theirs, born=born,
-                lives=as_lineage(lives), known=as_lineage(known), since=since, id=id,
-            )  # fmt: skip
-            self.broker.receive(m.Connect(Role(role)), str(neighbour), self.now)
-        self._restore_filters(stored)
-        self.letters.restore(stored)
-        self.keeping.restore(stored)
-        self.moving.restore(stored)
-        for (name, number), row in sorted(stored.get("replayed", {}).items()):
-            session = self.sessions[str(name)]
-            session.count = max(session.count, int(number))
-            if int(number) > session.done:
-                session.pending[int(number)] = held_of(row)
-                self._replace(str(name), session, int(number))
-        for (neighbour, number), data in stored.get("outbox", {}).items():
-            self.links[str(neighbour)].outbox[int(number)] = data
-        self.position = int(stored.get("checkpoint", {}).get((), 0))
-        for entry in entries:
-            self._restore_entry(entry)
-        self.keeping.settle()
-        for session in self.sessions.values():
-            session.pending = _last(session.pending, self.limit)
-            session.replays = sum(pending.replayed for pending in session.pending.values())
-            session.oldest = next(iter(session.pending), session.count + 1)
-            session.released = session.sent = session.count  # an earlier life may have sent all of it
-        nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
-        for link in self.links.values():
-            link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
-            link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=self.position)
-            link.released = link.said
-
-    def _restore_filters(self, stored: Stored) -> None:
-        for neighbour, about, text in stored.get("told", {}):
-            self.links[str(neighbour)].told.setdefault(about, {})[str(text)] = None  # type: ignore[arg-type]
-        for neighbour, link in self.links.items():
-            for about in sorted(link.told):  # promises first: subscriptions may depend on them
-                texts = tuple(map(parse, link.told[about]))
-                self.broker.receive(Tell(texts, about=about), neighbour, self.now)
-        for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
-            for (name, id), text in stored.get(about, {}).items():
-                self.broker.receive(make(str(id), parse(text)), str(name), self.now)
-
-    def _restore_entry(self, entry: Entry) -> None:
-        """Let an entry have had its effect, if that is not in the rows already."""
-        rest = rest_of(entry)
-        self.position = max(self.position, entry.position)
-        self.moving.restore_entry(entry, rest)
-        self.keeping.restore_entry(entry, rest)
-        if entry.time >= self.now + self.ahead - 2 * self.broker.remember and not is_behind(entry):
-            self.broker.note_seen(entry.publisher, rest.by, entry.sequence, self.now)
-        publisher = self.sessions.get(entry.publisher)
-        if publisher is not None and publisher.identity == rest.by:
-            publisher.sequence = max(publisher.sequence, entry.sequence)
-        link = self.links.get(rest.via)
-        if link is not None and entry.position > max(link.born, link.since):
-            if rest.after <= link.changed:
-                link.heard = link.taken = max(link.heard, rest.number)
-            elif rest.number > link.heard:  # something before it was not written: both come again
-                link.already[rest.number] = entry.position
-        for name, mark, number, ids in rest.to if not is_behind(entry) else ():
-            session = self.sessions.get(name)
-            if session is not None and session.mark == mark:
-                session.count = max(session.count, number)
-                if number > session.done:
-                    key = name_of(entry.publisher, rest.replaces)
-                    session.pending[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
-                    self._replace(name, session, number)
-                    if len(session.pending) > 2 * self.limit:
-                        session.pending = _last(session.pending, self.limit)
-        for neighbour, number in rest.out:
-            link = self.links.get(neighbour)
-            if link is not None and entry.position > link.born:
-                link.said = max(link.said, number)
-                if number > link.safe:
-                    link.outbox[number] = entry.position
-
 
 def _id(forward: m.Forward) -> EventId:
     return forward.publisher, forward.by, forward.sequence
@@ -854,11 +773,6 @@ def _lowest(session: Session) -> int:
     if session.replays:
         return min(pending.position for pending in session.pending.values())
     return session.pending[_oldest(session)].position
-
-
-def _last(pending: dict[int, Pending], limit: int) -> dict[int, Pending]:
-    """The last ones by number, in order."""
-    return {number: pending[number] for number in sorted(pending)[-limit:]}
 
 
 def _filter_row(message: Message, name: str) -> list[Row]:

@@ -8,6 +8,7 @@ that its client has had: those are *doubtful*, and the client drops what it know
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,6 +25,8 @@ from fieldfare.routing.seen import EventId
 
 if TYPE_CHECKING:
     from fieldfare.node.durable import DurableBroker
+
+logger = logging.getLogger("fieldfare.node")
 
 LEAP: Final = 1_000_000
 """numbers that are left out when a session is taken over: its node may have used some that the keeper does not know"""
@@ -221,12 +224,15 @@ class Keeping:
         if kept is not None and kept.identity != going.identity:
             self.drop(name, now)
             kept = None
-        taken = name in self._broker.sessions or name in self._broker.links or name in self._broker.moving.arrivals
+        taken = name in self._broker.sessions or name in self._broker.moving.arrivals
         if kept is None and taken:
             return
         try:
             wishes = {id: m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()}
-        except ValueError:
+        except ValueError as error:
+            logger.error(
+                "the session %s of %s has no copy here: what it asks for cannot be read: %s", name, node, error
+            )
             return
         if kept is None:
             mark = f"{going.ticket}/{self._broker.position}"

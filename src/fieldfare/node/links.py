@@ -244,8 +244,8 @@ class LinkConnection:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
-        about = {"role": role, "reaches": reaches, "id": node.id, "life": node.broker.life}
-        await self._send(Meet(node.name, hood.url, node.config.strategy, **about))
+        strategy, life = node.config.strategy, node.broker.life
+        await self._send(Meet(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life))
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node
@@ -266,13 +266,16 @@ class LinkConnection:
             self._sent = await node.submit(lambda broker, _: broker.meet_again(other, *said))
         else:
             self._check_stranger(meet)
-            names_of = {"mine": mine.mine, "theirs": greet.mine, "known": greet.lives, "id": meet.id}
-            await node.submit(lambda broker, now: broker.connect(other, wanted, now, **names_of))
+            await node.submit(
+                lambda broker, now: broker.connect(
+                    other, wanted, now, mine=mine.mine, theirs=greet.mine, known=greet.lives, id=meet.id
+                )
+            )
         await node.submit(lambda broker, _: broker.letters.reach(other, names))
         await node.submit(lambda broker, now: broker.regain(other, now))
         self._said_received = node.broker.links[other].heard
         node.traffic.links[other] = self.traffic = node.traffic.links.get(other, self.traffic)
-        node.wakers[other] = self._wake.set
+        node.link_wakers[other] = self._wake.set
         self._wake.set()
 
     async def _greeting(self, known: Link | None) -> Greet:
@@ -334,7 +337,7 @@ class LinkConnection:
     def _leave(self) -> None:
         if self._hood.up.get(self.neighbour) is self:
             del self._hood.up[self.neighbour]
-            self._node.wakers.pop(self.neighbour, None)
+            self._node.link_wakers.pop(self.neighbour, None)
             self._node.soon(partial(_lose, self.neighbour))
 
     # Talking

@@ -173,8 +173,6 @@ class Moving:
         """Let a session come from another node."""
         if self.where(name) != "unknown":
             return
-        if name in self._broker.links:
-            raise Refusal(f"a session cannot be called {name}: a neighbour is")
         self.refused.pop((name, owner), None)
         self.arrivals[name] = Arrival(ticket, source, owner, self._broker.position)
         self._note_arrival(name)

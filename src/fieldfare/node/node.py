@@ -12,7 +12,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeVar
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
-from fieldfare.node.lineage import as_lineage, extend
+from fieldfare.node.lineage import Lineage, as_lineage, extend
 from fieldfare.node.log import Entry, LogError
 from fieldfare.node.security import security_of
 from fieldfare.node.storage import Storage
@@ -89,34 +89,15 @@ class Node:
         self._others = {kind: dict(stored.get(kind, {})) for kind in OTHERS}
         self._to_keep: list[Row] = []
         self.id = self._identity(stored)
-        # A clock alone could go back, and so could a row, with an earlier copy of the folder.
-        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
-        self.storage.remember(Row("life", (), life))
-        self.broker = DurableBroker(
-            Broker(self.name, strategy_of(config), life=life),
-            stored,
-            entries,
-            limit=config.sessions.limit,
-            queue=config.sessions.queue,
-            policy=config.sessions.policy,
-            keepers=config.sessions.keepers,
-            secure=self.security is not None,
-            life=secrets.token_hex(6),
-            now=self.steady(),
-        )
-        lost = self.broker.position - self.storage.log.last
-        if lost > 0:
-            logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
-            self.broker.rewind(self.storage.log.last)
-            self.broker.checkpoint()
-        positions = as_lineage(stored.get("lives", {}).get((), ()))
-        self.lives = extend(positions, self.broker.life, self.broker.position + 1)
+        self.broker = self._broker(stored, entries)
+        self.lives = self._lives(stored)
         """in which lives of the log its positions were given"""
-        self.storage.remember(Row("lives", (), self.lives))
         self.broker.introduce()
         self.traffic = Traffic(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
-        """what to call when a session or a neighbour has something to take"""
+        """what to call when a session has something to take"""
+        self.link_wakers: dict[str, Callable[[], None]] = {}
+        """the same of neighbours: a session may have the name of one"""
         self.watchers: set[Callable[[Step], None]] = set()
         """what to call after each step"""
         self.closers: dict[str, Closer] = {}
@@ -141,6 +122,36 @@ class Node:
         self.ready = False
         self.reports: dict[str, Callable[[], Any]] = {}
         """how those do that work beside the node, such as bridges, by name"""
+
+    def _broker(self, stored: Stored, entries: Iterable[Entry]) -> DurableBroker:
+        config, clock = self.config, self.clock
+        # A clock alone could go back, and so could a row, with an earlier copy of the folder.
+        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
+        self.storage.remember(Row("life", (), life))
+        broker = DurableBroker(
+            Broker(self.name, strategy_of(config), life=life, apart=True),
+            stored,
+            entries,
+            limit=config.sessions.limit,
+            queue=config.sessions.queue,
+            policy=config.sessions.policy,
+            keepers=config.sessions.keepers,
+            secure=self.security is not None,
+            life=secrets.token_hex(6),
+            now=self.steady(),
+        )
+        lost = broker.position - self.storage.log.last
+        if lost > 0:
+            logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
+            broker.rewind(self.storage.log.last)
+            broker.checkpoint()
+        return broker
+
+    def _lives(self, stored: Stored) -> Lineage:
+        lives = as_lineage(stored.get("lives", {}).get((), ()))
+        lives = extend(lives, self.broker.life, self.broker.position + 1)
+        self.storage.remember(Row("lives", (), lives))
+        return lives
 
     def _identity(self, stored: Stored) -> str:
         """What tells this folder from that of another node of the same name; a node without one has none."""
@@ -297,10 +308,11 @@ class Node:
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
-        for name in (*step.sessions, *step.neighbours):
-            wake = self.wakers.get(name)
-            if wake is not None:
-                wake()
+        for names, wakers in ((step.sessions, self.wakers), (step.neighbours, self.link_wakers)):
+            for name in names:
+                wake = wakers.get(name)
+                if wake is not None:
+                    wake()
         for name in step.overflowing:
             if name in self.closers:
                 self.closers[name]("you are too slow: more waits for you than this node keeps for anybody")

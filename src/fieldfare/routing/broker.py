@@ -54,12 +54,13 @@ class Broker:
         remember: float = 60.0,
         delay: float | None = None,
         life: int = 0,
+        apart: bool = False,
         index: MakeIndex = Index,
     ) -> None:
         """A broker without clients and neighbours.
 
         Its `life` is a number that grows each time it is started anew: what it counts must not be taken for what it
-        counted before.
+        counted before. If whoever runs it tells clients and neighbours `apart`, they may share names.
         Events are remembered for so many seconds, so that none is told twice. With a `delay`, what neighbours are told
         waits so many seconds for more of the kind. Many brokers in one process may share what their filters have in
         common: then `index` makes parts of a `tables.universe.Universe`.
@@ -68,6 +69,7 @@ class Broker:
         self.strategy = strategy
         self.delay = delay
         self.life = life
+        self._apart = apart
         self.clients = Clients(named=name if strategy.named else None, index=index)
         self.routes = strategy.routes(name, life, index)
         self._seen = Seen(remember)
@@ -112,9 +114,9 @@ class Broker:
                 if isinstance(tell, Tell | m.Wants) and any(filter.is_empty for filter in tell.added):
                     raise ProtocolError(f"{sender!r} wants what no event can match")
         elif isinstance(message, m.Connect):
-            if sender in self.clients.all or sender in (self.name, LOCAL):
+            if (sender in self.clients.all and not self._apart) or sender in (self.name, LOCAL):
                 raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
-        elif sender in self.routes.neighbours or sender == LOCAL:
+        elif (sender in self.routes.neighbours and not self._apart) or sender == LOCAL:
             raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no client of {self.name}")
         sends: list[Send] = handler(self, message, sender, now)
         if self._sweeps is None and self.routes.untidy:

@@ -13,7 +13,7 @@ import msgspec
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import parse
+from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing import messages as m
 from fieldfare.routing import pastry
@@ -40,6 +40,48 @@ def decode(data: bytes) -> Message:
     except msgspec.DecodeError as error:
         raise ValueError(f"no message: {error}") from None
     return message
+
+
+def decode_leniently(data: bytes) -> tuple[Message, list[str]]:
+    """The message that was encoded, with the texts of filters in it that cannot be read here.
+
+    A neighbour that asks for something unreadable is taken to ask for everything: that may bring it too much, and loses
+    nothing. What it no longer asks for, if that is unreadable, is left as it is, for the same reason.
+    """
+    try:
+        return decode(data), []
+    except ValueError:
+        unreadable: list[str] = []
+
+        def lenient(type: type, value: Any) -> object:
+            try:
+                return from_wire(type, value)
+            except ValueError:
+                if type is Event:
+                    raise
+                unreadable.append(str(value[-1] if isinstance(value, list) else value))
+                return _UNREADABLE
+
+        try:
+            message: Message = msgspec.msgpack.Decoder(_ANY, dec_hook=lenient).decode(data)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"no message: {error}") from None
+        return _without_unreadable(message), unreadable
+
+
+def _without_unreadable(message: Message) -> Message:
+    match message:
+        case m.Tell() | m.Wants():
+            added = dict.fromkeys(EVERYTHING if one is _UNREADABLE else one for one in message.added)
+            removed = tuple(one for one in message.removed if one is not _UNREADABLE)
+            return msgspec.structs.replace(message, added=tuple(added), removed=removed)
+        case m.Batch(tells=tells):
+            return m.Batch(tuple(map(_without_unreadable, tells)))  # type: ignore[arg-type]
+        case m.Aside(said=m.Tell() as said):
+            return m.Aside(_without_unreadable(said))  # type: ignore[arg-type]
+        case m.Copy(neighbour=neighbour, tell=tell):
+            return m.Copy(neighbour, _without_unreadable(tell))  # type: ignore[arg-type]
+    raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
 
 
 def encode_forward(
@@ -83,5 +125,8 @@ def _filter(text: str) -> Filter:
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
 _BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch | m.Aside
+_ANY: Final = _CLIENTS | _BROKERS | pastry.OverlayMessage
+_UNREADABLE: Final = Filter(EVERYTHING.boxes)
+"""stands for a filter that cannot be read; told from another one only by `is`"""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
-_DECODER: Final = msgspec.msgpack.Decoder(_CLIENTS | _BROKERS | pastry.OverlayMessage, dec_hook=from_wire)
+_DECODER: Final = msgspec.msgpack.Decoder(_ANY, dec_hook=from_wire)

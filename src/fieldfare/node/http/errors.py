@@ -68,7 +68,8 @@ def problem_of(error: Exception) -> Problem:
         case Refusal():
             return Problem(409, str(error))
         case NodeStopped():
-            return Problem(503, str(error), {"Retry-After": "5"})
+            detail = f"{error}; what was sent may have been accepted all the same"  # if it had been logged already
+            return Problem(503, detail, {"Retry-After": "5"})
         case ValueError():
             return Problem(400, str(error))
         case RecursionError():

@@ -1,0 +1,102 @@
+"""What cannot be read, in a stored row or from a neighbour, is set aside, loudly, and stops nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.node.talking import linked, settings, talking, until
+
+from fieldfare.events.event import Event
+from fieldfare.filters import EVERYTHING, parse
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.kept import Publication, Row
+from fieldfare.node.server import running
+from fieldfare.node.store import Store
+from fieldfare.routing import messages as m
+from fieldfare.routing import wire
+from fieldfare.routing.broker import Broker
+
+BAD = "x + + ("
+
+
+def _tell(**fields: object) -> bytes:
+    return msgspec.msgpack.encode({"is": "Tell", **fields})
+
+
+def test_a_node_starts_without_a_subscription_that_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = settings("a", tmp_path)
+
+    async def test() -> None:
+        async with running(config) as node, talking(node, "ana") as ana:
+            await ana.subscribe("good", "x > 0")
+            await ana.subscribe("bad", "x < 0")
+        store = Store(tmp_path / "node.sqlite")
+        store.commit([Row("subscriptions", ("ana", "bad"), BAD), Row("subscriptions", ("nobody", "s"), "x = 1")])
+        store.close()
+        async with running(config) as node, talking(node, "ana") as ana:
+            await ana.publish(1, {"x": 1})
+            assert await ana.events(1) == [{"x": 1}]
+
+    asyncio.run(test())
+    assert "of the session ana (bad)" in caplog.text
+    assert "nobody" in caplog.text
+
+
+def test_a_neighbour_whose_stored_filter_cannot_be_read_gets_everything(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = settings("a", tmp_path / "a")
+
+    async def test() -> None:
+        async with running(first) as a, running(settings("b", tmp_path / "b", {"join": (a.hood.url,)})) as b:
+            await linked(a, b)
+            async with talking(b, "ana") as ana:
+                await ana.subscribe("s", "x > 0")
+                await until(a.node.broker.wanted)
+        store = Store(tmp_path / "a" / "node.sqlite")
+        store.commit([Row("told", ("b", "subscriptions", "x > 0")), Row("told", ("b", "subscriptions", BAD), 1)])
+        store.close()
+        async with running(first) as a, talking(a, "bob") as bob:
+            await bob.publish(1, {"x": 5})
+            assert a.node.broker.links["b"].outbox
+
+    asyncio.run(test())
+    assert "of the node b, which gets everything" in caplog.text
+
+
+def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplog: pytest.LogCaptureFixture) -> None:
+    broker = DurableBroker(Broker("a"))
+    broker.connect("b", m.Role.PEER, 0.0)
+    broker.attach("bob", "1", 0.0)
+    assert broker.hear("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
+    assert broker.links["b"].taken == 2
+    assert broker.publish([Publication("bob", 1, [Event({"y": 1})])], 2.0) == [1]
+    assert [what for what in broker.links["b"].outbox.values() if isinstance(what, int)] == [1]
+    assert BAD in caplog.text
+
+
+def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFixture) -> None:
+    broker = DurableBroker(Broker("a"))
+    broker.connect("b", m.Role.PEER, 0.0)
+    broker.hear("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
+    assert broker.links["b"].taken == 2
+    assert broker.wanted() == {parse("x > 5")}
+    assert Row("unreadable", ("b", 1), b"\xc1 nonsense") in broker.drain().rows
+    assert "message 1 of b cannot be read" in caplog.text
+
+
+def test_unreadable_filters_in_every_message() -> None:
+    tell = {"is": "Tell", "added": [BAD, "x = 1"], "removed": [BAD]}
+    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(tell))
+    assert message == m.Tell((EVERYTHING, parse("x = 1")))
+    assert unreadable == [BAD, BAD]
+    for around in ({"is": "Batch", "tells": [tell]}, {"is": "Aside", "said": tell}):
+        message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(around))
+        assert EVERYTHING in (message.tells[0] if isinstance(message, m.Batch) else message.said).added  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="cannot be read"):
+        wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
