@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.node import config as c
+from fieldfare.node import config as configuration
 from fieldfare.node.config import Config, ConfigError, RoleSettings, Secret, duration, load, size
 from fieldfare.routing.strategies import STRATEGIES
 
@@ -33,12 +34,13 @@ def refused(tmp_path: Path, text: str, environment: dict[str, str] | None = None
 
 def test_with_nothing_given_a_node_is_safe_and_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "rome.example.org")
+    monkeypatch.setattr(configuration, "_machine", lambda: "c0ffee")
     config = load(None, {}, {})
-    assert config == Config(name="rome-7400")
+    assert config == Config(name="rome-7400-c0ffee")
     assert (config.host, config.port, config.data, config.security) == ("127.0.0.1", 7400, "", None)
     assert config.sessions.policy == "buffer"
     monkeypatch.setattr(socket, "gethostname", lambda: "_")
-    assert load(None, {}, {"port": 1}).name == "node-1"
+    assert load(None, {}, {"port": 1}).name == "node-1-c0ffee"
 
 
 def test_all_settings_can_be_written(tmp_path: Path) -> None:

@@ -428,7 +428,7 @@ class Connection:
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
-                await history.subscribe(node, self._name, frame.id, wanted, frame.since)
+                await history.subscribe(node, self._name, frame.id, wanted, frame.since, frame.life)
                 self._reply(f.Done(request))
         except ValueError as error:
             self._refuse(error, request)

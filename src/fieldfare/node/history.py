@@ -18,6 +18,7 @@ from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import NEVER, Pending, Refusal, is_behind, name_of, rest_of
+from fieldfare.node.lineage import Lineage, still_valid
 from fieldfare.node.log import Entry
 from fieldfare.node.node import Node
 from fieldfare.node.storage import EventLog
@@ -27,9 +28,16 @@ FEW: Final = 500
 """entries that may be looked through while the node waits"""
 
 
-async def subscribe(node: Node, session: str, id: str, filter: Filter, since: float | str) -> None:
-    """Let a session have what a filter matches, from a position or a time on."""
+async def subscribe(  # noqa: PLR0917 - as a client says them
+    node: Node, session: str, id: str, filter: Filter, since: float | str, life: str = ""
+) -> None:
+    """Let a session have what a filter matches, from a position or a time on.
+
+    Of a position may be known in which `life` of the log it was given.
+    """
     log = node.storage.log
+    if life and isinstance(since, int):
+        check_position(since, life, node.lives)
     begin = first_position(log, since)
     found = Found(id)
     limit = node.config.sessions.limit
@@ -76,6 +84,14 @@ class Found:
 def matching(entries: Iterable[Entry], filter: Filter) -> Iterator[Entry]:
     """The entries of the events that a filter matches, but for those that came with a session."""
     return (entry for entry in entries if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)))
+
+
+def check_position(position: int, life: str, lives: Lineage) -> None:
+    """Refuse a position that has another meaning by now."""
+    valid = still_valid(position, ((life, 1),), lives)
+    if valid < position:
+        known = f"the last that is the same is {valid}" if valid else "none that you have from it is the same"
+        raise Refusal(f"position {position} is another event by now, since the node went back in time: {known}")
 
 
 def first_position(log: EventLog, since: float | str) -> int:

@@ -157,7 +157,7 @@ class Welcome(Frame, frozen=True):
     doubt: int = 0
     """deliveries up to this number may be events that you have had before, under other numbers"""
     lives: tuple[tuple[str, int], ...] = ()
-    """in which lives of the node's log deliveries were numbered, each with its first number: say it in your next Hello"""
+    """in which lives of the node's log deliveries were numbered, each with its first number; for your next `Hello`"""
     void: int = 0
     """deliveries from this number on that you have had are others than those that will come: the node has forgotten
     them, after a power failure or with an earlier copy of its folder. 0: there are none"""

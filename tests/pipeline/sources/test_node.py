@@ -44,7 +44,7 @@ def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) ->
     ]
     with node_elsewhere() as url:  # another node, at the same address as far as the checkpoint is concerned
         again = spark.readStream.format("fieldfare_node").options(**{**asked, "url": url}).load()
-        with pytest.raises(StreamingQueryException, match="the log ends at 0"):
+        with pytest.raises(StreamingQueryException, match="position 599 is another event by now"):
             collected(spark, again, tmp_path / "out")
 
 

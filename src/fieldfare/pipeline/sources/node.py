@@ -2,7 +2,8 @@
 
     spark.readStream.format("fieldfare_node").option("url", "ws://127.0.0.1:7400").option("filter", "price < 10").load()
 
-Offsets are positions in the node's log: `{"node": name, "position": n}` means that all up to n was read that matches.
+Offsets are positions in the node's log: `{"node": name, "position": n, "life": l}` means that all up to n was read that
+matches, in a life of the log: a node that went back in time has begun another one, and refuses what it has forgotten.
 For each micro-batch the driver asks the node for the next stretch of its log (see `replay`) and hands the rows to the
 tasks. A batch that must be done again is asked for again, and gives the same rows.
 
@@ -40,7 +41,7 @@ AT_ONCE: Final = 50_000
 PIECE: Final = 10_000
 """rows of a task"""
 Offset = dict[str, Any]
-"""`node`, whose positions these are, or "" if nothing was read yet; and `position`"""
+"""`node`, whose positions these are, or "" if nothing was read yet; `position`, and the `life` of the node's log"""
 IDLE: Final = 1.0
 """seconds to wait for the node to have something"""
 TRIES: Final = 3
@@ -126,12 +127,12 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """How far the next micro-batch goes: the node is asked for its rows."""
-        node, entries = self._stretch(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        node, life, entries = self._stretch(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         if self._until is not None:
             entries = [entry for entry in entries if entry.time <= self._until]
         if not entries:
             return start
-        end: Offset = {"node": node, "position": entries[-1].position}
+        end: Offset = {"node": node, "position": entries[-1].position, "life": life}
         self._read = start, end, entries
         return end
 
@@ -143,7 +144,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if read is not None and read[:2] == (start, end):
             entries = read[2]
         else:
-            _, entries = self._stretch(start, None, end["position"])
+            _, _, entries = self._stretch(start, None, end["position"])
             if not entries or entries[-1].position != end["position"]:
                 raise GapError(
                     f"{self._given.url} has no event at position {end['position']} that matches, and it was read:"
@@ -159,18 +160,18 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Tasks get their rows by partitions."""
         return {**self.__dict__, "_read": None}
 
-    def _stretch(self, start: Offset, limit: int | None, end: int | None = None) -> tuple[str, list[Entry]]:
-        """What comes after an offset, with the name of the node: so many rows, or all up to an end, or all."""
+    def _stretch(self, start: Offset, limit: int | None, end: int | None = None) -> tuple[str, str, list[Entry]]:
+        """What comes after an offset, with node and life: so many rows, or all up to an end, or all."""
         from fieldfare.pipeline.sources.replay import Asked, replay  # noqa: PLC0415 - it needs more than Spark does
 
         given, found = self._given, list[Entry]()
-        asked = Asked(given.url, given.token, given.filter)
-        node, last, tries = start["node"], start["position"], TRIES
+        node, last, tries, life = start["node"], start["position"], TRIES, start.get("life", "")
         while tries:
             known = node != ""  # then the last position was read, and must still be there
             room = min(AT_ONCE, AT_ONCE if limit is None else limit - len(found)) + known
             wait = 0.0 if found or self._until is not None or end is not None else IDLE
             since = last if known else last + 1
+            asked = Asked(given.url, given.token, given.filter, life if known else "")
             try:
                 stretch = again(partial(replay, asked, since, room, known=known, wait=wait))
             except Refused as error:
@@ -185,11 +186,11 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 new = new[1:] if new and new[0].position == last else self._gap(last, new)
             found += new if end is None else [entry for entry in new if entry.position <= end]
             if new:
-                node, last, tries = stretch.node, new[-1].position, TRIES
+                node, last, tries, life = stretch.node, new[-1].position, TRIES, stretch.life
             else:
                 tries -= 1
             if not stretch.more or len(found) == limit or (end is not None and last >= end):
-                return node, found
+                return node, life, found
         raise GapError(f"{given.url} drops what we ask for: more than its sessions.limit waits; read its log instead")
 
     def _gap(self, last: int, new: list[Entry]) -> list[Entry]:

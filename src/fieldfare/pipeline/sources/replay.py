@@ -36,6 +36,8 @@ class Asked(NamedTuple):
     url: str
     token: str
     filter: str
+    life: str = ""
+    """of the node's log, in which the position is known"""
 
 
 class Stretch(NamedTuple):
@@ -46,6 +48,8 @@ class Stretch(NamedTuple):
     found: list[f.Delivery]
     more: bool
     """may there be more by now?"""
+    life: str = ""
+    """of its log, in which it gives these positions"""
 
 
 def replay(asked: Asked, since: int, limit: int, *, known: int = 0, wait: float = 0.0) -> Stretch:
@@ -65,17 +69,17 @@ async def _replay(asked: Asked, since: int, limit: int, known: int, wait: float)
     answers = 0
     """since something was delivered"""
     try:
-        await socket.send(codec.encode(f.Subscribe(1, "replay", asked.filter, since)))
+        await socket.send(codec.encode(f.Subscribe(1, "replay", asked.filter, since, asked.life)))
         while True:
             idle = answers == 2
             if idle and (len(found) > known or not wait):
-                return Stretch(welcome.node, found, more=False)
+                return Stretch(welcome.node, found, more=False, life=welcome.life)
             match await _heard(socket, wait if idle else PATIENCE):
                 case f.Deliveries(items=items):
                     whole = _without_gap(items, len(found) + 1)
                     found += whole
                     if len(found) >= limit or len(whole) < len(items):
-                        return Stretch(welcome.node, found, more=True)
+                        return Stretch(welcome.node, found, more=True, life=welcome.life)
                     if idle:  # it came just now; else there is still an answer to come
                         await socket.send(nothing)
                     answers = 0
@@ -88,7 +92,7 @@ async def _replay(asked: Asked, since: int, limit: int, known: int, wait: float)
                 case f.Bye(reason=reason):
                     raise ConnectionRefused(reason)
                 case None if idle:
-                    return Stretch(welcome.node, found, more=False)
+                    return Stretch(welcome.node, found, more=False, life=welcome.life)
                 case None:
                     raise ConnectionLost(f"{asked.url}: the node has said nothing for {PATIENCE:g} seconds")
     except websockets.ConnectionClosed as closed:
