@@ -28,7 +28,7 @@ def command(
     ] = None,
     *,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the node. [default: host name and port]", show_default=False)
+        str, typer.Option(metavar="NAME", help="Of the node. [default: the one in its folder, or made of host, port and machine]", show_default=False)
     ] = "",
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]", show_default=False)
