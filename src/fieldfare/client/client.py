@@ -43,6 +43,7 @@ from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
 T = TypeVar("T")
 logger = logging.getLogger("fieldfare.client")
 Standing = AnySubscription | Advertisement
+DroppedHook = Callable[[int, str], None]
 
 WINDOW: Final = 10_000
 """events that may be posted and not safe"""
@@ -64,6 +65,7 @@ def connect(
     reconnect: bool = True,
     at: str = "",
     on_state: StateHook = lambda state, reason: None,
+    on_dropped: DroppedHook = lambda count, reason: None,
 ) -> Client:
     """A client of the node at a URL, to be used with `async with`.
 
@@ -80,6 +82,7 @@ def connect(
         at: the node that has the session, if you know that it is another one; this one gets it from there.
         on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
             `closed`, and the reason.
+        on_dropped: called when events for you were lost at the node, with how many (0: nobody knows) and the reason.
     """
     return Client(
         [url] if isinstance(url, str) else list(url),
@@ -92,6 +95,7 @@ def connect(
         reconnect=reconnect,
         at=at,
         on_state=on_state,
+        on_dropped=on_dropped,
     )
 
 
@@ -111,6 +115,7 @@ class Client:
         reconnect: bool,
         at: str,
         on_state: StateHook,
+        on_dropped: DroppedHook,
     ) -> None:
         """Nothing happens yet."""
         self.codec = codec
@@ -118,6 +123,11 @@ class Client:
         """the name of the node"""
         self.session = session
         """the name of the session; the node makes one up if there is none"""
+        self.dropped = 0
+        """how many events for this client were dropped at the node, since it was made"""
+        self._dropped = 0
+        """the same for the whole session, as far as was told"""
+        self._on_dropped = on_dropped
         self._durable = bool(session)
         self._token = token
         self._connection = Connection(self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state)
@@ -526,6 +536,7 @@ class Client:
         self._keepers, self._moves = welcome.keepers, welcome.moves
         self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
+        self._dropped = welcome.warned if anew else self._dropped
         self._identity = welcome.identity
         self._mailbox.resume(welcome.acknowledged, anew=anew)
         if anew:
@@ -549,8 +560,11 @@ class Client:
     def hear(self, frame: f.FromNode) -> None:
         """The node says something."""
         match frame:
-            case f.Deliveries(items=items):
+            case f.Deliveries(items=items, dropped=dropped):
+                self._note_dropped(dropped)
                 self._mailbox.take(items)
+            case f.Done(gone=first) if first:
+                self._lose(0, f"the log of {self.node} begins at position {first}: what is older is gone")
             case f.Accepted(number=number):
                 self._safe(self._window.accepted(number))
             case f.Refused(number=0, reason=reason):
@@ -559,6 +573,16 @@ class Client:
                 self._not_accepted(frame)
             case f.Wanted(filters=filters):
                 self._note_wanted(tuple(filters))
+
+    def _note_dropped(self, total: int) -> None:
+        count, self._dropped = total - self._dropped, max(total, self._dropped)
+        if count > 0:
+            self.dropped += count
+            self._lose(count, f"{count} events were dropped at {self.node}: more waited for this session than it keeps")
+
+    def _lose(self, count: int, reason: str) -> None:
+        logger.warning("the session %s: %s", self.session, reason)
+        self._on_dropped(count, reason)
 
     def next_frame(self) -> f.Frame | None:
         """What there is to say."""

@@ -320,7 +320,9 @@ class Connection:
 
     def _hear(self, frame: f.FromNode) -> None:
         match frame:
-            case f.Done(request=request):
+            case f.Done(request=request, gone=gone):
+                if gone:
+                    self._listener.hear(frame)
                 self._answer(request, None)
             case f.Refused(request=request, reason=reason, code=code) if request:
                 self._answer(request, Refused(reason, code))

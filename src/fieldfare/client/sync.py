@@ -132,6 +132,11 @@ class SyncClient:
         """Is it over?"""
         return self._it.closed
 
+    @property
+    def dropped(self) -> int:
+        """How many events for this client were dropped at the node."""
+        return self._it.dropped
+
     def publish(self, event: object, *, ttl: float | None = None, replaces: str = "") -> bool:
         """Publish an event; it is safe afterwards. False: nobody wants it."""
         return self.call(self._it.publish(event, ttl=ttl, replaces=replaces))

@@ -98,6 +98,8 @@ class Moved(Word, frozen=True):
     """up to which number deliveries may be events that the client has had under other numbers"""
     moves: int = 0
     """how often the session has moved"""
+    warned: int = 0
+    """of how many dropped deliveries the client was told"""
 
 
 class Done(Word, frozen=True):

@@ -152,6 +152,9 @@ class Session(msgspec.Struct):
     """how often it has come to another node: of two of the same identity the higher counts"""
     sent: int = 0
     """up to which deliveries may have been sent on an earlier connection"""
+    warned: int = 0
+    """of how many dropped deliveries the client was told; and what it is being told, with which delivery"""
+    warning: tuple[int, int] = 0, 0
 
     @property
     def mark(self) -> str:

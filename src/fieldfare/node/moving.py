@@ -15,6 +15,7 @@ import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
+from fieldfare.node import losses
 from fieldfare.node.kept import (
     INTERNAL,
     NEVER,
@@ -335,6 +336,7 @@ class Moving:
         """Send that, without what the log no longer has. With the last of it the session is gone: is it?"""
         departure, session = self.departures[name], self._broker.sessions[name]
         items = carried_of(waiting, entries)
+        session.dropped += len(waiting) - len(items)
         if items:
             self._post(departure.target, h.Carry(name, departure.ticket, items))
         if waiting:
@@ -344,7 +346,8 @@ class Moving:
             return False
         had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
         counts = session.sequence, session.count, session.done, session.dropped
-        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, session.doubt, session.moves))
+        more = session.doubt, session.moves, session.warned
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, *more))
         del self.departures[name]
         self._keep("departure", name, None)
         self._broker.end(name, now)
@@ -399,7 +402,8 @@ class Moving:
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
-        session.moves = moved.moves + 1
+        session.moves, session.warned = moved.moves + 1, moved.warned
+        self._broker.keep(losses.row(name, session))
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         session.sent = moved.count  # its old node may have sent all of that
         self._broker.sessions[name] = session

@@ -76,6 +76,8 @@ class Subscribe(Frame, frozen=True):
     """a text, or a document of CloudEvents' subscriptions"""
     since: int | float | str | None = None
     """events that happened already too: from a position (a whole number), or a time (seconds, or RFC 3339)"""
+    complete: bool = False
+    """of those all that the log has: also what was replaced since, and what has outlived its time to live"""
 
 
 class Unsubscribe(Frame, frozen=True):
@@ -150,6 +152,8 @@ class Welcome(Frame, frozen=True):
     """how often the session has come to another node"""
     doubt: int = 0
     """deliveries up to this number may be events that you have had before, under other numbers"""
+    warned: int = 0
+    """of how many dropped deliveries of this session a client was told; see `Deliveries`"""
 
 
 class Accepted(Frame, frozen=True):
@@ -162,6 +166,8 @@ class Done(Frame, frozen=True):
     """What you asked for is done."""
 
     request: int
+    gone: int = 0
+    """the log begins at this position, though `since` asked for older events: those are gone"""
 
 
 class Refused(Frame, frozen=True):
@@ -196,6 +202,8 @@ class Deliveries(Frame, frozen=True):
     """Events, in order."""
 
     items: list[Delivery]
+    dropped: int = 0
+    """how many deliveries of the session were dropped so far, in all: more waited than the node keeps"""
 
 
 class Wanted(Frame, frozen=True):
