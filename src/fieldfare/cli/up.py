@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fieldfare.node.service import Service
 
 
-@reported()
+@reported("node")
 def command(
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings as TOML.", show_default=False)
