@@ -8,6 +8,7 @@ True
 from typing import TYPE_CHECKING
 
 from fieldfare.events import MISSING, Event, EventError, Interval, Limits
+from fieldfare.extras import advice
 from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, ValueSet, parse
 from fieldfare.filters.functions import register as function
 from fieldfare.filters.languages.python import call, field
@@ -44,12 +45,10 @@ def __getattr__(name: str) -> object:
         from fieldfare.matching.index import Index  # noqa: PLC0415
 
         return Index
-    if name == "connect":
-        from fieldfare.client.client import connect  # noqa: PLC0415
-
-        return connect
-    if name == "connect_sync":
-        from fieldfare.client.sync import connect_sync  # noqa: PLC0415
-
-        return connect_sync
+    if name in ("connect", "connect_sync"):
+        try:
+            from fieldfare.client import client, sync  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(advice(error) or str(error), name=error.name) from None
+        return client.connect if name == "connect" else sync.connect_sync
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

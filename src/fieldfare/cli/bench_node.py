@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fieldfare.lab.node.sessions import Sessions
 
 
-@reported()
+@reported("node")
 def command(
     *,
     filters: Annotated[

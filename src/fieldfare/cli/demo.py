@@ -19,6 +19,7 @@ import typer
 
 from fieldfare.cli.errors import InputError, reported
 from fieldfare.cli.nodes import run, web_address
+from fieldfare.extras import check_node
 
 NODES: Final = ("oslo", "rome", "lima")
 WATCHERS: Final = (
@@ -30,7 +31,7 @@ WATCHERS: Final = (
 PRICES: Final = {"IBM": 120.0, "SAP": 180.0, "ASML": 650.0, "AAPL": 190.0, "AMZN": 140.0, "TSLA": 240.0}
 
 
-@reported()
+@reported("node")
 def command(
     *,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65000, help="Of the first node.")] = 7400,
@@ -58,6 +59,7 @@ def command(
         fieldfare demo
         fieldfare demo --seconds 5 --no-browser --no-pipeline
     """
+    check_node()
     with ExitStack() as stack:
         folder = data or Path(stack.enter_context(TemporaryDirectory(prefix="fieldfare-")))
         urls = {name: f"ws://127.0.0.1:{port + place}" for place, name in enumerate(NODES)}

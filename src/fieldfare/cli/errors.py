@@ -9,6 +9,8 @@ from typing import Final, NoReturn
 
 import typer
 
+from fieldfare.extras import advice
+
 REFUSED: Final = 2
 """the exit code for input that cannot be used"""
 
@@ -28,14 +30,21 @@ class InputError(ValueError):
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """Report bad input instead of letting the error through; also a decorator for commands."""
+def reported(extra: str = "") -> Iterator[None]:
+    """Report bad input instead of letting the error through; also a decorator for commands.
+
+    If a module is missing, that is reported, too, with what to install: the `extra` that a command needs as a whole.
+    """
     try:
         yield
     except InputError as error:
         fail(str(error))
     except BrokenPipeError:
         raise  # `fieldfare ... | head`: typer ends the program quietly
+    except ModuleNotFoundError as error:
+        if not (sentence := advice(error, extra)):
+            raise
+        fail(sentence)
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 

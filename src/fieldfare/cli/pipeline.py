@@ -25,7 +25,7 @@ Master = Annotated[
 ]
 
 
-@reported()
+@reported("spark")
 def run(
     file: File,
     *,
@@ -51,7 +51,7 @@ def run(
         running.run(plan, once=once, told=told, end=lambda: bool(ended))
 
 
-@reported()
+@reported("spark")
 def check(file: File, *, master: Master = None) -> None:
     """Check a pipeline without running it: its file, the source's columns, every filter.
 
@@ -66,7 +66,7 @@ def check(file: File, *, master: Master = None) -> None:
     typer.echo("It can run.")
 
 
-@reported()
+@reported("spark")
 def explain(
     file: File,
     *,
@@ -89,7 +89,7 @@ def explain(
             plan.records.explain()
 
 
-@reported()
+@reported("spark")
 def status(file: File) -> None:
     """Say how a pipeline does, or did when it last ran. It needs no Spark.
 

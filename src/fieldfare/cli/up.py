@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from fieldfare.node.service import Service
 
 
-@reported()
+@reported("node")
 def command(
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings as TOML.", show_default=False)
     ] = None,
     *,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the node. [default: the one in its folder, or made of host, port and machine]", show_default=False)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of the node. [default: the one in its folder, or made of host, port and machine]",
+            show_default=False,
+        ),
     ] = "",
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]", show_default=False)

@@ -27,7 +27,7 @@ import msgspec
 
 from fieldfare.client.connection import Connection, StateHook, settle
 from fieldfare.client.delivering import Mailbox
-from fieldfare.client.errors import Refused, WindowFull
+from fieldfare.client.errors import ConnectionLost, Refused, WindowFull
 from fieldfare.client.publishing import FRAME_EVENTS, MARGIN, Posting, Window
 from fieldfare.client.questions import Questions, answer_to
 from fieldfare.client.scopes import Advertisement, Transaction
@@ -43,9 +43,12 @@ from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
 T = TypeVar("T")
 logger = logging.getLogger("fieldfare.client")
 Standing = AnySubscription | Advertisement
+DroppedHook = Callable[[int, str], None]
 
 WINDOW: Final = 10_000
 """events that may be posted and not safe"""
+LEAVING: Final = 30.0
+"""seconds without a connection after which whoever leaves does not wait any longer for what was posted"""
 NOBODY: Final = "~nobody"
 """an id that nothing has"""
 
@@ -62,6 +65,7 @@ def connect(
     reconnect: bool = True,
     at: str = "",
     on_state: StateHook = lambda state, reason: None,
+    on_dropped: DroppedHook = lambda count, reason: None,
 ) -> Client:
     """A client of the node at a URL, to be used with `async with`.
 
@@ -78,6 +82,7 @@ def connect(
         at: the node that has the session, if you know that it is another one; this one gets it from there.
         on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
             `closed`, and the reason.
+        on_dropped: called when events for you were lost at the node, with how many (0: nobody knows) and the reason.
     """
     return Client(
         [url] if isinstance(url, str) else list(url),
@@ -90,6 +95,7 @@ def connect(
         reconnect=reconnect,
         at=at,
         on_state=on_state,
+        on_dropped=on_dropped,
     )
 
 
@@ -109,6 +115,7 @@ class Client:
         reconnect: bool,
         at: str,
         on_state: StateHook,
+        on_dropped: DroppedHook,
     ) -> None:
         """Nothing happens yet."""
         self.codec = codec
@@ -116,6 +123,11 @@ class Client:
         """the name of the node"""
         self.session = session
         """the name of the session; the node makes one up if there is none"""
+        self.dropped = 0
+        """how many events for this client were dropped at the node, since it was made"""
+        self._dropped = 0
+        """the same for the whole session, as far as was told"""
+        self._on_dropped = on_dropped
         self._durable = bool(session)
         self._token = token
         self._connection = Connection(self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state)
@@ -140,6 +152,8 @@ class Client:
         self._wanted_filters: list[Filter] | None = None
         self._wanted_changed = asyncio.Event()
         self._questions = Questions(lambda filter, id: self.subscribe(filter, id=id))
+        self._later: set[asyncio.Task[None]] = set()
+        """that subscriptions and advertisements are over, as long as the node has not heard it"""
 
     async def __aenter__(self) -> Client:
         self._note_window()
@@ -153,7 +167,7 @@ class Client:
     ) -> None:
         try:
             if error is None and not self.closed:
-                await self.drain()
+                await self._finish(LEAVING)
             elif error is None:
                 self._raise_unheard()
         finally:
@@ -171,11 +185,15 @@ class Client:
 
     async def close(self) -> None:
         """Hang up. What was posted and is not safe may be lost: `drain` first, as leaving `async with` does."""
+        if not self.closed:
+            self._connection.check()
         answering = self._questions.task
         if answering is not None and self._durable and self.connected:
             answering.cancel()  # it unsubscribes, so that no answers wait for a session that has gone
             await asyncio.wait([answering], timeout=1)
         self._closing = True
+        for task in tuple(self._later):
+            task.cancel()
         await self._connection.stop()
         if answering is not None:
             answering.cancel()
@@ -186,6 +204,7 @@ class Client:
 
         The two nodes must be linked, perhaps through others. If it cannot be done, everything stays as it is.
         """
+        self._connection.check()
         await self._connection.move(to)
 
     async def leave(self) -> None:
@@ -217,12 +236,14 @@ class Client:
 
         If too much is under way, there is a `WindowFull`: `await client.room()` before you post more.
         """
+        self._connection.check()
         if self._window.count >= WINDOW:
             raise WindowFull(f"{self._window.count} events are posted and not safe yet: await client.room() first")
         return self._post((event_of(event),), ttl, replaces)
 
     async def room(self) -> None:
         """Wait until more can be posted."""
+        self._connection.check()
         if self._unsent >= FRAME_EVENTS:
             self._unsent = 0
             await asyncio.sleep(0)  # so that it is sent while more is made
@@ -235,6 +256,27 @@ class Client:
         await self._settled()
         self._raise_unheard()
 
+    async def _finish(self, seconds: float) -> None:
+        """Let the node have what it must still hear. Not for ever: it may be away for good."""
+        away = asyncio.create_task(self._connection.away_for(seconds))
+        finishing = asyncio.create_task(self._all_said())
+        try:
+            await asyncio.wait([finishing, away], return_when=asyncio.FIRST_COMPLETED)
+            if finishing.done() or self.closed:
+                await finishing
+                return
+        finally:
+            away.cancel()
+            finishing.cancel()
+        if self._window.count:
+            raise ConnectionLost(f"{self._window.count} events that were posted are not safe: no node answers")
+        logger.warning("the session %s goes on at %s as it was: no node answers", self.session, self.node)
+
+    async def _all_said(self) -> None:
+        await self.drain()
+        if self._durable and self._later:
+            await asyncio.wait(self._later)
+
     def _raise_unheard(self) -> None:
         refused = [(ticket, error) for ticket, error in self._unheard if not ticket.heard]
         self._unheard.clear()
@@ -245,6 +287,7 @@ class Client:
 
     def transaction(self, *, ttl: float | None = None, replaces: str = "") -> Transaction:
         """Events that are published together when the block ends, and not at all if it raises."""
+        self._connection.check()
         return Transaction(self, ttl, replaces)
 
     def put(self, event: Event, ttl: float | None = None, replaces: str = "") -> Ticket:
@@ -274,6 +317,8 @@ class Client:
 
     async def _settled(self) -> None:
         """All that was published is answered."""
+        if not self.closed:
+            self._connection.check()
         await self._empty.wait()
         self._connection.check()
 
@@ -303,6 +348,7 @@ class Client:
 
     async def wanted(self) -> tuple[str, ...]:
         """The filters that anybody at this node wants; what matches none of them need not be published."""
+        self._connection.check()
         self._curious = True
         while self._wanted is None:
             self._connection.check()
@@ -357,6 +403,7 @@ class Client:
             keep: let the session keep it when the block is left. Else what waits for it is dropped then.
             type: a class, of which you get instances instead of events.
         """
+        self._connection.check()
         if isinstance(since, datetime):
             since = since.timestamp()
         if keep and not self._durable:
@@ -366,16 +413,17 @@ class Client:
 
     def advertise(self, filter: object, *, id: str | None = None) -> Advertisement:
         """Promise to publish such events, as long as it is used with `async with`."""
+        self._connection.check()
         written = _written(filter)
         return Advertisement(self, id or _made_id(written, self._advertisements), written)
 
     async def open(self, standing: Standing) -> None:
         """Let the node know of a subscription or an advertisement; for those themselves."""
         self._connection.check()
-        among: Mapping[str, object] = self._advertisements
+        among: Mapping[str, Standing] = self._advertisements
         if isinstance(standing, Subscription):
             among = self._mailbox.subscriptions
-        if standing.id in among:
+        if standing.id in among and not among[standing.id].over:
             raise ValueError(f"{standing.id!r} is in use already: give each a different id")
         if isinstance(standing, Subscription):
             self._mailbox.add(standing)
@@ -392,24 +440,33 @@ class Client:
                 del self._advertisements[standing.id]
             raise
         except BaseException:
-            await self.shut(standing, patient=False)
+            await self.shut(standing)
             raise
 
-    async def shut(self, standing: Standing, *, patient: bool) -> None:
-        """Let the node know that one is over; for those themselves. The impatient do not wait for a connection."""
-        make: Callable[[int, str], f.Frame]
+    async def shut(self, standing: Standing) -> None:
+        """Let the node know that one is over; for those themselves. While it is away nobody waits: it is told later."""
+        standing.over = True
         if isinstance(standing, Subscription):
             self._mailbox.remove(standing, keep=standing.kept)
-            make = f.Unsubscribe
+            if standing.kept:
+                return
+            ending = asyncio.create_task(self._tell(f.Unsubscribe, standing.id))
         else:
-            if patient or self.connected:
-                await self._empty.wait()  # what was posted under it must get there before
-            del self._advertisements[standing.id]
-            make = f.Unadvertise
-        if not (self.closed or standing.kept):
+            ending = asyncio.create_task(self._end(standing))
+        self._later.add(ending)
+        ending.add_done_callback(self._later.discard)
+        await self._connection.while_up(ending)
+
+    async def _end(self, advertisement: Advertisement) -> None:
+        await self._empty.wait()  # what was posted under it must get there before
+        if self._advertisements.get(advertisement.id) is advertisement:  # else there is another one by now
+            del self._advertisements[advertisement.id]
+            await self._tell(f.Unadvertise, advertisement.id)
+
+    async def _tell(self, make: Callable[[int, str], f.Frame], id: str) -> None:
+        if not self.closed:
             with contextlib.suppress(ConnectionError, Refused):
-                ask = self._connection.ask if patient else self._connection.ask_or_leave
-                await ask(lambda request: make(request, standing.id))
+                await self._connection.ask(lambda request: make(request, id))
 
     def finish(self, item: Item) -> None:
         """A subscription is done with something; for those themselves."""
@@ -430,16 +487,19 @@ class Client:
 
     async def request(self, event: object, *, timeout: float = 5.0) -> Event:
         """Publish an event and wait for somebody's `reply`; a TimeoutError if there is none in so many seconds."""
-        question, answer = await self._questions.ask(event)
+        self._connection.check()
+        answer: asyncio.Future[Event] | None = None
         try:
             async with asyncio.timeout(timeout):
+                question, answer = await self._questions.ask(event)
                 await self.room()
                 await self._post((question,), timeout, "", check=False)
                 return await answer
         except TimeoutError:
             raise TimeoutError(f"nobody answered in {timeout} seconds") from None
         finally:
-            answer.cancel()
+            if answer is not None:
+                answer.cancel()
 
     async def reply(self, request: object, answer: object) -> None:
         """Answer a request, as it came."""
@@ -479,6 +539,7 @@ class Client:
         self._keepers, self._moves, self._lives = welcome.keepers, welcome.moves, welcome.lives
         self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
+        self._dropped = welcome.warned if anew else self._dropped
         self._identity = welcome.identity
         self._mailbox.resume(welcome.acknowledged, anew=anew, void=welcome.void)
         if anew:
@@ -502,8 +563,11 @@ class Client:
     def hear(self, frame: f.FromNode) -> None:
         """The node says something."""
         match frame:
-            case f.Deliveries(items=items):
+            case f.Deliveries(items=items, dropped=dropped):
+                self._note_dropped(dropped)
                 self._mailbox.take(items)
+            case f.Done(gone=first) if first:
+                self._lose(0, f"the log of {self.node} begins at position {first}: what is older is gone")
             case f.Accepted(number=number):
                 self._safe(self._window.accepted(number))
             case f.Refused(number=0, reason=reason):
@@ -512,6 +576,16 @@ class Client:
                 self._not_accepted(frame)
             case f.Wanted(filters=filters):
                 self._note_wanted(tuple(filters))
+
+    def _note_dropped(self, total: int) -> None:
+        count, self._dropped = total - self._dropped, max(total, self._dropped)
+        if count > 0:
+            self.dropped += count
+            self._lose(count, f"{count} events were dropped at {self.node}: more waited for this session than it keeps")
+
+    def _lose(self, count: int, reason: str) -> None:
+        logger.warning("the session %s: %s", self.session, reason)
+        self._on_dropped(count, reason)
 
     def next_frame(self) -> f.Frame | None:
         """What there is to say."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import websockets
 
 from fieldfare.client.dialling import Dialled, check_url, dial, reason_of
-from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused, NotEntered, Refused
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
 
@@ -112,9 +112,11 @@ class Connection:
             await self._hang_up()  # a task that is cancelled before it began has not done so
 
     def check(self) -> None:
-        """Complain if it is over."""
+        """Complain if it is over, or has not begun: then nothing would ever answer."""
         if self.error is not None:
             raise self.error
+        if self._task is None:
+            raise NotEntered("the client is not connected: use it inside `async with ff.connect(...) as client:`")
 
     async def move(self, url: str) -> None:
         """Go to another node; the old connection is used until the new one is there. If that fails, nothing changes."""
@@ -176,17 +178,24 @@ class Connection:
         self.request(make, lambda error: settle(future, error), again=True)
         return future
 
-    async def ask_or_leave(self, make: Callable[[int], f.Frame]) -> None:
-        """Ask for something, and wait for the answer while there is a connection; without one it is asked later."""
-        answer = self.ask(make)
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to hear it
+    async def while_up(self, awaited: asyncio.Future[Any]) -> bool:
+        """Wait for something that only the node can bring about, while there is a connection; says whether it is."""
         down: asyncio.Future[Any] = asyncio.create_task(self._down.wait())
         try:
-            await asyncio.wait([answer, down], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([awaited, down], return_when=asyncio.FIRST_COMPLETED)
         finally:
             down.cancel()
-        if answer.done():
-            answer.result()
+        return awaited.done()
+
+    async def away_for(self, seconds: float) -> None:
+        """Wait until there was no connection for so many seconds."""
+        while self.error is None:
+            await self._down.wait()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._up.wait()
+            except TimeoutError:
+                return
 
     # Connecting
 
@@ -311,7 +320,9 @@ class Connection:
 
     def _hear(self, frame: f.FromNode) -> None:
         match frame:
-            case f.Done(request=request):
+            case f.Done(request=request, gone=gone):
+                if gone:
+                    self._listener.hear(frame)
                 self._answer(request, None)
             case f.Refused(request=request, reason=reason, code=code) if request:
                 self._answer(request, Refused(reason, code))

@@ -19,6 +19,10 @@ class WindowFull(RuntimeError):
     """Too much was posted that is not safe yet: `await client.room()` first."""
 
 
+class NotEntered(RuntimeError):
+    """A client, or a subscription, is used outside of its `with` block: nothing would ever answer."""
+
+
 class ConnectionRefused(ConnectionError):
     """The node does not want us, or not any more, and it is of no use to come back."""
 

@@ -22,7 +22,8 @@ class Advertisement:
         self.filter = filter
         self.answer: asyncio.Future[None] | None = None
         """whether the node knows of it"""
-        self.kept = False
+        self.over = False
+        """whether it was left; the node may not know yet"""
         self._client = client
 
     async def __aenter__(self) -> Advertisement:
@@ -32,7 +33,7 @@ class Advertisement:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.shut(self, patient=error is None)
+        await self._client.shut(self)
 
     def frame(self, request: int, *, anew: bool) -> f.Advertise:
         """How to say it."""

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from fieldfare.client.acknowledging import Outstanding
+from fieldfare.client.errors import NotEntered
 from fieldfare.client.typed import instance_of
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
@@ -97,6 +98,8 @@ class Subscription(Generic[T_co]):
         self._current: Item | None = None
         self._ready = asyncio.Event()
         self._over: Exception | None = None
+        self.over = False
+        """whether it was left"""
         self.answer: asyncio.Future[None] | None = None
         """whether the node knows of it"""
         self._last = (0.0, 0)
@@ -111,7 +114,7 @@ class Subscription(Generic[T_co]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.shut(self, patient=error is None)
+        await self._client.shut(self)
 
     # For those who want events
 
@@ -158,6 +161,8 @@ class Subscription(Generic[T_co]):
             self._client.finish(item)
 
     async def _next(self) -> Item:
+        if self.answer is None:
+            raise NotEntered("nothing is subscribed yet: use it inside `async with client.subscribe(...) as events:`")
         while not self._queue:
             if self._over is not None:
                 raise self._over

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, overload
 
 from fieldfare.client.client import WINDOW, Client, connect
+from fieldfare.client.errors import ConnectionLost, NotEntered
 from fieldfare.client.scopes import Advertisement
 from fieldfare.client.subscription import Delivery, Item, Since, Subscription
 from fieldfare.client.ticket import Ticket
@@ -83,10 +84,12 @@ class SyncClient:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Let something be done in the client's thread, and wait for it."""
-        if self._loop is None or not self._thread.is_alive():
+        try:
+            loop = self._running()
+        except (NotEntered, ConnectionLost):
             work.close()
-            raise RuntimeError("the client is not running: use it inside `with connect_sync(...)`")
-        loop, tasks, answer = self._loop, list[asyncio.Task[T]](), SimpleQueue[asyncio.Task[T]]()
+            raise
+        tasks, answer = list[asyncio.Task[T]](), SimpleQueue[asyncio.Task[T]]()
 
         def begin() -> None:
             tasks.append(loop.create_task(work))
@@ -101,10 +104,17 @@ class SyncClient:
             raise
         return done.result()
 
+    def _running(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise NotEntered("the client is not connected: use it inside `with ff.connect_sync(...) as client:`")
+        if not self._thread.is_alive():
+            raise ConnectionLost("the client is closed")
+        return self._loop
+
     @property
     def _it(self) -> Client:
         if self._client is None:
-            raise RuntimeError("the client is not connected: use it inside `with connect_sync(...)`")
+            raise NotEntered("the client is not connected: use it inside `with ff.connect_sync(...) as client:`")
         return self._client
 
     @property
@@ -122,6 +132,11 @@ class SyncClient:
         """Is it over?"""
         return self._it.closed
 
+    @property
+    def dropped(self) -> int:
+        """How many events for this client were dropped at the node."""
+        return self._it.dropped
+
     def publish(self, event: object, *, ttl: float | None = None, replaces: str = "") -> bool:
         """Publish an event; it is safe afterwards. False: nobody wants it."""
         return self.call(self._it.publish(event, ttl=ttl, replaces=replaces))
@@ -132,8 +147,7 @@ class SyncClient:
 
     def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> SyncTicket:
         """Publish without waiting, unless too much is under way. The future, or `drain`, says whether it is safe."""
-        client, loop, given, future = self._it, self._loop, event_of(event), SyncTicket()
-        assert loop is not None
+        client, loop, given, future = self._it, self._running(), event_of(event), SyncTicket()
 
         def done(answer: bool | Exception) -> None:
             self._room.release()
@@ -157,8 +171,7 @@ class SyncClient:
 
     def soon(self, work: Callable[..., object], *arguments: object) -> None:
         """Let something be done in the client's thread, without waiting for it."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(work, *arguments)
+        self._running().call_soon_threadsafe(work, *arguments)
 
     def drain(self) -> None:
         """Wait until all that was posted is safe."""
@@ -167,6 +180,7 @@ class SyncClient:
     @contextlib.contextmanager
     def transaction(self, *, ttl: float | None = None, replaces: str = "") -> Iterator[SyncTransaction]:
         """Events that are published together when the block ends, and not at all if it raises."""
+        self._running()
         transaction = SyncTransaction()
         yield transaction
         self.publish_batch(transaction.events, ttl=ttl, replaces=replaces)

@@ -100,6 +100,8 @@ class Moved(Word, frozen=True):
     """how often the session has moved"""
     lives: tuple[tuple[str, int], ...] = ()
     """in which lives of which logs its deliveries were numbered"""
+    warned: int = 0
+    """of how many dropped deliveries the client was told"""
 
 
 class Done(Word, frozen=True):

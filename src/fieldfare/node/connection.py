@@ -20,7 +20,7 @@ from fieldfare.events.limits import EventError
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
-from fieldfare.node import history, security
+from fieldfare.node import history, losses, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
@@ -84,6 +84,8 @@ class Connection:
         self._farewell: f.Bye | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._answered = asyncio.Event()
+        self._told = 0
+        """how many deliveries were dropped, as far as was said"""
 
     async def serve(self) -> None:
         """Stay until either side goes."""
@@ -171,6 +173,7 @@ class Connection:
         node.occupy(name, self._close, self._wake.set)
         self._credit = min(max(hello.credit, 0), MOST_CREDIT)
         self._accepted = session.sequence
+        self._told = session.warned
         await self._send(
             f.Welcome(
                 node.name,
@@ -186,6 +189,7 @@ class Connection:
                 lives=session.lives,
                 void=void_from(hello.lives, session.lives) if hello.identity == session.identity else 0,
                 life=node.broker.life,
+                warned=session.warned,
             )
         )
         until = self._known().until
@@ -273,13 +277,18 @@ class Connection:
         if self._credit <= 0 or self._name not in self._node.broker.sessions or self._farewell is not None:
             return False
         limit = min(CHUNK, self._credit)
+        session = self._node.broker.sessions[self._name]
         taken = self._node.broker.take(self._name, limit, self._node.clock())
-        if not taken:
-            return False
-        for part in await self._deliveries(taken):
+        parts = await self._deliveries(taken) if taken else []
+        session.dropped += len(taken) - sum(map(len, parts))  # the log no longer has them
+        if session.dropped > self._told:
+            self._told = session.dropped
+            losses.said(session, parts[0][0].number if parts else session.taken)
+            parts = parts or [[]]
+        for part in parts:
             self._credit -= len(part)
             self._node.traffic.deliveries += len(part)
-            await self._send(f.Deliveries(part))
+            await self._send(f.Deliveries(part, self._told))
         return len(taken) == limit
 
     async def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
@@ -293,7 +302,7 @@ class Connection:
         for number, pending in taken:
             entry = entries.get(pending.position)
             if entry is None:
-                continue  # the log no longer has it
+                continue
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
             weight = len(event) + sum(map(len, pending.subscriptions))
             if size + weight > CHUNK_BYTES and parts[-1]:
@@ -428,8 +437,9 @@ class Connection:
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
-                await history.subscribe(node, self._name, frame.id, wanted, frame.since, frame.life)
-                self._reply(f.Done(request))
+                past = history.Past(frame.since, frame.life, complete=frame.complete)
+                gone = await history.subscribe(node, self._name, frame.id, wanted, past)
+                self._reply(f.Done(request, gone))
         except ValueError as error:
             self._refuse(error, request)
 

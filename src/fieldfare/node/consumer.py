@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import history
+from fieldfare.node import history, losses
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Refusal
+from fieldfare.node.kept import Refusal, Session
 from fieldfare.node.node import Node
 from fieldfare.routing import messages as m
+
+logger = logging.getLogger("fieldfare.node")
 
 
 class Delivered(NamedTuple):
@@ -37,6 +40,11 @@ class Consumer:
         self._owner = owner
         self.name = name or f"~{node.fresh()}"
         self.acknowledged = 0
+        self.gone = 0
+        """where the log begins, if older events were wanted"""
+        self.lost = 0
+        """deliveries that were dropped; for whoever says so, and sets it back"""
+        self._told = 0
         self._wake = asyncio.Event()
         self._closed = ""
 
@@ -47,7 +55,7 @@ class Consumer:
             )
         )
         self._node.occupy(self.name, self._close, self._wake.set)
-        self.acknowledged = session.done
+        self.acknowledged, self._told = session.done, session.warned
         self._wake.set()
         return self
 
@@ -65,7 +73,7 @@ class Consumer:
     async def subscribe(self, id: str, filter: Filter, since: float | str | None = None) -> None:
         """Ask for events, perhaps from a position or a time on."""
         if since is not None:
-            await history.subscribe(self._node, self.name, id, filter, since)
+            self.gone = await history.subscribe(self._node, self.name, id, filter, history.Past(since))
         else:
             await self._node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), self.name, now))
 
@@ -93,6 +101,13 @@ class Consumer:
 
         await self._node.submit(job)
 
+    def _note_dropped(self, session: Session, number: int) -> None:
+        count, self._told = session.dropped - self._told, session.dropped
+        if count > 0:
+            self.lost += count
+            losses.said(session, number)
+            logger.warning("the session %s: %s", self.name, losses.reason(count, self._node.name))
+
     async def end(self) -> None:
         """End the session, with all that waits for it."""
         await self._node.submit(lambda broker, now: broker.end(self.name, now))
@@ -107,11 +122,14 @@ class Consumer:
                     raise Refusal(self._closed)
                 if self.name not in self._node.broker.sessions:
                     raise Refusal("the session is over")
+                session = self._node.broker.sessions[self.name]
                 taken = self._node.broker.take(self.name, chunk, self._node.clock())
                 if not taken:
                     break
                 entries = await self._node.entries([pending.position for _, pending in taken])
+                session.dropped += sum(pending.position not in entries for _, pending in taken)
                 self._node.traffic.deliveries += len(taken)
+                self._note_dropped(session, taken[0][0])
                 yield [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),

@@ -24,7 +24,7 @@ from typing import Final
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.node import recovery
+from fieldfare.node import losses, recovery
 from fieldfare.node.keeping import Keeping
 from fieldfare.node.kept import (
     LARGEST,
@@ -257,6 +257,7 @@ class DurableBroker:
         session = self._session(name)
         self.ask_no_more(name, now)
         if session.durable:
+            self._rows += [Row(losses.WARNED, (name,))] if session.warned else []
             replayed = [number for number, pending in session.pending.items() if pending.replayed]
             self._rows += [Row("session", (name,)), *(Row("replayed", (name, number)) for number in replayed)]
         del self.sessions[name]
@@ -329,6 +330,8 @@ class DurableBroker:
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.done = number
+        if losses.acknowledged(session, number) and session.durable:
+            self._rows.append(losses.row(name, session))
         for other in range(session.oldest, number + 1):
             self._drop(name, session, other)
         session.oldest = max(session.oldest, number + 1)

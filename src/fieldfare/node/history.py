@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
@@ -28,19 +28,29 @@ FEW: Final = 500
 """entries that may be looked through while the node waits"""
 
 
-async def subscribe(  # noqa: PLR0917 - as a client says them
-    node: Node, session: str, id: str, filter: Filter, since: float | str, life: str = ""
-) -> None:
+class Past(NamedTuple):
+    """Which events of the past are wanted."""
+
+    since: float | str
+    """a position or a time"""
+    life: str = ""
+    """of the log, in which the position was given, if that is known"""
+    complete: bool = False
+    """all that the log has: also what was replaced, or has outlived its time to live"""
+
+
+async def subscribe(node: Node, session: str, id: str, filter: Filter, past: Past) -> int:
     """Let a session have what a filter matches, from a position or a time on.
 
-    Of a position may be known in which `life` of the log it was given.
+    Gives the position where the log begins, if older events were wanted, and are gone.
     """
     log = node.storage.log
-    if life and isinstance(since, int):
-        check_position(since, life, node.lives)
-    begin = first_position(log, since)
-    found = Found(id)
-    limit = node.config.sessions.limit
+    if past.life and isinstance(past.since, int):
+        check_position(past.since, past.life, node.lives)
+    begin = first_position(log, past.since)
+    older = begin == log.first > 1 and (past.since < begin if isinstance(past.since, int) else begin <= log.last)
+    found = Found(id, complete=past.complete)
+    begin_of, limit = log.first, node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = log.last
         async with node.searches:
@@ -56,19 +66,24 @@ async def subscribe(  # noqa: PLR0917 - as a client says them
         broker.replay(session, found.waiting(now + broker.ahead))
 
     await node.submit(begin_now)
+    return begin_of if older else 0
 
 
 class Found:
     """Events of the past that a subscription gets, in their order."""
 
-    def __init__(self, id: str) -> None:
-        """None yet, for the subscription of an id."""
+    def __init__(self, id: str, *, complete: bool = False) -> None:
+        """None yet, for the subscription of an id; if it is to be `complete`, all of them count."""
         self._ids = (id,)
+        self._complete = complete
         self._last: dict[object, Pending] = {}
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add events that come behind all others; one replaces another of the same name."""
         for entry in entries:
+            if self._complete:
+                self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
+                continue
             rest = rest_of(entry)
             name = name_of(entry.publisher, rest.replaces)
             self._last.pop(name, None)  # else the new one would stand in its place

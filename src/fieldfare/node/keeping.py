@@ -296,7 +296,7 @@ class Keeping:
         mark = f"{kept.ticket}//{self._broker.position}"
         session = Session(kept.identity, True, False, aside.seen, kept.sequence, base, owner=kept.owner, moved=mark)
         session.done = session.taken = base
-        session.oldest, session.moves = base + 1, kept.moves + 1
+        session.oldest, session.moves, session.dropped = base + 1, kept.moves + 1, aside.dropped
         self._broker.sessions[name] = session
         here = {event for _, event in kept.carried.values()}
         waiting = [kept.carried[number][0] for number in sorted(kept.carried)]

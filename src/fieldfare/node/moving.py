@@ -15,6 +15,7 @@ import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
+from fieldfare.node import losses
 from fieldfare.node.kept import (
     INTERNAL,
     NEVER,
@@ -333,6 +334,7 @@ class Moving:
         """Send that, without what the log no longer has. With the last of it the session is gone: is it?"""
         departure, session = self.departures[name], self._broker.sessions[name]
         items = carried_of(waiting, entries)
+        session.dropped += len(waiting) - len(items)
         if items:
             self._post(departure.target, h.Carry(name, departure.ticket, items))
         if waiting:
@@ -342,8 +344,8 @@ class Moving:
             return False
         had = [(publisher, by, sequence) for (publisher, by), sequence in departure.had.items()]
         counts = session.sequence, session.count, session.done, session.dropped
-        rest = session.doubt, session.moves, session.lives
-        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, *rest))
+        more = session.doubt, session.moves, session.lives, session.warned
+        self._post(departure.target, h.Moved(name, departure.ticket, *counts, had, *more))
         del self.departures[name]
         self._keep("departure", name, None)
         self._broker.end(name, now)
@@ -398,7 +400,8 @@ class Moving:
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
-        session.moves, session.lives = moved.moves + 1, moved.lives
+        session.moves, session.lives, session.warned = moved.moves + 1, moved.lives, moved.warned
+        self._broker.keep(losses.row(name, session))
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         session.sent = moved.count  # its old node may have sent all of that
         self._broker.sessions[name] = session

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
+from fieldfare.node import losses
 from fieldfare.node.kept import (
     NEVER,
     Key,
@@ -48,6 +49,7 @@ def restore(broker: DurableBroker, stored: Stored, entries: Iterable[Entry]) -> 
     _restore_sessions(broker, stored.get("session", {}))
     _restore_links(broker, stored.get("neighbour", {}))
     _restore_filters(broker, stored)
+    losses.restore(broker, stored)
     broker.letters.restore(stored)
     broker.keeping.restore(stored)
     broker.moving.restore(stored)

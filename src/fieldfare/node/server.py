@@ -16,6 +16,8 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from fieldfare.filters import parse
+from fieldfare.matching import backend
 from fieldfare.node import bridges, security
 from fieldfare.node.carrying import Carrier
 from fieldfare.node.config import Config
@@ -146,8 +148,10 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Service]:
     """A node that answers, as long as it is used with `async with`."""
     bridges.make_all(config)  # a mistake there is found before anything else begins
-    listening = _listen(config)
+    listening = _bound(config)
     port = listening.getsockname()[1]
+    # The first subscription would wait for these, and everybody with it; nothing is compiled here that was not before.
+    loading = asyncio.get_running_loop().run_in_executor(None, _load)
     node = Node(config)
     hood = Neighbourhood(node)
     scheme = "wss" if config.tls is not None and config.tls.certificate else "ws"
@@ -156,6 +160,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     Carrier(node)
     await node.start()
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
+    await loading
+    _listen(listening, config)
     server = uvicorn.Server(_uvicorn(config, make_app(service, routes(service))))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     tasks = [asyncio.create_task(server.serve(sockets=[listening]))]
@@ -183,7 +189,14 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         await node.stop()
 
 
-def _listen(config: Config) -> sockets.socket:
+def _load() -> None:
+    """Load the parser and the kernels, if they were compiled before; if not, they are compiled meanwhile."""
+    parse("price < 10")
+    backend.choose()
+
+
+def _bound(config: Config) -> sockets.socket:
+    """The node's port, which nobody else may use from now on; it answers when the node is ready."""
     family = sockets.AF_INET6 if ":" in config.host else sockets.AF_INET
     listening = sockets.socket(
         family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP
@@ -193,9 +206,20 @@ def _listen(config: Config) -> sockets.socket:
         listening.bind((config.host, config.port))
     except OSError as error:
         listening.close()
-        raise OSError(f"cannot listen on {config.host}:{config.port}: {error.strerror}; try another --port") from None
-    listening.listen(4096)
+        raise _taken(config, error) from None
     return listening
+
+
+def _listen(listening: sockets.socket, config: Config) -> None:
+    try:
+        listening.listen(4096)
+    except OSError as error:  # another node was bound to the same port, and was ready before
+        listening.close()
+        raise _taken(config, error) from None
+
+
+def _taken(config: Config, error: OSError) -> OSError:
+    return OSError(f"cannot listen on {config.host}:{config.port}: {error.strerror}; try another --port")
 
 
 def _printable(host: str) -> str:

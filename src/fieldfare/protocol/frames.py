@@ -82,6 +82,8 @@ class Subscribe(Frame, frozen=True):
     """events that happened already too: from a position (a whole number), or a time (seconds, or RFC 3339)"""
     life: str = ""
     """the life of the node's log in which you heard of that position, as `Welcome` said it"""
+    complete: bool = False
+    """of those all that the log has: also what was replaced since, and what has outlived its time to live"""
 
 
 class Unsubscribe(Frame, frozen=True):
@@ -163,6 +165,8 @@ class Welcome(Frame, frozen=True):
     them, after a power failure or with an earlier copy of its folder. 0: there are none"""
     life: str = ""
     """the present life of the node's log: say it with a position that you have from here"""
+    warned: int = 0
+    """of how many dropped deliveries of this session a client was told; see `Deliveries`"""
 
 
 class Accepted(Frame, frozen=True):
@@ -175,6 +179,8 @@ class Done(Frame, frozen=True):
     """What you asked for is done."""
 
     request: int
+    gone: int = 0
+    """the log begins at this position, though `since` asked for older events: those are gone"""
 
 
 class Refused(Frame, frozen=True):
@@ -209,6 +215,8 @@ class Deliveries(Frame, frozen=True):
     """Events, in order."""
 
     items: list[Delivery]
+    dropped: int = 0
+    """how many deliveries of the session were dropped so far, in all: more waited than the node keeps"""
 
 
 class Wanted(Frame, frozen=True):

@@ -8,6 +8,9 @@
 - `session` names a session that survives; while the client is away, events wait for it.
 - `format=plain` sends plain JSON instead of CloudEvents.
 
+If events were lost, because more waited than the node keeps or `since` goes further back than the log, a message
+`event: fieldfare.dropped` without an id says how many (`dropped`, 0 if nobody knows) and the `reason`.
+
 Each message has the id `POSITION:NUMBER`. A client that comes back with `Last-Event-ID`, as `EventSource` does by
 itself, goes on behind it: with a session, all up to it is acknowledged; without one, the log is read from there. That
 is the only way to acknowledge; so a stream with a session ends after `TURN` events, the client comes back, and nothing
@@ -36,7 +39,7 @@ from starlette.types import Receive, Scope, Send
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
-from fieldfare.node import security
+from fieldfare.node import losses, security
 from fieldfare.node.consumer import Consumer, Delivered
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
@@ -51,6 +54,8 @@ TURN: Final = 10_000
 """events after which a stream with a session ends"""
 AGAIN: Final = 1000
 """milliseconds after which a client is to come back"""
+LOST: Final = b"fieldfare.dropped"
+"""what a message is called that tells of events that will not come"""
 SUBSCRIPTION: Final = "stream"
 """the id of what a stream asks for"""
 _ID: Final = re.compile(r"([0-9]{1,15}):([0-9]{1,15})")
@@ -117,6 +122,8 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
     yield f": {quote(node.name)}\nretry: {AGAIN}\n\n".encode()
     if call.request.method == "HEAD":
         return
+    if consumer.gone:
+        yield _lost(0, f"the log of {node.name} begins at position {consumer.gone}: what is older is gone")
     sent = 0
     until = call.principal.until or float("inf")
     deliveries = consumer.deliveries()
@@ -142,6 +149,9 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
                 yield f": {_BREAKS.sub(' ', str(error))}\n\n".encode()
                 return
             following = None
+            if consumer.lost:
+                yield _lost(consumer.lost, losses.reason(consumer.lost, node.name))
+                consumer.lost = 0
             sent += len(some)
             if some:
                 yield b"".join(message(delivered, source, plain=plain) for delivered in some)
@@ -152,6 +162,12 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
         for one in waiting:
             one.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def _lost(count: int, reason: str) -> bytes:
+    """A message that is no event: some will not come. Without an id, so that it is not taken for one."""
+    data = msgspec.json.encode({"dropped": count, "reason": reason})
+    return b"event: " + LOST + b"\ndata: " + data + b"\n\n"
 
 
 def message(delivered: Delivered, source: str, *, plain: bool) -> bytes:

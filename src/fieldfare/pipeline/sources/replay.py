@@ -4,6 +4,8 @@ The conversation is that of any client: subscribe with `since`, in a session wit
 and delivers what it finds in order, followed by what happens meanwhile; we give it credit for as many rows as are
 wanted. What is given back is exact:
 
+- The node is asked for all that its log has: also what was replaced since, or has outlived its time to live. So what is
+  asked for again is the same.
 - Deliveries are numbered without gaps. Something that expired, was replaced or had to be dropped while it waited leaves
   a gap; then we stop before it, and it is in the log the next time. So the rows are all that the log has up to the
   last.
@@ -69,7 +71,7 @@ async def _replay(asked: Asked, since: int, limit: int, known: int, wait: float)
     answers = 0
     """since something was delivered"""
     try:
-        await socket.send(codec.encode(f.Subscribe(1, "replay", asked.filter, since, asked.life)))
+        await socket.send(codec.encode(f.Subscribe(1, "replay", asked.filter, since, asked.life, complete=True)))
         while True:
             idle = answers == 2
             if idle and (len(found) > known or not wait):
