@@ -51,7 +51,13 @@ class Damaged(LogError):
 
     def __init__(self, path: Path, offset: int) -> None:
         self.offset = offset
-        super().__init__(f"{path} is damaged at byte {offset}: bring the file back from a copy")
+        super().__init__(f"{path} is damaged at byte {offset}. {advice(path.parent)}")
+
+
+def advice(folder: Path) -> str:
+    """What to do about a damaged file in a node's folder, or in the log there."""
+    folder = folder.parent if folder.name == "log" else folder
+    return f"Bring the folder back from a copy, or keep what is whole: fieldfare admin salvage {folder}"
 
 
 def write_header(path: Path, first: int, before: float) -> int:
