@@ -7,6 +7,7 @@ event that cannot be read as one is kept as it is; its JSON is null then.
 from __future__ import annotations
 
 import os
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fieldfare.events import EventError, Limits, json, msgpack
-from fieldfare.node.records import Entry, LogError
+from fieldfare.node import private
+from fieldfare.node.records import Entry, LogError, advice
 
 SCHEMA: Final = pa.schema(
     [
@@ -44,6 +46,10 @@ _ANY_SIZE: Final = Limits(bytes=1 << 30, fields=1 << 30, depth=128, string=1 << 
 
 _GROUPS: Final = "fieldfare.groups"
 _CHECK: Final = "fieldfare.check"
+_FOOTERS: Final = "fieldfare.footers"
+"""how often the footer stands at the end"""
+_TAIL: Final = struct.Struct("<I4s")
+"""the length of the footer, and what every Parquet file ends with"""
 
 
 class _Group(NamedTuple):
@@ -80,7 +86,7 @@ class Sealed(msgspec.Struct, eq=False):
                 with _blamed(self.path):
                     entries = _entries(file.read_row_group(number, _NEEDED, use_threads=False))
                 if not entries or entries[0].position != self.groups[number].first:
-                    raise LogError(f"{self.path} is damaged: bring the file back from a copy (row group {number})")
+                    raise LogError(f"{self.path} is damaged in row group {number}. {advice(self.path.parent)}")
                 begin = entries[0].position
                 yield entries[position - begin : end - begin + 1]
                 position = begin + len(entries)
@@ -102,8 +108,13 @@ class Sealed(msgspec.Struct, eq=False):
                 groups, rows = _groups_in(file.metadata.metadata), file.metadata.num_rows
                 if file.schema_arrow != SCHEMA:
                     raise ValueError("it has other columns")
+                if _FOOTERS.encode() in file.metadata.metadata:  # an earlier version wrote only one
+                    _compare_footers(self.path)
             if rows != self.last - self.first + 1:
-                raise LogError(f"{self.path} has {rows} entries, and by its name should have those up to {self.last}")
+                raise LogError(
+                    f"{self.path} has {rows} entries, and by its name should have those up to {self.last}."
+                    f" {advice(self.path.parent)}"
+                )
             self.groups = groups
         return self.groups
 
@@ -112,6 +123,7 @@ def write(path: Path, entries: Iterable[Entry]) -> int:
     """Write entries as a file that survives a power loss; gives how many. If that fails, there is no file."""
     count = 0
     try:
+        private.create(path)
         with pq.ParquetWriter(
             path,
             SCHEMA,
@@ -126,12 +138,35 @@ def write(path: Path, entries: Iterable[Entry]) -> int:
                 groups.append(_Group(rows[0].position, rows[-1].time))
                 count += len(rows)
             about = msgspec.json.encode(groups)
-            writer.add_key_value_metadata({_GROUPS: about, _CHECK: str(crc32(about))})
+            writer.add_key_value_metadata({_GROUPS: about, _CHECK: str(crc32(about)), _FOOTERS: "2"})
+        _repeat_footer(path)
         sync(path)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     return count
+
+
+def _repeat_footer(path: Path) -> None:
+    """Write what stands at the end of a file once more, behind it.
+
+    Parquet has no checksum there, and without it nothing of a file can be read. Readers take the last one.
+    """
+    with path.open("r+b") as file:
+        file.seek(-_TAIL.size, os.SEEK_END)
+        length, _ = _TAIL.unpack(file.read())
+        file.seek(-_TAIL.size - length, os.SEEK_END)
+        footer = file.read()
+        file.write(footer)
+
+
+def _compare_footers(path: Path) -> None:
+    with path.open("rb") as file:
+        file.seek(-_TAIL.size, os.SEEK_END)
+        length = _TAIL.size + _TAIL.unpack(file.read())[0]
+        file.seek(-2 * length, os.SEEK_END)
+        if file.read(length) != file.read(length):
+            raise ValueError("its two footers are not the same")
 
 
 def sync(path: Path) -> None:
@@ -227,4 +262,4 @@ def _blamed(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except _ANYTHING as error:
-        raise LogError(f"{path} is damaged: bring the file back from a copy ({error})") from error
+        raise LogError(f"{path} is damaged: {error}. {advice(path.parent)}") from error

@@ -15,6 +15,8 @@ from zlib import crc32
 
 import msgspec
 
+from fieldfare.node import private
+
 _MAGIC: Final = b"\x89FARELOG"
 _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<8sIqdII")
@@ -49,9 +51,14 @@ class Entry(NamedTuple):
 class Damaged(LogError):
     """There is no whole record at an offset."""
 
-    def __init__(self, path: Path, offset: int) -> None:
-        self.offset = offset
-        super().__init__(f"{path} is damaged at byte {offset}. {advice(path.parent)}")
+    def __init__(self, path: Path, offset: int, reason: str = "") -> None:
+        self.path, self.offset = path, offset
+        why = f" ({reason})" if reason else ""
+        super().__init__(f"{path} is damaged at byte {offset}{why}. {advice(path.parent)}")
+
+    def because(self, reason: str) -> Damaged:
+        """The same, with more about it."""
+        return Damaged(self.path, self.offset, reason)
 
 
 def advice(folder: Path) -> str:
@@ -64,7 +71,7 @@ def write_header(path: Path, first: int, before: float) -> int:
     """Begin a file; gives its salt."""
     salt = secrets.randbits(32) | 1  # not 0: zeros are no record then
     fields = (_MAGIC, _VERSION, first, before, salt)
-    path.write_bytes(_HEADER.pack(*fields, crc32(_HEADER.pack(*fields, 0))))
+    private.create(path, _HEADER.pack(*fields, crc32(_HEADER.pack(*fields, 0))))
     return salt
 
 
@@ -76,7 +83,10 @@ def read_header(path: Path, first: int) -> tuple[int, float]:
         raise Damaged(path, len(data))
     magic, version, named, before, salt, check = _HEADER.unpack(data)
     if magic == _MAGIC and version != _VERSION:
-        raise LogError(f"{path} has the format version {version}, and only {_VERSION} is known: use a newer Fieldfare")
+        raise LogError(
+            f"{path} has the format version {version}, and only {_VERSION} is known: use a newer Fieldfare. If none has"
+            f" written it, it is damaged. {advice(path.parent)}"
+        )
     if magic != _MAGIC or check != crc32(_HEADER.pack(magic, version, named, before, salt, 0)):
         raise Damaged(path, 0)
     if named != first:
@@ -149,6 +159,30 @@ def good_after(path: Path, salt: int, offset: int) -> int | None:
     return None
 
 
+def is_complete(path: Path, salt: int, offset: int) -> bool:
+    """Whether a bad record at the end of a file was written to its end, so that it is damaged, and not torn.
+
+    A write that a kill cuts short leaves less than its last record; one that a power failure cuts short may leave zeros
+    instead. What is there to its end and has a wrong checksum was changed later. If the record seems to be longer than
+    the file, its length may be what was changed: then one bit of it makes all right again.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read()
+    if len(data) < _RECORD.size or not any(data[-_ZEROS:]):
+        return False
+    length, check = _RECORD.unpack_from(data)
+    if length <= len(data) - _RECORD.size:
+        return True
+    lengths = (length ^ 1 << bit for bit in range(32))
+    return any(
+        other <= len(data) - _RECORD.size and crc32(data[_RECORD.size : _RECORD.size + other], salt) == check
+        for other in lengths
+    )
+
+
+_ZEROS: Final = 16
+"""so many at the end of a file were never written: no record ends like that"""
 _ARRAY: Final = bytes([0x90 + len(Entry._fields)])
 """how each payload begins"""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 from zlib import crc32
@@ -173,24 +174,25 @@ class Store:
         """Write rows, all or none. Of rows with the same key the last one counts."""
         with_values: list[tuple[str, bytes, bytes, int]] = []
         without: list[tuple[str, bytes]] = []
-        checksums, total = self._checksums, self._total
+        checksums, count, total = self._checksums, len(self._checksums), self._total
         changed: dict[tuple[str, bytes], int] = {}
         for kind, key, value in {(row.kind, row.key): row for row in rows}.values():
             data = _encode(key)
             place = (kind, data)
+            before = checksums.get(place)
+            if before is not None:
+                total -= before
+                count -= 1
             if value is None:
                 without.append(place)
-                total -= checksums.get(place, 0)
-            else:
-                content = _encode(value)
-                checksum = checksum_of(kind, data, content)
-                with_values.append((kind, data, content, checksum))
-                changed[place] = checksum
-                total += checksum - checksums.get(place, 0)
+                continue
+            content = _encode(value)
+            changed[place] = checksum = checksum_of(kind, data, content)
+            with_values.append((kind, data, content, checksum))
+            total += checksum
+            count += 1
         if not with_values and not without:
             return
-        count = len(checksums) + sum(place not in checksums for place in changed)
-        count -= sum(place in checksums for place in without)
         with_values.append(digest_of(count, total))
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
@@ -239,7 +241,13 @@ _decode: Final = msgspec.msgpack.Decoder().decode
 
 def checksum_of(kind: str, key: bytes, value: bytes) -> int:
     """The checksum of a row. The length of the key is in it: nothing can go from the key to the value unnoticed."""
-    return crc32(value, crc32(key, crc32(kind.encode())) ^ len(key))
+    return crc32(value, crc32(key, _seed(kind)) ^ len(key))
+
+
+@cache
+def _seed(kind: str) -> int:
+    """There are few kinds, unless a file is damaged, and then the node does not start."""
+    return crc32(kind.encode())
 
 
 def digest_of(count: int, total: int) -> Stored:
