@@ -218,3 +218,36 @@ def test_a_store_without_checksums_gets_them(tmp_path: Path) -> None:
     path.write_bytes(data.replace(b"x" * 40, b"x" * 39 + b"y"))
     with pytest.raises(StoreDamaged, match="kind 'event'"):
         Store(path)
+
+
+def test_a_flipped_bit_in_what_a_kill_left_is_found(tmp_path: Path) -> None:
+    """SQLite would take back all commits behind it, without a word."""
+    path = tmp_path / "node.sqlite"
+    store = Store(path)
+    for number in range(30):
+        store.commit([Row("session", (f"s{number}",), ["id", number])])
+    rows = store.load()
+    files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}  # as they are when the node is killed
+    store.close()
+    log = files["node.sqlite-wal"]
+    frames = (len(log) - 32) // (24 + 4096)
+    dice = random.Random(3)
+
+    def opened(data: bytes) -> dict[str, dict[tuple[Any, ...], Any]]:
+        for file in tmp_path.iterdir():
+            file.unlink()
+        path.write_bytes(files["node.sqlite"])
+        (tmp_path / "node.sqlite-wal").write_bytes(data)
+        store = Store(path)
+        try:
+            return store.load()
+        finally:
+            store.close()
+
+    assert opened(log) == rows
+    assert opened(log[:-10]) != rows, "a torn end goes"
+    for at in [*range(0, 32, 3), *(dice.randrange(32, 32 + (24 + 4096) * (frames - 1)) for _ in range(60))]:
+        data = bytearray(log)
+        data[at] ^= 1 << dice.randrange(8)
+        with pytest.raises(StoreDamaged, match=r"node.sqlite-wal is damaged: .* has a wrong checksum"):
+            opened(bytes(data))

@@ -5,7 +5,7 @@ Rows of a commit are written all or none, and when `commit` returns they survive
 
 A row has a checksum over its kind, key and value. One more row, the *digest*, has the number of all others and the sum
 of their checksums, and changes with every commit: so a row that has vanished is noticed, too, and one that is older
-than it should be. Both are checked when the file is opened.
+than it should be. Both are checked when the file is opened, and so is what waits in SQLite's write-ahead log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zlib import crc32
 
 import msgspec
 
-from fieldfare.node import private
+from fieldfare.node import private, wal
 from fieldfare.node.kept import Key, Row
 from fieldfare.node.records import advice
 
@@ -99,6 +99,8 @@ class Store:
         """of all rows: what a row that goes takes from the digest"""
         if path != ":memory:" and not Path(path).exists():
             private.create(Path(path))  # SQLite gives its other files the mode of this one
+        if wrong := wal.read(log := wal.wal_path(Path(path))).problem:
+            raise StoreDamaged(log, wrong)
         self._connection = connect(path)
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
