@@ -92,7 +92,7 @@ def test_a_flipped_bit_is_an_error_wherever_it_is(tmp_path: Path) -> None:
         assert (
             f"fieldfare admin salvage {tmp_path}" in str(caught.value) or 12 <= at < 20
         )  # a name has words of its own
-        assert f"byte {record}" in str(caught.value) or 8 <= at < 20, at
+        assert f"byte {record}" in str(caught.value), at
         assert path.read_bytes() == bytes(damaged), "nothing is thrown away"
 
 
@@ -184,6 +184,7 @@ def test_a_format_of_the_future_is_left_alone(tmp_path: Path) -> None:
     path, _, _ = _written(tmp_path, 10)
     data = bytearray(path.read_bytes())
     data[8:12] = struct.pack("<I", 2)
+    data[HEADER_SIZE - 4 : HEADER_SIZE] = struct.pack("<I", crc32(data[: HEADER_SIZE - 4] + bytes(4)))
     path.write_bytes(data)
     with pytest.raises(LogError, match=r"version 2.*newer Fieldfare"):
         Log(tmp_path)

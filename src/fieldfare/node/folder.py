@@ -85,6 +85,8 @@ def _listed(directory: Path) -> tuple[dict[int, Path], dict[int, Sealed | Lost],
             else:
                 closed[first] = Sealed(path, first, int(match[2]), path.stat().st_size)
     for first in raws.keys() & closed.keys():  # a crash while it was being sealed
+        if isinstance(closed[first], Lost):
+            raise _not_in_line(closed[first].path, raws[first])
         closed[first].check()
         raws.pop(first).unlink()
     if raws and segment.is_torn(raws[newest := max(raws)]):  # a crash while it was being made: nothing is in it

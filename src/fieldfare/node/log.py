@@ -23,6 +23,7 @@ from threading import RLock
 
 from fieldfare.node import parquet, private, segment
 from fieldfare.node.folder import Segment, found, raw_path
+from fieldfare.node.lost import Lost
 from fieldfare.node.parquet import Sealed
 from fieldfare.node.records import Entry, LogError, advice
 from fieldfare.node.segment import Raw
@@ -63,6 +64,9 @@ class Log:
             logger.warning(
                 "%s: the last segment had only been begun. It was empty, unless the machine has lost power", directory
             )
+        for gap in self._segments:
+            if isinstance(gap, Lost):
+                logger.warning("%s: the events at positions %d to %d are gone", directory, gap.first, gap.last)
         self._file: int | None = self._open(self._active)
 
     @property

@@ -111,7 +111,12 @@ class Storage:
         self.is_torn = False
         """a write had been cut short: what the log said last may be lost, and its positions may be given again"""
         if folder is not None:
+            private.make_folder(folder)
+            is_ours = (folder / "node.sqlite").exists() or not any(folder.iterdir())
             self._lock = locked(folder)
+            private.tighten(folder, is_ours=is_ours)
+            if (log := folder / "log").is_dir():
+                private.tighten(log, is_ours=True)
             try:
                 self._open(folder)
             except BaseException:
@@ -143,7 +148,15 @@ class Storage:
     def load(self) -> tuple[Stored, Iterator[Entry]]:
         """All that was written: rows, and the entries that are needed with them."""
         stored: Stored = self._store.load() if self._store is not None else {}
-        return stored, self.log.read(low_water(stored)) if self.log.last else iter(())
+        if times := stored.get("salvaged", {}).get((), 0):
+            logger.warning("this node has lost something %d times: see report.json in its salvaged-... folders", times)
+        needed, known = low_water(stored), stored.get("checkpoint", {}).get((), 0)
+        if known and needed < self.log.first:
+            logger.error("the log begins with position %d, and events from %d on are needed", self.log.first, needed)
+        entries = self.log.read(needed) if self.log.last else iter(())
+        if known < self.log.last:  # the log may end with a gap, and whoever goes on must do so behind it
+            stored = {**stored, "checkpoint": {(): self.log.last}}
+        return stored, entries
 
     def write(self, step: Step) -> None:
         """Let everything of a step survive: first the events, then what is said of them."""
@@ -199,9 +212,7 @@ class Storage:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Make a folder if it is not there, and let no other process use it as long as this file is open."""
-    private.make_folder(folder)
-    is_ours = (folder / "node.sqlite").exists() or not any(folder.iterdir())
+    """Let no other process use a folder as long as this file is open."""
     file = open(folder / "lock", "w", opener=_private)  # noqa: SIM115 - it stays open as long as the node runs
     if fcntl is not None:
         try:
@@ -209,9 +220,6 @@ def locked(folder: Path) -> IO[str]:
         except OSError:
             file.close()
             raise StoreError(f"{folder} is used by another node that runs now") from None
-    private.tighten(folder, is_ours=is_ours)
-    if (log := folder / "log").is_dir():
-        private.tighten(log, is_ours=True)
     return file
 
 
