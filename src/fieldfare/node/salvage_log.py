@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,7 +28,7 @@ MARGIN: Final = 10_000_000
 _BEGIN: Final = -float("inf")
 
 
-class Gap(NamedTuple):
+class Gap(msgspec.Struct, frozen=True):
     """Positions that are gone."""
 
     first: int

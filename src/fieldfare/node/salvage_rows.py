@@ -25,11 +25,11 @@ _NEIGHBOUR: Final = ("told", "outbox", "reach")
 """the same for neighbours"""
 _ELSEWHERE: Final = ("kept", "arrival")
 """rows without which a session looks as if it were at home here"""
-_MADE_ANEW: Final = (DIGEST, "checkpoint", "life")
+_MADE_ANEW: Final = ("checkpoint", "life")
 """rows that can be made again from the rest"""
 
 
-class Gone(NamedTuple):
+class Gone(msgspec.Struct, frozen=True):
     """A row that is not there any more."""
 
     kind: str
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 def look(path: Path) -> Rows:
     """The rows in a store that nobody uses. The file is not touched."""
     if not path.exists():
-        return Rows(f"{path} is missing", {}, [Gone("?", (), "the file is missing", 0)], ["checkpoint", "life"])
+        return Rows(f"{path} is missing", {}, [Gone("?", (), "the file is missing", 0)], list(_MADE_ANEW))
     problem, rows = _opened(path)
     if not problem:
         return Rows("", rows, [], [])
@@ -72,13 +72,14 @@ def look(path: Path) -> Rows:
         if expected is None or len(rows) + len(more) <= expected:  # else some of them were deleted long ago
             rows |= more
     gone = [Gone(*_named(row), "its checksum is wrong") for row in bad]
-    gone = [one for one in gone if one.kind not in _MADE_ANEW and (one.kind, one.key) not in rows]
+    gone = [one for one in gone if one.kind != DIGEST and (one.kind, one.key) not in rows]
     vanished = max(0, (expected or 0) - len(rows) - len(gone))
+    gone = [one for one in gone if one.kind not in _MADE_ANEW]
     if vanished:
         gone.append(Gone("?", (), "nothing is left of it", vanished))
     elif expected is None:
         gone.append(Gone("?", (), "nobody knows how many there were", 0))
-    made = sorted({kind for kind in ("checkpoint", "life") if (kind, ()) not in rows})
+    made = [kind for kind in _MADE_ANEW if (kind, ()) not in rows]
     return _sensible(rows, gone, made, problem)
 
 
