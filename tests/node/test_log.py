@@ -22,7 +22,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fieldfare.node import parquet
+from fieldfare.node import parquet, private
 from fieldfare.node.log import Entry, Log, LogError
 
 EVENT = b"\x81\xa1a\x01"
@@ -435,12 +435,12 @@ def test_after_a_sync_that_failed_the_log_wants_to_be_opened_again(
 def test_a_roll_that_failed_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = _filled(tmp_path, segments=1)
 
-    def failing(self: Path, data: bytes) -> int:
-        self.touch()
+    def failing(path: Path, data: bytes) -> None:
+        path.touch()
         raise OSError(errno.ENOSPC, "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", failing)
+        patch.setattr(private, "create", failing)
         with pytest.raises(OSError, match="no space"):
             log.roll()
     assert _files(tmp_path) == ["events-0001.log"]

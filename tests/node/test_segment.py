@@ -74,26 +74,57 @@ def test_what_follows_the_last_record_and_is_none_goes(tmp_path: Path, torn: byt
     log.close()
 
 
-def test_a_flipped_bit_in_the_last_record_is_a_torn_write_and_elsewhere_an_error(tmp_path: Path) -> None:
-    path, entries, ends = _written(tmp_path, 10, 20, 30)
+def test_a_flipped_bit_is_an_error_wherever_it_is(tmp_path: Path) -> None:
+    """In the last record, too: what is there to its end was accepted, and is not what a kill leaves."""
+    path, _, ends = _written(tmp_path, 10, 20, 30)
     whole = path.read_bytes()
-    for at in range(len(whole)):
+    for at, bit in [
+        *((at, at % 8) for at in range(len(whole))),
+        *((ends[2] + at, bit) for at in range(8) for bit in range(8)),
+    ]:
         damaged = bytearray(whole)
-        damaged[at] ^= 1 << at % 8
+        damaged[at] ^= 1 << bit
         path.write_bytes(damaged)
-        if at >= ends[2]:
-            log = Log(tmp_path)
-            assert list(log.read(1)) == entries[:2]
-            log.close()
-        else:
-            record = max((end for end in ends if end <= at), default=0)
-            with pytest.raises(LogError) as caught:
-                Log(tmp_path)
-            assert str(path) in str(caught.value)
-            assert f"byte {record}" in str(caught.value) or 8 <= at < 20, (
-                at
-            )  # version and position have words of their own
-            assert path.read_bytes() == bytes(damaged), "nothing is thrown away"
+        record = max((end for end in ends if end <= at), default=0)
+        with pytest.raises(LogError) as caught:
+            Log(tmp_path)
+        assert str(path) in str(caught.value)
+        assert (
+            f"fieldfare admin salvage {tmp_path}" in str(caught.value) or 12 <= at < 20
+        )  # a name has words of its own
+        assert f"byte {record}" in str(caught.value), at
+        assert path.read_bytes() == bytes(damaged), "nothing is thrown away"
+
+
+def test_a_write_that_lost_power_may_end_in_zeros(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, entries, ends = _written(tmp_path, 10, 20, 300)
+    whole = path.read_bytes()
+    for kept in range(ends[2], ends[3] - 16, 7):
+        path.write_bytes(whole[:kept] + bytes(len(whole) - kept))
+        log = Log(tmp_path)
+        assert (list(log.read(1)), log.cut, log.is_torn) == (entries[:2], ends[3] - ends[2], True)
+        log.close()
+
+
+def test_what_is_cut_off_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, entries, ends = _written(tmp_path, 10, 20, 30)
+    path.write_bytes(path.read_bytes()[:-5])
+    log = Log(tmp_path)
+    log.close()
+    assert log.is_torn
+    assert f"{path}: {ends[3] - ends[2] - 5} bytes at its end were cut off" in caplog.text
+    assert caplog.records[-1].levelname == "WARNING"
+    caplog.clear()
+    log = Log(tmp_path)
+    assert (list(log.read(1)), log.is_torn, caplog.text) == (entries[:2], False, "")
+    log.roll()
+    log.close()
+    active = max(tmp_path.iterdir())
+    active.write_bytes(active.read_bytes()[:7])
+    log = Log(tmp_path)
+    log.close()
+    assert log.is_torn
+    assert "had only been begun" in caplog.text
 
 
 def test_a_flipped_bit_in_an_older_segment_is_found_by_whoever_reads_it(tmp_path: Path) -> None:
@@ -153,6 +184,7 @@ def test_a_format_of_the_future_is_left_alone(tmp_path: Path) -> None:
     path, _, _ = _written(tmp_path, 10)
     data = bytearray(path.read_bytes())
     data[8:12] = struct.pack("<I", 2)
+    data[HEADER_SIZE - 4 : HEADER_SIZE] = struct.pack("<I", crc32(data[: HEADER_SIZE - 4] + bytes(4)))
     path.write_bytes(data)
     with pytest.raises(LogError, match=r"version 2.*newer Fieldfare"):
         Log(tmp_path)

@@ -29,6 +29,7 @@ from fieldfare.cli import (
     match,
     pipeline,
     pub,
+    salvage,
     simulate,
     sub,
     top,
@@ -107,6 +108,7 @@ _admin: tuple[tuple[str, Callable[..., None]], ...] = (
     ("table", admin.table),
     ("links", admin.links),
     ("token", admin.make_token),
+    ("salvage", salvage.command),
 )
 for _name, _command in _admin:
     admins.command(_name, help=help_of(_command))(_command)

@@ -13,6 +13,8 @@ from fieldfare.extras import advice
 
 REFUSED: Final = 2
 """the exit code for input that cannot be used"""
+DAMAGED: Final = 1
+"""the exit code for a node's folder that is damaged, or was"""
 
 
 class Errors(StrEnum):
@@ -49,8 +51,8 @@ def reported(extra: str = "") -> Iterator[None]:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
-def fail(problem: str) -> NoReturn:
+def fail(problem: str, code: int = REFUSED) -> NoReturn:
     """Say what is wrong and end."""
     typer.secho("error: ", fg="red", err=True, nl=False)
     typer.echo(problem, err=True)
-    raise typer.Exit(REFUSED)
+    raise typer.Exit(code)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.errors import DAMAGED, InputError, fail, reported
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -77,7 +77,7 @@ def command(
         return
     from fieldfare.node.config import ConfigError, load
     from fieldfare.node.log import LogError
-    from fieldfare.node.store import StoreError
+    from fieldfare.node.store import StoreDamaged, StoreError
 
     flags: dict[str, Any] = {
         "name": name or None,
@@ -94,7 +94,9 @@ def command(
         settings = load(config, os.environ, flags)
         with asyncio.Runner(loop_factory=_loop) as runner:
             runner.run(_run(settings))
-    except (ConfigError, StoreError, LogError) as error:
+    except (StoreDamaged, LogError) as error:
+        fail(str(error), DAMAGED)
+    except (ConfigError, StoreError) as error:
         raise InputError("", error) from None
 
 

@@ -12,6 +12,7 @@ A log has one owner: nothing here keeps two processes from appending to the same
 
 from __future__ import annotations
 
+import logging
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -20,17 +21,20 @@ from operator import attrgetter
 from pathlib import Path
 from threading import RLock
 
-from fieldfare.node import parquet, segment
+from fieldfare.node import parquet, private, segment
 from fieldfare.node.folder import Segment, found, raw_path
+from fieldfare.node.lost import Lost
 from fieldfare.node.parquet import Sealed
-from fieldfare.node.records import Entry, LogError
+from fieldfare.node.records import Entry, LogError, advice
 from fieldfare.node.segment import Raw
 
 __all__ = ["Entry", "Log", "LogError", "export"]
 
+logger = logging.getLogger("fieldfare.node")
+
 
 class Log:
-    """The event log in a folder, which is made if it is not there.
+    """The event log in a folder, which is made if it is not there. Where a salvage has left a gap, readers go on.
 
     A segment is closed when the next entries would make it larger than `segment_bytes`, or come `segment_seconds` after
     its first one. What `append` took survives a kill; with `sync`, also a power loss.
@@ -38,6 +42,8 @@ class Log:
 
     cut: int = 0
     """so many bytes of a torn write were cut off when the log was opened"""
+    is_torn: bool = False
+    """a write, or the making of a segment, had been cut short when the log was opened: its end may be lost"""
 
     def __init__(
         self, directory: Path, *, segment_bytes: int = 64 << 20, segment_seconds: float = 3600.0, sync: bool = False
@@ -48,10 +54,19 @@ class Log:
         self._sync = sync
         self._changing = RLock()
         self._sealing = RLock()
-        directory.mkdir(parents=True, exist_ok=True)
+        private.make_folder(directory)
         if sync:
             parquet.sync(directory.parent)
-        self._segments: tuple[Segment, ...] = found(directory)
+        there = found(directory)
+        self._segments: tuple[Segment, ...] = there.segments
+        self.is_torn = there.is_torn
+        if self.is_torn:
+            logger.warning(
+                "%s: the last segment had only been begun. It was empty, unless the machine has lost power", directory
+            )
+        for gap in self._segments:
+            if isinstance(gap, Lost):
+                logger.warning("%s: the events at positions %d to %d are gone", directory, gap.first, gap.last)
         self._file: int | None = self._open(self._active)
 
     @property
@@ -63,6 +78,11 @@ class Log:
     def first(self) -> int:
         """The position of the oldest entry that is kept; one more than `last` if there is none."""
         return self._segments[0].first
+
+    @property
+    def active_first(self) -> int:
+        """The first position that is not closed: entries from there on can still be forgotten."""
+        return self._active.first
 
     @property
     def bytes(self) -> int:
@@ -159,6 +179,14 @@ class Log:
             if torn := os.fstat(file).st_size - active.size:
                 os.ftruncate(file, active.size)
                 self.cut += torn
+                self.is_torn = True
+                logger.warning(
+                    "%s: %d bytes at its end were cut off: a write had not been finished. Events in it had not been"
+                    " accepted, unless the machine has lost power%s",
+                    active.path,
+                    torn,
+                    "" if self._sync else ' (log.sync = "full" keeps accepted events safe from that)',
+                )
             if self._sync:  # what was written just before a crash may not have been synced
                 os.fsync(file)
                 parquet.sync(self._directory)
@@ -194,7 +222,7 @@ class Log:
                 return segments[number].position_at(time) if number < len(segments) else last + 1
             except FileNotFoundError as error:
                 if segments is self._segments:
-                    raise LogError(f"{error}: bring the file back from a copy") from error
+                    raise LogError(f"{error}. {advice(self._directory)}") from error
 
     def _read(self, position: int, end: int) -> Iterator[Entry]:
         while True:
@@ -203,15 +231,17 @@ class Log:
             if position > end:
                 return
             part = segments[bisect_right(segments, position, key=attrgetter("first")) - 1]
+            stop = min(end, part.last)
             try:
-                for entries in part.read(position, min(end, part.last)):
+                for entries in part.read(position, stop):
                     yield from entries
                     position = entries[-1].position + 1
+                position = stop + 1  # of a gap nothing was read
             except (FileNotFoundError, LogError) as error:
                 if part in self._segments and position <= self.last:  # else it was replaced in the meantime
                     if isinstance(error, LogError):
                         raise
-                    raise LogError(f"{part.path} is missing: bring the file back from a copy") from error
+                    raise LogError(f"{part.path} is missing. {advice(self._directory)}") from error
 
     # Closed segments
 
@@ -239,7 +269,7 @@ class Log:
                 return [path]
         except FileNotFoundError as error:
             if raw in self._segments:
-                raise LogError(f"{raw.path} is missing: bring the file back from a copy") from error
+                raise LogError(f"{raw.path} is missing. {advice(self._directory)}") from error
             return []
         finally:
             temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ event that cannot be read as one is kept as it is; its JSON is null then.
 from __future__ import annotations
 
 import os
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fieldfare.events import EventError, Limits, json, msgpack
-from fieldfare.node.records import Entry, LogError
+from fieldfare.node import private
+from fieldfare.node.records import Entry, LogError, advice
 
 SCHEMA: Final = pa.schema(
     [
@@ -38,12 +40,18 @@ _NEEDED: Final = ["position", "time", "publisher", "sequence", "record", "rest"]
 _ROWS: Final = 10_000
 _BYTES: Final = 16 << 20
 """a row group is done with so many rows, or so many bytes of events"""
-_ANY_SIZE: Final = Limits(bytes=1 << 30, fields=1 << 30, depth=128, string=1 << 30)
+ANY_SIZE: Final = Limits(bytes=1 << 30, fields=1 << 30, depth=128, string=1 << 30)
 """whoever accepted the event had limits of its own"""
 
 
 _GROUPS: Final = "fieldfare.groups"
 _CHECK: Final = "fieldfare.check"
+_FOOTERS: Final = "fieldfare.footers"
+"""how often the footer stands at the end"""
+_TAIL: Final = struct.Struct("<I4s")
+"""the length of the footer, and what every Parquet file ends with"""
+_TAIL_MAGIC: Final = b"PAR1"
+_SUM: Final = struct.Struct("<I")
 
 
 class _Group(NamedTuple):
@@ -80,7 +88,7 @@ class Sealed(msgspec.Struct, eq=False):
                 with _blamed(self.path):
                     entries = _entries(file.read_row_group(number, _NEEDED, use_threads=False))
                 if not entries or entries[0].position != self.groups[number].first:
-                    raise LogError(f"{self.path} is damaged: bring the file back from a copy (row group {number})")
+                    raise LogError(f"{self.path} is damaged in row group {number}. {advice(self.path.parent)}")
                 begin = entries[0].position
                 yield entries[position - begin : end - begin + 1]
                 position = begin + len(entries)
@@ -99,11 +107,16 @@ class Sealed(msgspec.Struct, eq=False):
     def _groups(self) -> tuple[_Group, ...]:
         if not self.groups:
             with _opened(self.path) as file, _blamed(self.path):
-                groups, rows = _groups_in(file.metadata.metadata), file.metadata.num_rows
+                groups, rows = groups_in(file.metadata.metadata), file.metadata.num_rows
                 if file.schema_arrow != SCHEMA:
                     raise ValueError("it has other columns")
+                if _FOOTERS.encode() in file.metadata.metadata:  # an earlier version wrote only one
+                    _compare_footers(self.path)
             if rows != self.last - self.first + 1:
-                raise LogError(f"{self.path} has {rows} entries, and by its name should have those up to {self.last}")
+                raise LogError(
+                    f"{self.path} has {rows} entries, and by its name should have those up to {self.last}."
+                    f" {advice(self.path.parent)}"
+                )
             self.groups = groups
         return self.groups
 
@@ -112,6 +125,7 @@ def write(path: Path, entries: Iterable[Entry]) -> int:
     """Write entries as a file that survives a power loss; gives how many. If that fails, there is no file."""
     count = 0
     try:
+        private.create(path)
         with pq.ParquetWriter(
             path,
             SCHEMA,
@@ -126,12 +140,49 @@ def write(path: Path, entries: Iterable[Entry]) -> int:
                 groups.append(_Group(rows[0].position, rows[-1].time))
                 count += len(rows)
             about = msgspec.json.encode(groups)
-            writer.add_key_value_metadata({_GROUPS: about, _CHECK: str(crc32(about))})
+            writer.add_key_value_metadata({_GROUPS: about, _CHECK: str(crc32(about)), _FOOTERS: "2"})
+        _repeat_footer(path)
         sync(path)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     return count
+
+
+def _repeat_footer(path: Path) -> None:
+    """Write what stands at the end of a file once more, with its checksum in between.
+
+    Parquet has no checksum there, and without it nothing of a file can be read. Readers take the last one.
+    """
+    with path.open("r+b") as file:
+        file.seek(-_TAIL.size, os.SEEK_END)
+        length = _TAIL.size + _TAIL.unpack(file.read())[0]
+        file.seek(-length, os.SEEK_END)
+        footer = file.read()
+        file.write(_SUM.pack(crc32(footer)) + footer)
+
+
+def _compare_footers(path: Path) -> None:
+    with path.open("rb") as file:
+        file.seek(-_TAIL.size, os.SEEK_END)
+        length = _TAIL.size + _TAIL.unpack(file.read())[0]
+        file.seek(-2 * length - _SUM.size, os.SEEK_END)
+        first, check, last = file.read(length), file.read(_SUM.size), file.read()
+    if first != last or check != _SUM.pack(crc32(first)):
+        raise ValueError("its two footers are not the same, or not as they were written")
+
+
+def images(data: bytes) -> Iterator[bytes]:
+    """A damaged file, cut behind each of its footers; those that are as they were written come first."""
+    found: list[tuple[bool, bytes]] = []
+    end = len(data)
+    while len(found) < 4 and (place := data.rfind(_TAIL_MAGIC, _TAIL.size, end)) >= 0:
+        end, stop = place, place + len(_TAIL_MAGIC)
+        begin = stop - _TAIL.size - _TAIL.unpack_from(data, stop - _TAIL.size)[0]
+        check = _SUM.pack(crc32(data[max(begin, 0) : stop]))
+        is_right = begin > 0 and check in (data[stop : stop + _SUM.size], data[max(begin - _SUM.size, 0) : begin])
+        found.append((is_right, data[:stop]))
+    yield from (image for _, image in sorted(found, key=lambda one: not one[0]))
 
 
 def sync(path: Path) -> None:
@@ -172,7 +223,7 @@ def table_of(entries: list[Entry]) -> pa.Table:
 def _shown(data: bytes) -> tuple[str | None, bytes | None]:
     """The type of an event, and its JSON."""
     try:
-        event = msgpack.decode(data, limits=_ANY_SIZE)
+        event = msgpack.decode(data, limits=ANY_SIZE)
         text = json.encode(event)
     except (EventError, RecursionError):
         return None, None
@@ -200,7 +251,8 @@ def _times(table: pa.Table) -> list[float]:
     return times
 
 
-def _groups_in(metadata: dict[bytes, bytes]) -> tuple[_Group, ...]:
+def groups_in(metadata: dict[bytes, bytes]) -> tuple[_Group, ...]:
+    """The row groups, as the footer says."""
     about = metadata[_GROUPS.encode()]
     if crc32(about) != int(metadata[_CHECK.encode()]):
         raise ValueError("the list of row groups has a wrong checksum")
@@ -215,7 +267,7 @@ def _opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-_ANYTHING: Final = (OSError, pa.ArrowException, ValueError, LookupError, AttributeError, TypeError)
+ANYTHING: Final = (OSError, pa.ArrowException, ValueError, LookupError, AttributeError, TypeError)
 """pages have checksums, but the footer has none: damage there may show as anything"""
 
 
@@ -226,5 +278,5 @@ def _blamed(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except _ANYTHING as error:
-        raise LogError(f"{path} is damaged: bring the file back from a copy ({error})") from error
+    except ANYTHING as error:
+        raise LogError(f"{path} is damaged: {error}. {advice(path.parent)}") from error

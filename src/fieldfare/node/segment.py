@@ -1,7 +1,8 @@
 """`Raw`: a segment of the event log as it is written, record after record.
 
-A write that was cut short leaves a damaged *tail*, which was never reported as safe and may go. Damage with good
-records after it is another matter: something that was safe is lost, and whoever reads that far is told.
+A write that was cut short leaves a torn *tail*, which was never reported as safe and may go. Damage with good records
+after it, or in a record that is there to its end, is another matter: something that was safe is lost. Then the log
+is not opened, or whoever reads that far is told; a *salvage* keeps the rest.
 
 Times are whole microseconds, as they will be in Parquet: an entry looks the same before and after it is sealed.
 """
@@ -18,7 +19,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from fieldfare.node import records
-from fieldfare.node.records import BLOCK, HEADER_SIZE, Damaged, Entry, LogError, blocks, good_after, read_header
+from fieldfare.node.records import (
+    BLOCK,
+    HEADER_SIZE,
+    Damaged,
+    Entry,
+    LogError,
+    advice,
+    blocks,
+    good_after,
+    is_complete,
+    read_header,
+)
 
 _INT64: Final = 1 << 63
 _LATEST: Final = float(1 << 32)
@@ -67,13 +79,16 @@ class Raw(msgspec.Struct, eq=False):
         for _, entries in blocks(self.path, self.salt, mark.offset, self.size):
             begin = entries[0].position
             if begin != expected:
-                raise LogError(f"{self.path} has position {begin} where {expected} belongs")
+                raise LogError(f"{self.path} has position {begin} where {expected} belongs. {advice(self.path.parent)}")
             expected += len(entries)
             if expected > position:
                 yield entries[max(position - begin, 0) : end - begin + 1]
             if expected > end:
                 return
-        raise LogError(f"{self.path} ends before position {expected}, but should hold all up to {self.last}")
+        raise LogError(
+            f"{self.path} ends before position {expected}, but should hold all up to {self.last}."
+            f" {advice(self.path.parent)}"
+        )
 
     def position_at(self, time: float) -> int:
         """The position of the first entry that is not earlier; one more than the last if there is none."""
@@ -169,7 +184,7 @@ def closed(path: Path, first: int, last: int, newest: float | None) -> Raw:
 def recover(path: Path, first: int) -> Raw:
     """The last segment of a log as it was left. Its `size` is where the next record belongs: a torn tail is behind it.
 
-    The tail is damaged, or not all there, and nothing after it is good; else that is an error.
+    The tail is not all there, and nothing after it is good; else that is an error.
     """
     salt, before = read_header(path, first)
     size = path.stat().st_size
@@ -177,14 +192,20 @@ def recover(path: Path, first: int) -> Raw:
     try:
         for offset, entries in blocks(path, salt, HEADER_SIZE, size):
             if (last := entries[-1].position) != (expected := raw.last + len(entries)):
-                raise LogError(f"{path} has position {last} where {expected} belongs, somewhere after byte {offset}")
+                wrong = f"{path} has position {last} where {expected} belongs, somewhere after byte {offset}"
+                raise LogError(f"{wrong}. {advice(path.parent)}")
             raw.marks.append(Mark(entries[0].position, offset, entries[0].time))
             raw.oldest = entries[0].time if raw.oldest is None else raw.oldest
             raw.last, raw.newest = last, entries[-1].time
     except Damaged as damaged:
         size = damaged.offset
         if (good := good_after(path, salt, size)) is not None:
-            raise LogError(f"{damaged}; this is no torn write, for there is a good record at byte {good}") from None
+            raise damaged.because(f"this is no torn write, for there is a good record at byte {good}") from None
+        if is_complete(path, salt, size):
+            raise damaged.because(
+                "this is no torn write, for the last record is there to its end, with a wrong checksum: an event that"
+                " was accepted may be gone"
+            ) from None
     raw.size = size
     return raw
 

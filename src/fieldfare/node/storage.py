@@ -6,6 +6,8 @@ the process, and only the last events can be replayed.
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from fieldfare.node import private
 from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.kept import Row, Step, Stored, low_water, whole
 from fieldfare.node.log import Entry, Log
@@ -27,6 +30,8 @@ AT_HAND: Final = 20_000
 """entries that need not be read again from disk"""
 IN_MEMORY: Final = 100_000
 """entries that a node without a folder keeps"""
+
+logger = logging.getLogger("fieldfare.node")
 
 
 class EventLog(Protocol):
@@ -103,24 +108,55 @@ class Storage:
         self._recent: dict[int, Entry] = {}
         self._lock: IO[str] | None = None
         self._rolled = time.time()
+        self.is_torn = False
+        """a write had been cut short: what the log said last may be lost, and its positions may be given again"""
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder)
-            self._store = Store(folder / "node.sqlite", sync=settings.sync)
-            self._disk = Log(
-                folder / "log",
-                segment_bytes=settings.segment_bytes,
-                segment_seconds=settings.segment_seconds,
-                sync=self.sync,
-            )
-            self.log = self._disk
-            for entry in self._disk.read(self._disk.last):
-                self._disk.truncate(whole(entry))
+            private.make_folder(folder)
+            is_ours = (folder / "node.sqlite").exists() or not any(folder.iterdir())
+            self._lock = locked(folder)
+            private.tighten(folder, is_ours=is_ours)
+            if (log := folder / "log").is_dir():
+                private.tighten(log, is_ours=True)
+            try:
+                self._open(folder)
+            except BaseException:
+                self.close()
+                raise
+
+    def _open(self, folder: Path) -> None:
+        settings = self._settings
+        self._store = Store(folder / "node.sqlite", sync=settings.sync)
+        self.log = self._disk = disk = Log(
+            folder / "log",
+            segment_bytes=settings.segment_bytes,
+            segment_seconds=settings.segment_seconds,
+            sync=self.sync,
+        )
+        self.is_torn = disk.is_torn
+        for entry in disk.read(disk.last):
+            end = max(whole(entry), disk.active_first - 1)  # what was begun before that is behind a gap, if anywhere
+            if end < disk.last:
+                self.is_torn = True
+                logger.warning(
+                    "%s: the last %d events were cut off: their publication had not been written to its end, and had"
+                    " not been accepted",
+                    folder / "log",
+                    disk.last - end,
+                )
+                disk.truncate(end)
 
     def load(self) -> tuple[Stored, Iterator[Entry]]:
         """All that was written: rows, and the entries that are needed with them."""
         stored: Stored = self._store.load() if self._store is not None else {}
-        return stored, self.log.read(low_water(stored)) if self.log.last else iter(())
+        if times := stored.get("salvaged", {}).get((), 0):
+            logger.warning("this node has lost something %d times: see report.json in its salvaged-... folders", times)
+        needed, known = low_water(stored), stored.get("checkpoint", {}).get((), 0)
+        if known and needed < self.log.first:
+            logger.error("the log begins with position %d, and events from %d on are needed", self.log.first, needed)
+        entries = self.log.read(needed) if self.log.last else iter(())
+        if known < self.log.last:  # the log may end with a gap, and whoever goes on must do so behind it
+            stored = {**stored, "checkpoint": {(): self.log.last}}
+        return stored, entries
 
     def write(self, step: Step) -> None:
         """Let everything of a step survive: first the events, then what is said of them."""
@@ -175,9 +211,9 @@ class Storage:
             self._lock.close()
 
 
-def _locked(folder: Path) -> IO[str]:
+def locked(folder: Path) -> IO[str]:
     """Let no other process use a folder as long as this file is open."""
-    file = (folder / "lock").open("w")
+    file = open(folder / "lock", "w", opener=_private)  # noqa: SIM115 - it stays open as long as the node runs
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,3 +221,7 @@ def _locked(folder: Path) -> IO[str]:
             file.close()
             raise StoreError(f"{folder} is used by another node that runs now") from None
     return file
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, private.FILE)

@@ -13,6 +13,8 @@ from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.node.kept import Rest, pack
 from fieldfare.node.log import Entry, Log, LogError
+from fieldfare.node.salvage import salvage
+from fieldfare.node.store import Store
 from fieldfare.pipeline.sources import segments
 from fieldfare.pipeline.sources.segments import Folder, Slice, slices
 
@@ -123,3 +125,20 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         Folder(tmp_path).parts()
     with pytest.raises(LogError, match="no longer has position 15"):
         rows(tmp_path, [Slice(15, 17)])
+
+
+def test_positions_that_a_salvage_could_not_save_are_skipped(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log")
+    for begin in (1, 11, 21):
+        log.append([entry(number) for number in range(begin, begin + 10)])
+        log.roll()
+    log.seal()
+    log.close()
+    Folder(tmp_path / "log").parts()[1].path.unlink()
+    Store(tmp_path / "node.sqlite").close()
+    salvage(tmp_path)
+    parts = Folder(tmp_path / "log").parts()
+    assert rows(tmp_path / "log", slices(parts, 5, 25)) == [
+        shown(entry(number)) for number in (*range(5, 11), *range(21, 26))
+    ]
+    assert len(rows(tmp_path / "log", [Slice(5, 25)])) == 11

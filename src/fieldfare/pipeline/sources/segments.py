@@ -6,12 +6,11 @@ are by then: a segment that was raw may be Parquet now.
 
 What a reader has seen never changes: of a publication that is not written to its end nothing is shown, for a node that
 comes back after a crash cuts it off. (A loss of power can still take what was shown, unless the node has `log.sync` at
-`"full"`.)
+`"full"`.) Where a salvage has left a gap (`node.lost`), readers go on behind it.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fieldfare.node import kept
+from fieldfare.node.folder import NAME
 from fieldfare.node.log import LogError
 from fieldfare.node.records import HEADER_SIZE, Damaged, blocks, good_after, read_header
 from fieldfare.node.segment import Mark, Raw, is_torn
@@ -32,7 +32,8 @@ SLICE: Final = 20_000
 """entries that one task reads, at most"""
 TRIES: Final = 20
 """times to look at a folder that changes while we look"""
-_NAME: Final = re.compile(r"events-(\d{20})(?:\.log|-(\d{20})\.parquet)")
+_LOST: Final = ".lost"
+"""how the file of a gap ends, which a salvage has left"""
 
 
 class Part(NamedTuple):
@@ -82,6 +83,8 @@ def slices(parts: Sequence[Part], first: int, last: int) -> list[Slice]:
     """The positions from a first to a last, as pieces for tasks."""
     found = []
     for part in parts:
+        if part.path.suffix == _LOST:
+            continue
         for begin in range(max(first, part.first), min(last, part.last) + 1, SLICE):
             end = min(begin + SLICE - 1, last, part.last)
             number = bisect_right(part.marks, begin, key=attrgetter("position"))
@@ -98,7 +101,9 @@ def read(folder: Path, piece: Slice) -> Iterator[pa.RecordBatch]:
         if (last and last < position) or not holding:
             raise LogError(f"{folder} no longer has position {position}: the node has deleted it")
         try:
-            if last:
+            if path.suffix == _LOST:
+                position = last + 1
+            elif last:
                 yield from _sealed(path, position, min(last, piece.last))
                 position = last + 1
             else:
@@ -132,7 +137,7 @@ def _listed(folder: Path) -> list[tuple[Path, int, int]]:
     """The segments by name: path, first position and last; a raw one has 0 for the last."""
     found: dict[int, tuple[Path, int, int]] = {}
     for path in folder.iterdir():
-        if match := _NAME.fullmatch(path.name):
+        if match := NAME.fullmatch(path.name):
             first, last = int(match[1]), int(match[2] or 0)
             if last or first not in found:  # for a moment it is there twice, raw and sealed
                 found[first] = path, first, last
