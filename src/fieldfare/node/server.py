@@ -20,6 +20,7 @@ from fieldfare.node import bridges, security
 from fieldfare.node.carrying import Carrier
 from fieldfare.node.config import Config
 from fieldfare.node.connection import Connection
+from fieldfare.node.http.origins import Origins
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
@@ -90,7 +91,10 @@ def make_app(service: Service, more: list[BaseRoute], lifespan: Any = None) -> S
     async def link(socket: WebSocket) -> None:
         await _link(service, socket)
 
-    return Starlette(routes=[WebSocketRoute("/", client), WebSocketRoute("/link", link), *more], lifespan=lifespan)
+    routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.add_middleware(Origins, config=service.node.config, traffic=service.node.traffic)
+    return app
 
 
 async def _client(service: Service, socket: WebSocket) -> None:
