@@ -182,6 +182,12 @@ class Limits(_Part, frozen=True):
     """of one WebSocket message"""
     body_bytes: Bytes = 1 << 20
     """of one HTTP request"""
+    header_bytes: Bytes = 64 << 10
+    """of its headers, with the URL"""
+    hello_seconds: Seconds = 10.0
+    """in which a new connection must have said what it wants: the headers of a request, then Hello"""
+    message_seconds: Seconds = 60.0
+    """in which a body or a message that was begun must be complete, and some of what we send be read"""
     batch: Count = 10_000
     """events published at once"""
     filter_chars: Count = 10_000
@@ -191,6 +197,7 @@ class Limits(_Part, frozen=True):
     subscriptions: Count = 10_000
     """of one session"""
     connections: Count = 20_000
+    """of all kinds, also of those who have not said who they are; fewer where there are not as many file descriptors"""
     sessions: Count = 100_000
 
 

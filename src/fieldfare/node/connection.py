@@ -44,7 +44,7 @@ LONGEST_ID: Final = 200
 SHORT: Final = 300
 """characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
-"""seconds in which a client must say hello"""
+"""seconds in which a client must have read why it is disconnected"""
 REASSURE: Final = 2.0
 """seconds between two words to a client whose session is on its way"""
 
@@ -105,7 +105,7 @@ class Connection:
 
     async def _begin(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._node.config.limits.hello_seconds):
                 data = await self._socket.receive()
             if data is None:
                 return False
