@@ -20,10 +20,10 @@ from fieldfare.events.limits import EventError
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
-from fieldfare.node import history, security
+from fieldfare.node import history, names, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
-from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal
@@ -116,7 +116,8 @@ class Connection:
                 raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
             token = hello.token or self._token
             self._principal = security.principal_of(token, self._node.security, self._node.clock())
-            self._check_name(hello.session)
+            if hello.session:
+                names.check_session(hello.session)
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -125,15 +126,6 @@ class Connection:
             await self._hang_up(str(error), again=isinstance(error, NotYet))
             return False
         return True
-
-    def _check_name(self, name: str) -> None:
-        if not name:
-            return
-        if len(name) > 200 or not name.isprintable() or name.startswith(INTERNAL):
-            begins = ", ".join(INTERNAL)
-            raise FrameError(
-                f"the name of a session has at most 200 printable characters, and does not begin with {begins}"
-            )
 
     async def _attach(self, hello: f.Hello) -> None:
         """Take up a session; Refusal or AccessDenied if that cannot be."""
