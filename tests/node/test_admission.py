@@ -70,7 +70,7 @@ def test_who_may_not_ask_at_all_is_told_before_anything_is_read(monkeypatch: pyt
     nobody = Principal("ana", ("writer",), Role(publish=True))
     for verb in ("subscribe", "advertise"):
         with pytest.raises(AccessDenied, match=f"permission to {verb}"):
-            permitted(nobody, verb)  # type: ignore[arg-type]
+            permitted(nobody, verb)
     permitted(Principal("ana", ("reader",), Role(subscribe=parse("x = 1"))), "subscribe")
 
     def read(_: object) -> Any:

@@ -383,3 +383,16 @@ def test_the_door_says_seldom_that_it_is_full(caplog: pytest.LogCaptureFixture) 
         assert not door.enter(Closed())  # type: ignore[arg-type]
     assert door.refused == 100
     assert len(caplog.records) == 7
+
+
+def test_a_node_without_settings_for_tls_joins_one_that_has(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))  # whom the machine trusts
+
+    async def main() -> None:
+        where = {"tls__certificate": str(certificate[0]), "tls__key": str(certificate[1])}
+        async with api(**where) as first, api(name="b", join=(first.service.hood.url,)) as second:
+            await until(lambda: second.service.hood.up and first.service.hood.up, PATIENT)
+
+    asyncio.run(main())
