@@ -20,10 +20,10 @@ from fieldfare.events.limits import EventError
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
-from fieldfare.node import history, losses, security
+from fieldfare.node import history, losses, names, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
-from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.lineage import void_from
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node, NodeStopped
@@ -45,7 +45,7 @@ LONGEST_ID: Final = 200
 SHORT: Final = 300
 """characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
-"""seconds in which a client must say hello"""
+"""seconds in which a client must have read why it is disconnected"""
 REASSURE: Final = 2.0
 """seconds between two words to a client whose session is on its way"""
 
@@ -108,7 +108,7 @@ class Connection:
 
     async def _begin(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._node.config.limits.hello_seconds):
                 data = await self._socket.receive()
             if data is None:
                 return False
@@ -119,7 +119,8 @@ class Connection:
                 raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
             token = hello.token or self._token
             self._principal = security.principal_of(token, self._node.security, self._node.clock())
-            self._check_name(hello.session)
+            if hello.session:
+                names.check_session(hello.session)
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -128,15 +129,6 @@ class Connection:
             await self._hang_up(str(error), again=isinstance(error, NotYet))
             return False
         return True
-
-    def _check_name(self, name: str) -> None:
-        if not name:
-            return
-        if len(name) > 200 or not name.isprintable() or name.startswith(INTERNAL):
-            begins = ", ".join(INTERNAL)
-            raise FrameError(
-                f"the name of a session has at most 200 printable characters, and does not begin with {begins}"
-            )
 
     async def _attach(self, hello: f.Hello) -> None:
         """Take up a session; Refusal or AccessDenied if that cannot be."""

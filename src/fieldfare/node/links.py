@@ -193,12 +193,15 @@ class Neighbourhood:
 class LinkConnection:
     """A link that is up."""
 
-    def __init__(self, hood: Neighbourhood, socket: Socket, *, dialled: bool) -> None:
-        """The socket is open, and nothing was said yet."""
+    def __init__(
+        self, hood: Neighbourhood, socket: Socket, *, dialled: bool, met: Callable[[], None] = lambda: None
+    ) -> None:
+        """The socket is open, and nothing was said yet; `met` is called when the other side is known to be a node."""
         self._hood = hood
         self._node = hood.node
         self._socket = socket
         self.dialled = dialled
+        self._met = met
         self.neighbour = ""
         self.url = ""
         self.life = ""
@@ -222,6 +225,7 @@ class LinkConnection:
         except BaseException:
             self._leave()
             raise
+        self._met()
         logger.info("linked to %s", self.neighbour)
         self._hood.tell_reach()
         tasks = [asyncio.create_task(job()) for job in (self._read_all, self._send_all, self._ended.wait)]

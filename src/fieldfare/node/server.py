@@ -8,7 +8,8 @@ import logging
 import socket as sockets
 import ssl
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final, cast
 
 import uvicorn
 import websockets
@@ -22,6 +23,9 @@ from fieldfare.node import bridges, security
 from fieldfare.node.carrying import Carrier
 from fieldfare.node.config import Config
 from fieldfare.node.connection import Connection
+from fieldfare.node.descriptors import BURST, raise_limit, share
+from fieldfare.node.door import WIDEN, Door
+from fieldfare.node.http.origins import Origins
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
@@ -31,6 +35,10 @@ from fieldfare.protocol.codec import CODECS
 
 logger = logging.getLogger("fieldfare.node")
 
+BACKLOG: Final = 4096
+"""connections that may wait to be accepted"""
+MEETING: Final = 64 << 10
+"""bytes of a frame in which a node says who it is"""
 MakeRoutes = Callable[[Service], list[BaseRoute]]
 
 
@@ -92,7 +100,10 @@ def make_app(service: Service, more: list[BaseRoute], lifespan: Any = None) -> S
     async def link(socket: WebSocket) -> None:
         await _link(service, socket)
 
-    return Starlette(routes=[WebSocketRoute("/", client), WebSocketRoute("/link", link), *more], lifespan=lifespan)
+    routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.add_middleware(Origins, config=service.node.config, traffic=service.node.traffic)
+    return app
 
 
 async def _client(service: Service, socket: WebSocket) -> None:
@@ -121,8 +132,11 @@ async def _link(service: Service, socket: WebSocket) -> None:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=LINK)
+    widen = socket.scope["state"][WIDEN]
+    widen(MEETING)
     try:
-        await LinkConnection(service.hood, _Accepted(socket), dialled=False).serve()
+        accepted = _Accepted(socket)
+        await LinkConnection(service.hood, accepted, dialled=False, met=partial(widen, LARGEST_FRAME)).serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
         logger.info("link: %s", error)
 
@@ -135,9 +149,9 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
             url.rstrip("/").removesuffix("/link") + "/link",
             subprotocols=[websockets.Subprotocol(LINK)],
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
-            ssl=security.tls_context(config) if url.startswith("wss:") else None,
+            ssl=(security.tls_context(config) or ssl.create_default_context()) if url.startswith("wss:") else None,
             compression=None,
-            max_size=None,
+            max_size=LARGEST_FRAME,
         )
     except websockets.InvalidHandshake as error:
         raise LinkError(f"{url} did not take us: {error}") from None
@@ -148,6 +162,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Service]:
     """A node that answers, as long as it is used with `async with`."""
     bridges.make_all(config)  # a mistake there is found before anything else begins
+    door = _door(config)
     listening = _bound(config)
     port = listening.getsockname()[1]
     # The first subscription would wait for these, and everybody with it; nothing is compiled here that was not before.
@@ -161,8 +176,12 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     await node.start()
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
     await loading
-    _listen(listening, config)
-    server = uvicorn.Server(_uvicorn(config, make_app(service, routes(service))))
+    try:
+        _listen(listening, config)
+    except OSError:
+        await node.stop()
+        raise
+    server = uvicorn.Server(_uvicorn(door, make_app(service, routes(service))))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     tasks = [asyncio.create_task(server.serve(sockets=[listening]))]
     while not server.started and not tasks[0].done():
@@ -172,6 +191,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         listening.close()
         tasks[0].result()  # a certificate that cannot be used, say
         raise OSError("the server has ended at once")
+    listening.listen(BACKLOG)  # uvicorn has one number for this, and for how many are accepted at once
     tasks += [
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
@@ -186,6 +206,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         node.leaving.set()
         server.should_exit = True
         await asyncio.gather(tasks[0], return_exceptions=True)
+        door.close()
         await node.stop()
 
 
@@ -226,20 +247,41 @@ def _printable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _uvicorn(config: Config, app: Starlette) -> uvicorn.Config:
+def _door(config: Config) -> Door:
+    """Who may come in: no more than there are file descriptors for."""
+    descriptors = raise_limit()
+    most = share(descriptors).connections
+    if config.limits.connections > most:
+        logger.warning(
+            "limits.connections is %d, but with %d file descriptors there are %d connections at most: raise ulimit -n",
+            config.limits.connections,
+            descriptors,
+            most,
+        )
+    return Door(config.limits, min(config.limits.connections, most), _tls(config))
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    """What the node shows to those who connect to it."""
     tls = config.tls
+    if tls is None or not tls.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # An empty passphrase: OpenSSL would otherwise ask for one at the terminal, and wait.
+    context.load_cert_chain(tls.certificate, tls.key, password="")
+    return context
+
+
+def _uvicorn(door: Door, app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
-        ws="websockets-sansio",
-        ws_max_size=max(config.limits.frame_bytes, LARGEST_FRAME),  # of clients fewer are taken: see `Connection`
+        http=cast("Any", door.http),
+        ws="websockets-sansio",  # that `door` extends
         ws_per_message_deflate=False,
         access_log=False,
-        log_level="warning",
+        log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",
         timeout_graceful_shutdown=2,
         server_header=False,
-        ssl_certfile=tls.certificate if tls is not None and tls.certificate else None,
-        ssl_keyfile=tls.key if tls is not None and tls.key else None,
-        ssl_version=ssl.PROTOCOL_TLS_SERVER,
+        backlog=BURST,
     )
