@@ -18,6 +18,7 @@ from tests.node.talking import linked, settings, talking
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.node.config import Secret, load
+from fieldfare.node.links import LINK, Meet, Part
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
@@ -124,6 +125,32 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))
             async with running(other) as b:
                 await linked(a, b)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("name", ["oslo", "a", "b"])
+def test_a_node_is_called_as_its_token_says(tmp_path: Path, name: str) -> None:
+    """Who may join could else take the place of any other node, with all that waits for it."""
+
+    async def test() -> None:
+        async with guarded(tmp_path) as a:
+            headers = {"Authorization": f"Bearer {token('eve', 'node')}"}
+            async with websockets.connect(
+                a.hood.url + "/link", subprotocols=[websockets.Subprotocol(LINK)], additional_headers=headers
+            ) as socket:
+                await socket.recv()
+                meet = Meet(name, "ws://127.0.0.1:1", a.node.config.strategy)
+                await socket.send(msgspec.msgpack.encode(meet))
+                part = msgspec.msgpack.decode(await socket.recv(), type=Part)
+                assert "'eve'" in part.reason
+                assert "its own name" in part.reason
+            assert not a.node.broker.links
+            given = msgspec.structs.replace(
+                a.node.config, name="eve", join=(a.hood.url,), join_token=Secret(token("eve", "node"))
+            )
+            async with running(given) as eve:
+                await linked(a, eve)
 
     asyncio.run(test())
 

@@ -181,9 +181,13 @@ class Neighbourhood:
 class LinkConnection:
     """A link that is up."""
 
-    def __init__(self, hood: Neighbourhood, socket: Socket, *, dialled: bool) -> None:
-        """The socket is open, and nothing was said yet."""
+    def __init__(self, hood: Neighbourhood, socket: Socket, *, dialled: bool, subject: str | None = None) -> None:
+        """The socket is open, and nothing was said yet. A neighbour that came with a token is called as its `subject`.
+
+        None: there is no security, or this node has dialled, and the URL in its settings says whom.
+        """
         self._hood = hood
+        self._subject = subject
         self._node = hood.node
         self._socket = socket
         self.dialled = dialled
@@ -266,6 +270,9 @@ class LinkConnection:
             )
         if meet.strategy != node.config.strategy:
             raise LinkError(f"{meet.node} routes by {meet.strategy}, {node.name} by {node.config.strategy}")
+        if self._subject is not None and meet.node != self._subject:
+            who = repr(self._subject) if self._subject else "nobody in particular"
+            raise LinkError(f"the token of {meet.node} is for {who}: a node joins with a token for its own name")
         if meet.node == node.name:
             raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
         if meet.node in node.broker.sessions:

@@ -114,13 +114,15 @@ async def _link(service: Service, socket: WebSocket) -> None:
         return
     try:
         token = security.bearer(socket.headers.get("authorization"))
-        security.may_join(security.principal_of(token, node.security, node.clock()))
+        principal = security.principal_of(token, node.security, node.clock())
+        security.may_join(principal)
     except AccessDenied as error:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=LINK)
+    subject = None if node.security is None else principal.name
     try:
-        await LinkConnection(service.hood, _Accepted(socket), dialled=False).serve()
+        await LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject).serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
         logger.info("link: %s", error)
 
