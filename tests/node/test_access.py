@@ -142,7 +142,7 @@ def test_a_node_is_called_as_its_token_says(tmp_path: Path, name: str) -> None:
                 await socket.recv()
                 meet = Meet(name, "ws://127.0.0.1:1", a.node.config.strategy)
                 await socket.send(msgspec.msgpack.encode(meet))
-                part = msgspec.msgpack.decode(await socket.recv(), type=Part)
+                part = msgspec.msgpack.decode(await socket.recv(decode=False), type=Part)
                 assert "'eve'" in part.reason
                 assert "its own name" in part.reason
             assert not a.node.broker.links

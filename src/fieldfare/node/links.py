@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -24,6 +25,7 @@ from fieldfare.node.connection import Socket
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import rest_of
 from fieldfare.node.node import Node
+from fieldfare.node.overviews import Answer, Overviews, Question
 from fieldfare.node.traffic import LinkTraffic
 from fieldfare.routing import wire
 from fieldfare.routing.messages import Role, Tell
@@ -35,6 +37,8 @@ CHUNK_BYTES: Final = 256 << 10
 LARGEST_FRAME: Final = 16 << 20
 """bytes; what a neighbour wants may be many filters"""
 PATIENCE: Final = 10.0
+QUESTIONS: Final = 1000
+"""questions and answers that may wait for a neighbour to read them; more are dropped"""
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 15.0
 
@@ -56,6 +60,8 @@ class Meet(LinkFrame, frozen=True):
     """what the dialling node wants the other one to be"""
     reaches: dict[str, dict[str, str]] = {}
     """by neighbour: the nodes behind it, and itself, with their addresses"""
+    answers: bool = False
+    """whether it understands `Question` and `Answer`, which earlier versions do not"""
 
     def others(self, me: str) -> dict[str, str]:
         """Whom it reaches without us."""
@@ -104,7 +110,7 @@ class Part(LinkFrame, frozen=True):
     """forget the link, with all that was to be said on it"""
 
 
-AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part
+AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part | Question | Answer
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyFrame).decode
 
@@ -131,6 +137,7 @@ class Neighbourhood:
         node.address = self._address
         self.behind: dict[str, dict[str, str]] = {}
         """the nodes that a neighbour reaches without us, and itself, with their addresses"""
+        self.overviews = Overviews(self)
 
     def reaches(self, but: str = "") -> dict[str, str]:
         """The nodes that we reach without a neighbour, ourselves among them."""
@@ -198,6 +205,8 @@ class LinkConnection:
         self._reach: dict[str, str] | None = None
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
+        self._answers = False
+        self._questions: deque[Question | Answer] = deque(maxlen=QUESTIONS)
         self.traffic = LinkTraffic()
 
     async def serve(self) -> None:
@@ -235,11 +244,12 @@ class LinkConnection:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
-        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=reaches))
+        await self._send(Meet(node.name, hood.url, node.config.strategy, role=role, reaches=reaches, answers=True))
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node
         self.url = meet.url
+        self._answers = meet.answers
         wanted = Role(role) if self.dialled else Role(meet.role).opposite
         self._take_place(other)
         known = node.broker.links.get(other)
@@ -312,12 +322,18 @@ class LinkConnection:
         """Let the neighbour know whom we reach without it, if that has changed."""
         self._wake.set()
 
+    def pass_on(self, frame: Question | Answer) -> None:
+        """Let the neighbour have a question or an answer, if it understands that."""
+        if self._answers:
+            self._questions.append(frame)
+            self._wake.set()
+
     async def _hang_up(self, reason: str, *, forever: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
             await self._send(Part(reason, forever=forever))
             await self._socket.close(1008, reason[:100])
 
-    async def _send(self, frame: LinkFrame) -> None:
+    async def _send(self, frame: LinkFrame | Question | Answer) -> None:
         data = _encode(frame)
         self.traffic.bytes_out += len(data)
         await self._socket.send(data)
@@ -343,6 +359,8 @@ class LinkConnection:
             if reach != self._reach:
                 self._reach = reach
                 await self._send(Reach(reach))
+            while self._questions:
+                await self._send(self._questions.popleft())
             while other in node.broker.links:
                 for message in node.broker.asides(other) if self._hood.up.get(other) is self else ():
                     await self._send(Aside(message))
@@ -415,6 +433,8 @@ class LinkConnection:
                     self._hood.behind[other] = names
                     await node.submit(partial(_reach, other, list(names)))
                     self._hood.tell_reach()
+                case Question() | Answer() as frame:
+                    self._hood.overviews.hear(frame)
                 case Part(reason=reason, forever=forever):
                     if forever:
                         await node.submit(lambda broker, now: broker.disconnect(other, now))

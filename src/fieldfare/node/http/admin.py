@@ -304,6 +304,13 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
     async def overview(call: Call) -> Response:
         return answer(_overview(call.service, sampler.rates(), len(hooks.all)))
 
+    def told() -> bytes:
+        """What other nodes may know: how much there is of what, and not whom this node talks to besides."""
+        mine = _overview(service, sampler.rates(), len(hooks.all))
+        return msgspec.json.encode(msgspec.structs.replace(mine, beside={}))
+
+    service.hood.overviews.describe = told
+
     async def explain(call: Call) -> Response:
         asked = await read(call, ToExplain)
         filter = _filter(call, asked.filter)
@@ -311,6 +318,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
 
     return {
         "/admin/overview": {"get": overview},
+        "/admin/nodes/{name:path}": {"get": other},
         "/admin/sessions": {"get": sessions},
         "/admin/sessions/{name:path}": {"get": session, "delete": end_session},
         "/admin/moves": {"post": move},
@@ -352,6 +360,20 @@ def _overview(service: Service, rates: Rates, webhooks: int) -> Overview:
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.broker.broker.routes),
     )
+
+
+async def other(call: Call) -> Response:
+    """Another node at a glance, asked over the links: the token of who asks stays here."""
+    name, hood = call.request.path_params["name"], call.service.hood
+    if name == call.service.node.name or name not in hood.reaches():
+        raise Problem(404, f"there is no other node {name[:200]} in this overlay")
+    try:
+        found = msgspec.json.decode(await hood.overviews.ask(name), type=Overview)
+    except TimeoutError:
+        raise Problem(504, f"{name[:200]} does not answer: it is away, or of an earlier version") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Problem(502, f"{name[:200]} answers with something that is no overview") from None
+    return answer(msgspec.structs.replace(found, name=name))
 
 
 def _prefix(routes: Routes) -> PrefixView | None:
