@@ -186,6 +186,8 @@ class Limits(_Part, frozen=True):
     """events published at once"""
     filter_chars: Count = 10_000
     """of the text of one filter"""
+    filter_seconds: Seconds = 5.0
+    """that reading one filter may take"""
     subscriptions: Count = 10_000
     """of one session"""
     connections: Count = 20_000

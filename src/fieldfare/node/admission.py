@@ -1,0 +1,58 @@
+"""Taking filters from outside: every place that takes one over the network reads it here, within a budget.
+
+Whoever asks must be permitted to ask at all before anything is read (`permitted`). Then a filter is read in a thread of
+its own pool, so that neither the event loop nor other threads' work waits for it. A thread cannot be stopped: so it is
+the bounds on size that keep the work small, and the bound on time only says when nobody waits for it any longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Literal
+
+import msgspec
+
+from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import subscriptions
+from fieldfare.node import security
+from fieldfare.node.config import Limits
+from fieldfare.node.kept import Refusal
+from fieldfare.node.security import Principal
+
+THREADS: Final = 2
+"""filters that are read at the same time; others wait for their turn"""
+_POOL: Final = ThreadPoolExecutor(THREADS, "filters")
+
+
+def permitted(principal: Principal, verb: Literal["subscribe", "advertise"]) -> None:
+    """AccessDenied if somebody may not subscribe, or advertise, at all: then their filter is not even read."""
+    if getattr(principal.permissions, verb) is False:
+        (security.may_subscribe if verb == "subscribe" else security.may_advertise)(principal, EVERYTHING)
+
+
+async def admitted(written: object, limits: Limits) -> Filter:
+    """A filter that came from outside; Refusal, FilterSyntaxError or FilterDocumentError if it is not taken."""
+    size = len(written if isinstance(written, str) else msgspec.json.encode(written))
+    if size > limits.filter_chars:
+        raise Refusal(f"the filter has {size} characters, more than {limits.filter_chars} (limits.filter_chars)")
+    loop = asyncio.get_running_loop()
+    began = asyncio.Event()
+
+    def read() -> Filter:
+        loop.call_soon_threadsafe(began.set)
+        return filter_of(written)
+
+    reading = loop.run_in_executor(_POOL, read)
+    reading.add_done_callback(lambda one: one.cancelled() or one.exception())  # perhaps nobody waits any more
+    await began.wait()  # whoever waits for a turn has not used any time yet
+    done, _ = await asyncio.wait([reading], timeout=limits.filter_seconds)
+    if not done:
+        raise Refusal(f"to read the filter takes more than {limits.filter_seconds:g} s (limits.filter_seconds)")
+    return await reading
+
+
+def filter_of(written: object) -> Filter:
+    """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
+    return parse(written) if isinstance(written, str) else subscriptions.parse(written)
