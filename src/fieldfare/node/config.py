@@ -192,6 +192,8 @@ class Limits(_Part, frozen=True):
     """of one session"""
     connections: Count = 20_000
     sessions: Count = 100_000
+    owner_sessions: Count = 1000
+    """of one owner, where there is security"""
 
 
 class Tls(_Part, frozen=True):
@@ -215,10 +217,12 @@ class RoleSettings(_Part, frozen=True):
     administer: bool = False
     join: bool = False
     """be a neighbour: a node that gets and sends what its own clients want and publish, which nobody here checks"""
+    interest: bool = False
+    """ask what anybody here subscribes to (`client.wanted`, `only_wanted`), as far as it is inside `publish`"""
 
 
 STANDARD_ROLES: Final = {
-    "admin": RoleSettings(publish=True, subscribe=True, administer=True),
+    "admin": RoleSettings(publish=True, subscribe=True, administer=True, interest=True),
     "client": RoleSettings(publish=True, subscribe=True),
     "node": RoleSettings(join=True),
 }

@@ -17,15 +17,14 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.filters import parse
-from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
 from fieldfare.node import history, security
+from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node
+from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
 from fieldfare.protocol import frames as f
@@ -41,8 +40,6 @@ MOST_REPLIES: Final = 1000
 MOST_CREDIT: Final = 1_000_000
 LONGEST_ID: Final = 200
 """characters"""
-SHORT: Final = 300
-"""characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
 """seconds in which a client must say hello"""
 REASSURE: Final = 2.0
@@ -143,8 +140,8 @@ class Connection:
 
         def attach(broker: DurableBroker, now: float) -> Session | None:
             session = broker.sessions.get(name)
-            if session is None and len(broker.sessions) >= limits.sessions:
-                raise Refusal(f"there are {limits.sessions} sessions already")
+            if session is None:
+                check_new_session(node, broker, owner)
             if session is not None and node.security is not None and session.owner != owner:
                 raise AccessDenied(f"the session {name} belongs to somebody else")
             if not hello.session:
@@ -350,7 +347,8 @@ class Connection:
             case f.Advertise(request=request, id=id):
                 try:
                     _check_id(id)
-                    filter = await self._filter(frame.filter)
+                    permitted(self._known(), "advertise")
+                    filter = await admitted(frame.filter, self._node.config.limits)
                     security.may_advertise(self._known(), filter)
                 except ValueError as error:
                     self._refuse(error, request)
@@ -359,8 +357,7 @@ class Connection:
             case f.Unadvertise(request=request, id=id):
                 self._submit(lambda broker, now: broker.change(m.Unadvertise(id), self._name, now), request)
             case f.Ask(request=request):
-                self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)))
-                self._reply(f.Done(request))
+                self._ask(request)
             case f.Leave(request=request):
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
@@ -412,10 +409,11 @@ class Connection:
         node = self._node
         try:
             _check_id(frame.id)
-            wanted = security.subscribable(self._known(), await self._filter(frame.filter))
+            permitted(self._known(), "subscribe")
             mine = node.broker.broker.clients.all.get(self._name)
             if mine is not None and len(mine.subscriptions) >= node.config.limits.subscriptions:
                 raise Refusal(f"a session has at most {node.config.limits.subscriptions} subscriptions")
+            wanted = security.subscribable(self._known(), await admitted(frame.filter, node.config.limits))
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
@@ -424,13 +422,14 @@ class Connection:
         except ValueError as error:
             self._refuse(error, request)
 
-    async def _filter(self, written: object) -> Filter:
-        limit = self._node.config.limits.filter_chars
-        if len(written if isinstance(written, str) else msgspec.json.encode(written)) > limit:
-            raise Refusal(f"the filter is longer than {limit} characters")
-        if isinstance(written, str) and len(written) < SHORT:
-            return filter_of(written)
-        return await asyncio.to_thread(filter_of, written)  # which may take seconds
+    def _ask(self, request: int) -> None:
+        try:
+            security.may_ask(self._known())
+        except AccessDenied as error:
+            self._refuse(error, request)
+            return
+        self._reply(f.Done(request))
+        self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)), self._known().permissions.publish)
 
     def _known(self) -> Principal:
         assert self._principal is not None
@@ -461,8 +460,3 @@ def _check_id(id: str) -> None:
     """An id stands in the log beside every event that is for it."""
     if len(id) > LONGEST_ID:
         raise Refusal(f"an id has at most {LONGEST_ID} characters")
-
-
-def filter_of(written: object) -> Filter:
-    """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
-    return parse(written) if isinstance(written, str) else subscriptions.parse(written)

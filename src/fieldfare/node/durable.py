@@ -51,6 +51,7 @@ from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
+from fieldfare.routing.named import unnamed
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.seen import EventId
 
@@ -174,7 +175,7 @@ class DurableBroker:
             if link.role is Role.PARENT or not isinstance(routes, Filtered):
                 filters.add(everything)
             else:
-                filters.update(parse(str(filter)) for filter in routes.told_by(neighbour))
+                filters.update(map(unnamed, routes.told_by(neighbour)))
         return filters
 
     # Sessions

@@ -63,6 +63,8 @@ class Role(NamedTuple):
     administer: bool = False
     join: bool = False
     """be a neighbour of this node"""
+    interest: bool = False
+    """ask what others subscribe to, as far as it is what they may publish themselves"""
 
 
 class Principal(NamedTuple):
@@ -77,7 +79,7 @@ class Principal(NamedTuple):
     """when the token ends, leeway included: who stays connected longer is to be sent away"""
 
 
-EVERYBODY: Final = Principal("", (), Role(True, True, True, administer=True, join=True))
+EVERYBODY: Final = Principal("", (), Role(True, True, True, administer=True, join=True, interest=True))
 """where there is no security"""
 
 
@@ -122,7 +124,9 @@ def role_of(settings: RoleSettings) -> Role:
     """
     publish = _permission(settings.publish)
     advertise = publish if settings.advertise is None else _permission(settings.advertise)
-    return Role(publish, _permission(settings.subscribe), advertise, settings.administer, settings.join)
+    return Role(
+        publish, _permission(settings.subscribe), advertise, settings.administer, settings.join, settings.interest
+    )
 
 
 def _permission(written: bool | str) -> Permission:
@@ -264,6 +268,7 @@ def union(roles: Iterable[Role]) -> Role:
             _either(some.advertise, more.advertise),
             some.administer or more.administer,
             some.join or more.join,
+            some.interest or more.interest,
         ),
         roles,
         Role(),
@@ -318,7 +323,13 @@ def may_join(principal: Principal) -> None:
         raise AccessDenied(_refusal(principal, "join", "join as a node"))
 
 
-Verb: TypeAlias = Literal["publish", "subscribe", "advertise", "administer", "join"]
+def may_ask(principal: Principal) -> None:
+    """AccessDenied if somebody may not know what others subscribe to."""
+    if not principal.permissions.interest:
+        raise AccessDenied(_refusal(principal, "interest", "ask what others subscribe to"))
+
+
+Verb: TypeAlias = Literal["publish", "subscribe", "advertise", "administer", "join", "interest"]
 
 
 def _check_inside(principal: Principal, verb: Literal["subscribe", "advertise"], filter: Filter) -> None:
@@ -350,7 +361,8 @@ def _refusal(principal: Principal, verb: Verb, deed: str, bound: str = "") -> st
     if not principal.roles:
         why = "the token has no role that this node knows"
     elif permission is False:
-        why = f"none of the roles ({roles}) has the permission to {verb}"
+        what = "of interest" if verb == "interest" else f"to {verb}"
+        why = f"none of the roles ({roles}) has the permission {what}"
     else:
         why = f"the permission to {verb} (of the roles {roles}) is for {bound} {permission}"
     return f"{who} may not {deed}: {why}"

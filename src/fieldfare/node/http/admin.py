@@ -16,11 +16,10 @@ from starlette.responses import Response
 
 from fieldfare.events import json
 from fieldfare.events.tags import tag
-from fieldfare.filters import parse
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.node.connection import filter_of
+from fieldfare.node.admission import filter_of
 from fieldfare.node.http import pipelines
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
@@ -30,6 +29,7 @@ from fieldfare.node.kept import INTERNAL, Session
 from fieldfare.node.node import Node
 from fieldfare.node.service import HTTP, Service
 from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.named import unnamed
 from fieldfare.routing.prefix.routes import Prefixed
 from fieldfare.routing.routes import Routes
 from fieldfare.tables.covergraph import immediate_covers
@@ -530,7 +530,7 @@ def _wanted(node: Node) -> dict[Filter, set[str]]:
     if isinstance(routes, Filtered):
         for neighbour in node.broker.links:
             for told in routes.told_by(neighbour):
-                found.setdefault(parse(str(told)), set()).add(neighbour)  # without its name, if it has one
+                found.setdefault(unnamed(told), set()).add(neighbour)
     return found
 
 

@@ -43,6 +43,7 @@ from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call
 from fieldfare.node.http.webhooks import SESSION
 from fieldfare.node.kept import Refusal
+from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied
 
 KEEP_ALIVE: Final = 15.0
@@ -214,6 +215,9 @@ def _session(call: Call) -> str:
     session = node.broker.sessions.get(name)
     if session is not None and node.security is not None and session.owner != call.principal.name:
         raise AccessDenied(f"the session {name} belongs to somebody else")
-    if name and session is None and len(node.broker.sessions) >= node.config.limits.sessions:
-        raise Problem(409, f"there are {node.config.limits.sessions} sessions already, the limit (limits.sessions)")
+    if session is None:
+        try:
+            check_new_session(node, node.broker, call.principal.name)
+        except Refusal as error:
+            raise Problem(409, str(error)) from None
     return name

@@ -35,6 +35,7 @@ from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome, SinkError
 from fieldfare.node.kept import Refusal, Row, Session
+from fieldfare.node.quotas import check_new_session
 from fieldfare.node.service import Service
 from fieldfare.routing import messages as m
 
@@ -206,8 +207,7 @@ class Webhooks:
     async def add(self, id: str, wanted: Wanted, filter: Filter, *, owner: str, private: bool) -> Webhook:
         """Begin a subscription, if its sink agrees."""
         node = self._node
-        if len(node.broker.sessions) >= node.config.limits.sessions:
-            raise Refusal(f"there are {node.config.limits.sessions} sessions already, the limit (limits.sessions)")
+        check_new_session(node, node.broker, owner)
         hook = Webhook(
             id=id, owner=owner, wanted=wanted, active=False, key=node.fresh() + node.fresh(), private=private
         )
