@@ -244,6 +244,8 @@ class SecuritySettings(_Part, frozen=True):
     """if given, tokens must be for this audience; if not, tokens for a named audience are refused"""
     anonymous: str = ""
     """the role of those without a token; empty: they are refused"""
+    void: str = ""
+    """a file of tokens that are void before their time, read again whenever it changes"""
     roles: dict[str, RoleSettings] = {}
     """by name; none, with a secret: STANDARD_ROLES"""
 
@@ -290,7 +292,9 @@ _SECTIONS: Final[dict[str, type[_Part]]] = {
     "tls": Tls,
     "security": SecuritySettings,
 }
-_FILES: Final = frozenset({"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key"})
+_FILES: Final = frozenset(
+    {"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key", "security.void"}
+)
 
 
 def _settable() -> Iterator[tuple[str, Any]]:

@@ -17,11 +17,12 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import history, security
+from fieldfare.node import history, rights, security
 from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.log import Entry
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node
 from fieldfare.node.quotas import check_new_session
@@ -79,6 +80,11 @@ class Connection:
         self._wake = asyncio.Event()
         self._farewell: f.Bye | None = None
         self._expiry: asyncio.TimerHandle | None = None
+        self._unwatch: Callable[[], None] = lambda: None
+        self._may_read: rights.MayRead | None = None
+        """asked of what has waited since another token or another role was here; None: all of it may be had"""
+        self._waited = 0
+        """the number of the last delivery that has"""
         self._answered = asyncio.Event()
 
     async def serve(self) -> None:
@@ -146,13 +152,7 @@ class Connection:
                 raise AccessDenied(f"the session {name} belongs to somebody else")
             if not hello.session:
                 return broker.attach(name, fresh, now, durable=False, owner=owner)
-            found = broker.moving.claim(
-                name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=owner
-            )
-            if found is not None and found.doubt and not hello.identity:
-                found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
-                broker.note_session(name)
-            return found
+            return self._claimed(hello, broker, fresh, now)
 
         session = await node.submit(attach)
         asked = deque((*hello.keepers, hello.at))
@@ -183,11 +183,27 @@ class Connection:
                 doubt=session.doubt,
             )
         )
+        self._unwatch = security.watch(self._known(), node.security, lambda: self._close("your token is void"))
         until = self._known().until
         if until is not None:
             loop = asyncio.get_running_loop()
             self._expiry = loop.call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
         self._wake.set()
+
+    def _claimed(self, hello: f.Hello, broker: DurableBroker, fresh: str, now: float) -> Session | None:
+        """A session with a name; None while it is on its way here. What its owner no longer may ends."""
+        name, principal = hello.session, self._known()
+        found = broker.moving.claim(
+            name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
+        )
+        if found is not None and found.doubt and not hello.identity:
+            found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
+            broker.note_session(name)
+        if found is not None and self._node.security is not None:
+            self._may_read, self._waited = rights.may_read(principal), found.count
+            for one in rights.recheck(broker, name, principal, now):
+                self._replies.append(f.Refused(one, code="denied"))
+        return found
 
     async def _wait(self, name: str) -> bool:
         """Wait until it may have changed where a session is, or for too long; says which."""
@@ -225,6 +241,7 @@ class Connection:
         node = self._node
         if self._expiry is not None:
             self._expiry.cancel()
+        self._unwatch()
         if node.closers.get(self._name) != self._close:
             return  # another connection has taken over the session
         self._wishes.forget(self._name)
@@ -281,6 +298,7 @@ class Connection:
         """Deliveries in frames of a good size."""
         entries = await self._node.entries([pending.position for _, pending in taken])
         parts: list[list[f.Delivery]] = [[]]
+        withheld: list[int] = []
         size = 0
         plain = self._codec is JSON_CODEC
         session = self._node.broker.sessions.get(self._name)
@@ -289,6 +307,9 @@ class Connection:
             entry = entries.get(pending.position)
             if entry is None:
                 continue  # the log no longer has it
+            if number <= self._waited and not self._may_have(entry):
+                withheld.append(number)
+                continue
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
             weight = len(event) + sum(map(len, pending.subscriptions))
             if size + weight > CHUNK_BYTES and parts[-1]:
@@ -300,7 +321,12 @@ class Connection:
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )
+        if withheld:
+            self._node.soon(lambda broker, _: rights.withhold(broker, self._name, withheld))
         return [part for part in parts if part]
+
+    def _may_have(self, entry: Entry) -> bool:
+        return self._may_read is None or self._may_read(msgpack.decode(entry.event))
 
     def _reply(self, frame: Frame) -> None:
         self._replies.append(frame)

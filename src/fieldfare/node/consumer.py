@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import history
+from fieldfare.node import history, rights, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Refusal
 from fieldfare.node.node import Node
+from fieldfare.node.security import Principal
 from fieldfare.routing import messages as m
 
 
@@ -30,15 +31,21 @@ class Delivered(NamedTuple):
 class Consumer:
     """A session that is there, as long as it is used with `async with`."""
 
-    def __init__(self, node: Node, name: str = "", *, owner: str = "") -> None:
-        """With a name the session survives; without one it is forgotten afterwards."""
+    def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
+        """With a name the session survives; without one it is forgotten afterwards.
+
+        If it is used for somebody, all that the session asked for earlier and they no longer may ends.
+        """
         self._node = node
         self._durable = bool(name)
-        self._owner = owner
+        self._principal = principal if node.security is not None else None
+        self._may_read = None if self._principal is None else rights.may_read(self._principal)
+        self._owner = owner if principal is None else principal.name
         self.name = name or f"~{node.fresh()}"
         self.acknowledged = 0
         self._wake = asyncio.Event()
         self._closed = ""
+        self._unwatch: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Consumer:
         session = await self._node.submit(
@@ -46,16 +53,24 @@ class Consumer:
                 self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
             )
         )
+        if self._principal is not None:
+            who = self._principal
+            await self._node.submit(lambda broker, now: rights.recheck(broker, self.name, who, now))
         former = self._node.closers.get(self.name)
         if former is not None:
             former("the session is used by another connection now")
         self._node.closers[self.name] = self._close
         self._node.wakers[self.name] = self._wake.set
         self.acknowledged = session.done
+        if self._principal is not None:
+            self._unwatch = security.watch(
+                self._principal, self._node.security, lambda: self._close("the token is void")
+            )
         self._wake.set()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._unwatch()
         if self._node.closers.get(self.name) != self._close:
             return
         del self._node.closers[self.name], self._node.wakers[self.name]
@@ -115,8 +130,7 @@ class Consumer:
                 if not taken:
                     break
                 entries = await self._node.entries([pending.position for _, pending in taken])
-                self._node.traffic.deliveries += len(taken)
-                yield [
+                found = [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
                         pending.subscriptions,
@@ -124,3 +138,16 @@ class Consumer:
                     for number, pending in taken
                     if (entry := entries.get(pending.position)) is not None
                 ]  # fmt: skip
+                allowed = self._allowed(found)
+                self._node.traffic.deliveries += len(allowed)
+                yield allowed
+
+    def _allowed(self, found: list[Delivered]) -> list[Delivered]:
+        """Without what those for whom the session is used may not read any more."""
+        may_read = self._may_read
+        if may_read is None:
+            return found
+        withheld = [one.number for one in found if not may_read(one.event)]
+        if withheld:
+            self._node.soon(lambda broker, _: rights.withhold(broker, self.name, withheld))
+        return [one for one in found if one.number not in withheld]

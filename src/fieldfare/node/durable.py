@@ -298,6 +298,13 @@ class DurableBroker:
             if session.durable:
                 self._rows.append(Row("replayed", (name, number)))
 
+    def withhold(self, name: str, numbers: Iterable[int]) -> None:
+        """Let a session never have some of what waits for it."""
+        session = self._session(name)
+        for number in numbers:
+            self._drop(name, session, number)
+            session.dropped += 1
+
     def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """The next deliveries for a session that is there, at most so many."""
         session = self.sessions[name]

@@ -318,6 +318,10 @@ class LinkConnection:
         await self._hang_up(reason, forever=forever)
         self._ended.set()
 
+    def end(self) -> None:
+        """Hang up: the neighbour may not be here any more."""
+        self._ended.set()
+
     def tell_reach(self) -> None:
         """Let the neighbour know whom we reach without it, if that has changed."""
         self._wake.set()

@@ -121,10 +121,14 @@ async def _link(service: Service, socket: WebSocket) -> None:
         return
     await socket.accept(subprotocol=LINK)
     subject = None if node.security is None else principal.name
+    connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject)
+    unwatch = security.watch(principal, node.security, connection.end)
     try:
-        await LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject).serve()
+        await connection.serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
         logger.info("link: %s", error)
+    finally:
+        unwatch()
 
 
 async def _open(url: str, config: Config, node: Node) -> _Dialled:
@@ -157,6 +161,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     service = Service(node, hood, Wishes(node))
     Carrier(node)
     await node.start()
+    if node.security is not None and node.security.revocations is not None:
+        node.beside(node.security.revocations.run())
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
     server = uvicorn.Server(_uvicorn(config, make_app(service, routes(service))))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]

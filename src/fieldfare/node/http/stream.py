@@ -78,7 +78,7 @@ async def stream(call: Call) -> Response:
     name = _session(call)
     if len(node.closers) >= node.config.limits.connections:
         raise Problem(503, "too many connections", {"Retry-After": "10"})
-    consumer = Consumer(node, name, owner=call.principal.name)
+    consumer = Consumer(node, name, principal=call.principal)
     await consumer.__aenter__()
     try:
         if last is not None and name:
