@@ -17,7 +17,9 @@ from tests.node.talking import linked, settings, talking
 
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
+from fieldfare.filters import parse
 from fieldfare.node.config import Secret, load
+from fieldfare.node.links import LINK, Meet, Part
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
@@ -36,6 +38,11 @@ subscribe = "public = TRUE"
 [security.roles.trader]
 publish = "kind = 'quote'"
 subscribe = "kind = 'quote'"
+[security.roles.reader]
+subscribe = true
+[security.roles.seller]
+publish = "kind = 'quote'"
+interest = true
 [security.roles.node]
 join = true
 """
@@ -102,12 +109,85 @@ def test_a_session_belongs_to_who_made_it(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_one_owner_cannot_have_all_sessions(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path, "[limits]\nowner_sessions = 3\n") as node:
+            for name in "abc":
+                async with connect(node.hood.url, session=name, token=token("ana", "trader")):
+                    pass
+            for name in ("d", ""):
+                with pytest.raises(ConnectionRefused, match="owner_sessions"):
+                    async with connect(node.hood.url, session=name, token=token("ana", "trader")):
+                        pass
+            async with (
+                connect(node.hood.url, session="a", token=token("ana", "trader")),
+                connect(node.hood.url, session="e", token=token("bob", "trader")),
+            ):
+                pass
+            async with contextlib.AsyncExitStack() as stack:
+                for _ in range(5):
+                    await stack.enter_async_context(connect(node.hood.url))
+
+    asyncio.run(test())
+
+
 def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fieldfare.node.security.LEEWAY", 0.0)
 
     async def test() -> None:
         async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=1.2)) as ana:
             assert "expired" in (await ana.hear(f.Bye)).reason
+
+    asyncio.run(test())
+
+
+def test_who_asks_needs_a_permission_and_hears_only_of_what_they_may_publish(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with (
+            guarded(tmp_path) as node,
+            talking(node, token=token("ana", "trader", "reader")) as ana,
+            talking(node, token=token("eve", "trader")) as eve,
+            talking(node, token=token("sam", "seller")) as sam,
+        ):
+            for id, filter in enumerate(
+                (
+                    "kind = 'quote' AND price < 5",
+                    "kind = 'secret' AND patient = 'bob'",
+                    "patient = 'eve'",
+                    "kind IN ('quote', 'diagnosis') AND n = 1",
+                )
+            ):
+                await ana.subscribe(str(id), filter)
+            refused = await eve.ask(f.Ask)
+            assert isinstance(refused, f.Refused)
+            assert refused.code == "denied"
+            assert isinstance(await sam.ask(f.Ask), f.Done)
+            told = {parse(text) for text in (await sam.hear(f.Wanted)).filters}
+            assert told == {
+                parse("kind = 'quote' AND price < 5"),
+                parse("kind = 'quote' AND patient = 'eve'"),
+                parse("kind = 'quote' AND n = 1"),
+            }
+            await ana.subscribe("4", "kind = 'secret' AND patient = 'sam'")
+            await ana.subscribe("5", "kind = 'quote' AND n = 2")
+            assert not [text for text in (await sam.hear(f.Wanted)).filters if "secret" in text or "diag" in text]
+
+    asyncio.run(test())
+
+
+def test_the_filter_of_somebody_who_may_not_subscribe_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    monkeypatch.setattr("fieldfare.node.admission.filter_of", read.append)
+
+    async def test() -> None:
+        async with guarded(tmp_path) as node, talking(node, token=token("sam", "node")) as sam:
+            for kind in (f.Subscribe, f.Advertise):
+                refused = await sam.ask(kind, "id", "a filter that takes long to read")
+                assert isinstance(refused, f.Refused)
+                assert refused.code == "denied"
+            assert not read
 
     asyncio.run(test())
 
@@ -124,6 +204,32 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))
             async with running(other) as b:
                 await linked(a, b)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("name", ["oslo", "a", "b"])
+def test_a_node_is_called_as_its_token_says(tmp_path: Path, name: str) -> None:
+    """Who may join could else take the place of any other node, with all that waits for it."""
+
+    async def test() -> None:
+        async with guarded(tmp_path) as a:
+            headers = {"Authorization": f"Bearer {token('eve', 'node')}"}
+            async with websockets.connect(
+                a.hood.url + "/link", subprotocols=[websockets.Subprotocol(LINK)], additional_headers=headers
+            ) as socket:
+                await socket.recv()
+                meet = Meet(name, "ws://127.0.0.1:1", a.node.config.strategy)
+                await socket.send(msgspec.msgpack.encode(meet))
+                part = msgspec.msgpack.decode(await socket.recv(decode=False), type=Part)
+                assert "'eve'" in part.reason
+                assert "its own name" in part.reason
+            assert not a.node.broker.links
+            given = msgspec.structs.replace(
+                a.node.config, name="eve", join=(a.hood.url,), join_token=Secret(token("eve", "node"))
+            )
+            async with running(given) as eve:
+                await linked(a, eve)
 
     asyncio.run(test())
 

@@ -83,7 +83,8 @@ def test_without_security_everybody_may_do_everything() -> None:
 def test_a_token_says_who_somebody_is() -> None:
     token = make_token(SECRET, "ana", ["trader", "reader", "unknown", "trader"], 60, NOW)
     principal = principal_of(token, SECURITY, NOW)
-    assert principal == Principal("ana", ("reader", "trader"), Role(QUOTES, True, QUOTES), NOW + 60 + LEEWAY)
+    role = Role(QUOTES, True, QUOTES)
+    assert principal == Principal("ana", ("reader", "trader"), role, NOW + 60 + LEEWAY, issued=NOW)
 
 
 def test_no_token_is_the_anonymous_role_or_nothing() -> None:

@@ -218,6 +218,9 @@ def make_token(
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="The node's settings.", show_default=False)
     ] = None,
     days: Annotated[float, typer.Option(min=0.001, help="How long it holds.")] = 30.0,
+    id: Annotated[
+        str, typer.Option(metavar="ID", help="Its id (jti), by which it can be made void alone.", show_default=False)
+    ] = "",
 ) -> None:
     """Make a token for somebody, signed with the secret in the settings or in FIELDFARE_TOKEN_SECRET.
 
@@ -247,6 +250,7 @@ def make_token(
                 issuer=wanted.issuer,
                 audience=wanted.audience,
                 algorithm=(wanted.algorithms or ("HS256",))[0],
+                id=id,
             )
         )
     except ConfigError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldfare.cli.errors import InputError, reported
-from fieldfare.cli.nodes import DEFAULT_NODE, NodeOption, TokenOption, fetch
+from fieldfare.cli.nodes import DEFAULT_NODE, NodeOption, TokenOption, fetch, quoted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,7 @@ def _view(node: str, token: str, history: dict[str, list[float]]) -> RenderableT
     from rich.table import Table
 
     first = fetch(node, "/admin/overview", token)
-    overviews = [first, *_others(first, token)]
+    overviews = [first, *_others(first, node, token)]
     nodes = Table(box=None, pad_edge=False, header_style="bold")
     for title in (
         "node",
@@ -108,12 +108,13 @@ def _view(node: str, token: str, history: dict[str, list[float]]) -> RenderableT
     return Group(nodes, "", links) if links.row_count else nodes
 
 
-def _others(first: dict[str, Any], token: str) -> list[dict[str, Any]]:
+def _others(first: dict[str, Any], node: str, token: str) -> list[dict[str, Any]]:
+    """The other nodes, asked by the first one: a token is not for whatever addresses nodes name."""
     found = []
-    for name, url in sorted(first["overlay"].items()):
+    for name in sorted(first["overlay"]):
         if name != first["name"]:
             try:
-                found.append(fetch(url, "/admin/overview", token))
+                found.append(fetch(node, f"/admin/nodes/{quoted(name)}", token))
             except InputError:
                 found.append({"name": name})
     return found

@@ -204,6 +204,8 @@ class Limits(_Part, frozen=True):
     connections: Count = 20_000
     """of all kinds, also of those who have not said who they are; fewer where there are not as many file descriptors"""
     sessions: Count = 100_000
+    owner_sessions: Count = 1000
+    """of one owner, where there is security"""
 
 
 class Http(_Part, frozen=True):
@@ -236,10 +238,12 @@ class RoleSettings(_Part, frozen=True):
     administer: bool = False
     join: bool = False
     """be a neighbour: a node that gets and sends what its own clients want and publish, which nobody here checks"""
+    interest: bool = False
+    """ask what anybody here subscribes to (`client.wanted`, `only_wanted`), as far as it is inside `publish`"""
 
 
 STANDARD_ROLES: Final = {
-    "admin": RoleSettings(publish=True, subscribe=True, administer=True),
+    "admin": RoleSettings(publish=True, subscribe=True, administer=True, interest=True),
     "client": RoleSettings(publish=True, subscribe=True),
     "node": RoleSettings(join=True),
 }
@@ -261,6 +265,8 @@ class SecuritySettings(_Part, frozen=True):
     """if given, tokens must be for this audience; if not, tokens for a named audience are refused"""
     anonymous: str = ""
     """the role of those without a token; empty: they are refused"""
+    void: str = ""
+    """a file of tokens that are void before their time, read again whenever it changes"""
     roles: dict[str, RoleSettings] = {}
     """by name; none, with a secret: STANDARD_ROLES"""
 
@@ -309,7 +315,9 @@ _SECTIONS: Final[dict[str, type[_Part]]] = {
     "tls": Tls,
     "security": SecuritySettings,
 }
-_FILES: Final = frozenset({"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key"})
+_FILES: Final = frozenset(
+    {"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key", "security.void"}
+)
 
 
 def _settable() -> Iterator[tuple[str, Any]]:

@@ -17,16 +17,16 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.filters import parse
-from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
-from fieldfare.node import history, losses, names, security
+from fieldfare.node import history, losses, names, rights, security
+from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.lineage import void_from
+from fieldfare.node.log import Entry
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node, NodeStopped
+from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.wanted import Wishes
 from fieldfare.protocol import frames as f
@@ -42,8 +42,6 @@ MOST_REPLIES: Final = 1000
 MOST_CREDIT: Final = 1_000_000
 LONGEST_ID: Final = 200
 """characters"""
-SHORT: Final = 300
-"""characters of a filter that is parsed at once"""
 PATIENCE: Final = 10.0
 """seconds in which a client must have read why it is disconnected"""
 REASSURE: Final = 2.0
@@ -83,6 +81,11 @@ class Connection:
         self._wake = asyncio.Event()
         self._farewell: f.Bye | None = None
         self._expiry: asyncio.TimerHandle | None = None
+        self._unwatch: Callable[[], None] = lambda: None
+        self._may_read: rights.MayRead | None = None
+        """asked of what has waited since another token or another role was here; None: all of it may be had"""
+        self._waited = 0
+        """the number of the last delivery that has"""
         self._answered = asyncio.Event()
         self._told = 0
         """how many deliveries were dropped, as far as was said"""
@@ -138,21 +141,13 @@ class Connection:
 
         def attach(broker: DurableBroker, now: float) -> Session | None:
             session = broker.sessions.get(name)
-            if session is None and len(broker.sessions) >= limits.sessions:
-                raise Refusal(f"there are {limits.sessions} sessions already")
+            if session is None:
+                check_new_session(node, broker, owner)
             if session is not None and node.security is not None and session.owner != owner:
                 raise AccessDenied(f"the session {name} belongs to somebody else")
             if not hello.session:
                 return broker.attach(name, fresh, now, durable=False, owner=owner)
-            found = broker.moving.claim(
-                name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=owner
-            )
-            if found is not None and hello.identity == found.identity:
-                broker.agree(name, hello.seen, hello.lives, fresh)
-            if found is not None and found.doubt and not hello.identity:
-                found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
-                broker.note_session(name)
-            return found
+            return self._claimed(hello, broker, fresh, now)
 
         session = await node.submit(attach)
         asked = deque((*hello.keepers, hello.at))
@@ -184,11 +179,29 @@ class Connection:
                 warned=session.warned,
             )
         )
+        self._unwatch = security.watch(self._known(), node.security, lambda: self._close("your token is void"))
         until = self._known().until
         if until is not None:
             loop = asyncio.get_running_loop()
             self._expiry = loop.call_later(max(0.0, until - node.clock()), self._close, "your token has expired")
         self._wake.set()
+
+    def _claimed(self, hello: f.Hello, broker: DurableBroker, fresh: str, now: float) -> Session | None:
+        """A session with a name; None while it is on its way here. What its owner no longer may ends."""
+        name, principal = hello.session, self._known()
+        found = broker.moving.claim(
+            name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
+        )
+        if found is not None and hello.identity == found.identity:
+            broker.agree(name, hello.seen, hello.lives, fresh)
+        if found is not None and found.doubt and not hello.identity:
+            found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
+            broker.note_session(name)
+        if found is not None and self._node.security is not None:
+            self._may_read, self._waited = rights.may_read(principal), found.count
+            for one in rights.recheck(broker, name, principal, now):
+                self._replies.append(f.Refused(one, code="denied"))
+        return found
 
     async def _wait(self, name: str) -> bool:
         """Wait until it may have changed where a session is, or for too long; says which."""
@@ -226,6 +239,7 @@ class Connection:
         node = self._node
         if self._expiry is not None:
             self._expiry.cancel()
+        self._unwatch()
         if node.closers.get(self._name) != self._close:
             return  # another connection has taken over the session
         self._wishes.forget(self._name)
@@ -287,6 +301,7 @@ class Connection:
         """Deliveries in frames of a good size."""
         entries = await self._node.entries([pending.position for _, pending in taken])
         parts: list[list[f.Delivery]] = [[]]
+        withheld: list[int] = []
         size = 0
         plain = self._codec is JSON_CODEC
         session = self._node.broker.sessions.get(self._name)
@@ -294,6 +309,9 @@ class Connection:
         for number, pending in taken:
             entry = entries.get(pending.position)
             if entry is None:
+                continue  # the log no longer has it
+            if number <= self._waited and not self._may_have(entry):
+                withheld.append(number)
                 continue
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
             weight = len(event) + sum(map(len, pending.subscriptions))
@@ -306,7 +324,12 @@ class Connection:
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )
+        if withheld:
+            self._node.soon(lambda broker, _: rights.withhold(broker, self._name, withheld))
         return [part for part in parts if part]
+
+    def _may_have(self, entry: Entry) -> bool:
+        return self._may_read is None or self._may_read(msgpack.decode(entry.event))
 
     def _reply(self, frame: Frame) -> None:
         self._replies.append(frame)
@@ -356,7 +379,8 @@ class Connection:
             case f.Advertise(request=request, id=id):
                 try:
                     _check_id(id)
-                    filter = await self._filter(frame.filter)
+                    permitted(self._known(), "advertise")
+                    filter = await admitted(frame.filter, self._node.config.limits)
                     security.may_advertise(self._known(), filter)
                 except ValueError as error:
                     self._refuse(error, request)
@@ -365,8 +389,7 @@ class Connection:
             case f.Unadvertise(request=request, id=id):
                 self._submit(lambda broker, now: broker.change(m.Unadvertise(id), self._name, now), request)
             case f.Ask(request=request):
-                self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)))
-                self._reply(f.Done(request))
+                self._ask(request)
             case f.Leave(request=request):
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
@@ -422,10 +445,11 @@ class Connection:
         node = self._node
         try:
             _check_id(frame.id)
-            wanted = security.subscribable(self._known(), await self._filter(frame.filter))
+            permitted(self._known(), "subscribe")
             mine = node.broker.broker.clients.all.get(self._name)
             if mine is not None and len(mine.subscriptions) >= node.config.limits.subscriptions:
                 raise Refusal(f"a session has at most {node.config.limits.subscriptions} subscriptions")
+            wanted = security.subscribable(self._known(), await admitted(frame.filter, node.config.limits))
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
@@ -435,13 +459,14 @@ class Connection:
         except ValueError as error:
             self._refuse(error, request)
 
-    async def _filter(self, written: object) -> Filter:
-        limit = self._node.config.limits.filter_chars
-        if len(written if isinstance(written, str) else msgspec.json.encode(written)) > limit:
-            raise Refusal(f"the filter is longer than {limit} characters")
-        if isinstance(written, str) and len(written) < SHORT:
-            return filter_of(written)
-        return await asyncio.to_thread(filter_of, written)  # which may take seconds
+    def _ask(self, request: int) -> None:
+        try:
+            security.may_ask(self._known())
+        except AccessDenied as error:
+            self._refuse(error, request)
+            return
+        self._reply(f.Done(request))
+        self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)), self._known().permissions.publish)
 
     def _known(self) -> Principal:
         assert self._principal is not None
@@ -475,8 +500,3 @@ def _check_id(id: str) -> None:
     """An id stands in the log beside every event that is for it."""
     if len(id) > LONGEST_ID:
         raise Refusal(f"an id has at most {LONGEST_ID} characters")
-
-
-def filter_of(written: object) -> Filter:
-    """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
-    return parse(written) if isinstance(written, str) else subscriptions.parse(written)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import history, losses
+from fieldfare.node import history, losses, rights, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Refusal, Session
 from fieldfare.node.node import Node
+from fieldfare.node.security import Principal
 from fieldfare.routing import messages as m
 
 logger = logging.getLogger("fieldfare.node")
@@ -33,11 +34,16 @@ class Delivered(NamedTuple):
 class Consumer:
     """A session that is there, as long as it is used with `async with`."""
 
-    def __init__(self, node: Node, name: str = "", *, owner: str = "") -> None:
-        """With a name the session survives; without one it is forgotten afterwards."""
+    def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
+        """With a name the session survives; without one it is forgotten afterwards.
+
+        If it is used for somebody, all that the session asked for earlier and they no longer may ends.
+        """
         self._node = node
         self._durable = bool(name)
-        self._owner = owner
+        self._principal = principal if node.security is not None else None
+        self._may_read = None if self._principal is None else rights.may_read(self._principal)
+        self._owner = owner if principal is None else principal.name
         self.name = name or f"~{node.fresh()}"
         self.acknowledged = 0
         self.gone = 0
@@ -47,6 +53,7 @@ class Consumer:
         self._told = 0
         self._wake = asyncio.Event()
         self._closed = ""
+        self._unwatch: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Consumer:
         session = await self._node.submit(
@@ -54,12 +61,20 @@ class Consumer:
                 self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
             )
         )
+        if self._principal is not None:
+            who = self._principal
+            await self._node.submit(lambda broker, now: rights.recheck(broker, self.name, who, now))
         self._node.occupy(self.name, self._close, self._wake.set)
         self.acknowledged, self._told = session.done, session.warned
+        if self._principal is not None:
+            self._unwatch = security.watch(
+                self._principal, self._node.security, lambda: self._close("the token is void")
+            )
         self._wake.set()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._unwatch()
         if self._node.closers.get(self.name) != self._close:
             return
         del self._node.closers[self.name], self._node.wakers[self.name]
@@ -128,9 +143,8 @@ class Consumer:
                     break
                 entries = await self._node.entries([pending.position for _, pending in taken])
                 session.dropped += sum(pending.position not in entries for _, pending in taken)
-                self._node.traffic.deliveries += len(taken)
                 self._note_dropped(session, taken[0][0])
-                yield [
+                found = [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
                         pending.subscriptions,
@@ -138,3 +152,16 @@ class Consumer:
                     for number, pending in taken
                     if (entry := entries.get(pending.position)) is not None
                 ]  # fmt: skip
+                allowed = self._allowed(found)
+                self._node.traffic.deliveries += len(allowed)
+                yield allowed
+
+    def _allowed(self, found: list[Delivered]) -> list[Delivered]:
+        """Without what those for whom the session is used may not read any more."""
+        may_read = self._may_read
+        if may_read is None:
+            return found
+        withheld = [one.number for one in found if not may_read(one.event)]
+        if withheld:
+            self._node.soon(lambda broker, _: rights.withhold(broker, self.name, withheld))
+        return [one for one in found if one.number not in withheld]

@@ -53,6 +53,7 @@ from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
+from fieldfare.routing.named import unnamed
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.seen import EventId
 
@@ -181,7 +182,7 @@ class DurableBroker:
             if link.role is Role.PARENT or not isinstance(routes, Filtered):
                 filters.add(everything)
             else:
-                filters.update(parse(str(filter)) for filter in routes.told_by(neighbour))
+                filters.update(map(unnamed, routes.told_by(neighbour)))
         return filters
 
     # Sessions
@@ -344,6 +345,13 @@ class DurableBroker:
             session.replays -= 1
             if session.durable:
                 self._rows.append(Row("replayed", (name, number)))
+
+    def withhold(self, name: str, numbers: Iterable[int]) -> None:
+        """Let a session never have some of what waits for it."""
+        session = self._session(name)
+        for number in numbers:
+            self._drop(name, session, number)
+            session.dropped += 1
 
     def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """The next deliveries for a session that is there, at most so many."""

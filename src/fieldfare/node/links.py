@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -26,6 +27,7 @@ from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Link, rest_of
 from fieldfare.node.lineage import Lineage, extend
 from fieldfare.node.node import Node
+from fieldfare.node.overviews import Answer, Overviews, Question
 from fieldfare.node.traffic import LinkTraffic
 from fieldfare.routing import wire
 from fieldfare.routing.messages import Role, Tell
@@ -37,6 +39,8 @@ CHUNK_BYTES: Final = 256 << 10
 LARGEST_FRAME: Final = 16 << 20
 """bytes; what a neighbour wants may be many filters"""
 PATIENCE: Final = 10.0
+QUESTIONS: Final = 1000
+"""questions and answers that may wait for a neighbour to read them; more are dropped"""
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 15.0
 
@@ -62,6 +66,8 @@ class Meet(LinkFrame, frozen=True):
     """tells its folder from that of another node of the same name; empty if it has none"""
     life: str = ""
     """tells this process from another one of the same name"""
+    answers: bool = False
+    """whether it understands `Question` and `Answer`, which earlier versions do not"""
 
     def others(self, me: str) -> dict[str, str]:
         """Whom it reaches without us."""
@@ -116,7 +122,7 @@ class Part(LinkFrame, frozen=True):
     """forget the link, with all that was to be said on it"""
 
 
-AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part
+AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part | Question | Answer
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyFrame).decode
 
@@ -143,6 +149,7 @@ class Neighbourhood:
         node.address = self._address
         self.behind: dict[str, dict[str, str]] = {}
         """the nodes that a neighbour reaches without us, and itself, with their addresses"""
+        self.overviews = Overviews(self)
 
     def reaches(self, but: str = "") -> dict[str, str]:
         """The nodes that we reach without a neighbour, ourselves among them."""
@@ -194,10 +201,21 @@ class LinkConnection:
     """A link that is up."""
 
     def __init__(
-        self, hood: Neighbourhood, socket: Socket, *, dialled: bool, met: Callable[[], None] = lambda: None
+        self,
+        hood: Neighbourhood,
+        socket: Socket,
+        *,
+        dialled: bool,
+        met: Callable[[], None] = lambda: None,
+        subject: str | None = None,
     ) -> None:
-        """The socket is open, and nothing was said yet; `met` is called when the other side is known to be a node."""
+        """The socket is open, and nothing was said yet; `met` is called when the other side is known to be a node.
+
+        A neighbour that came with a token is called as its `subject`. None: there is no security, or this node has
+        dialled, and the URL in its settings says whom.
+        """
         self._hood = hood
+        self._subject = subject
         self._node = hood.node
         self._socket = socket
         self.dialled = dialled
@@ -210,6 +228,8 @@ class LinkConnection:
         self._reach: dict[str, str] | None = None
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
+        self._answers = False
+        self._questions: deque[Question | Answer] = deque(maxlen=QUESTIONS)
         self.traffic = LinkTraffic()
 
     async def serve(self) -> None:
@@ -249,11 +269,13 @@ class LinkConnection:
         role = node.config.role if self.dialled else "peer"
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
         strategy, life = node.config.strategy, node.broker.life
-        await self._send(Meet(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life))
+        await self._send(
+            Meet(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
+        )
         meet = await self._receive(Meet)
         self._check(meet)
         other = self.neighbour = meet.node
-        self.url, self.life = meet.url, meet.life
+        self.url, self.life, self._answers = meet.url, meet.life, meet.answers
         wanted = Role(role) if self.dialled else Role(meet.role).opposite
         self._take_place(other)
         known = node.broker.links.get(other)
@@ -310,6 +332,9 @@ class LinkConnection:
             )
         if meet.strategy != node.config.strategy:
             raise LinkError(f"{meet.node} routes by {meet.strategy}, {node.name} by {node.config.strategy}")
+        if self._subject is not None and meet.node != self._subject:
+            who = repr(self._subject) if self._subject else "nobody in particular"
+            raise LinkError(f"the token of {meet.node} is for {who}: a node joins with a token for its own name")
         if meet.node == node.name:
             raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
         self._check_cycle(meet)
@@ -351,16 +376,26 @@ class LinkConnection:
         await self._hang_up(reason, forever=forever)
         self._ended.set()
 
+    def end(self) -> None:
+        """Hang up: the neighbour may not be here any more."""
+        self._ended.set()
+
     def tell_reach(self) -> None:
         """Let the neighbour know whom we reach without it, if that has changed."""
         self._wake.set()
+
+    def pass_on(self, frame: Question | Answer) -> None:
+        """Let the neighbour have a question or an answer, if it understands that."""
+        if self._answers:
+            self._questions.append(frame)
+            self._wake.set()
 
     async def _hang_up(self, reason: str, *, forever: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
             await self._send(Part(reason, forever=forever))
             await self._socket.close(1008, reason[:100])
 
-    async def _send(self, frame: LinkFrame) -> None:
+    async def _send(self, frame: LinkFrame | Question | Answer) -> None:
         data = _encode(frame)
         self.traffic.bytes_out += len(data)
         await self._socket.send(data)
@@ -386,6 +421,8 @@ class LinkConnection:
             if reach != self._reach:
                 self._reach = reach
                 await self._send(Reach(reach))
+            while self._questions:
+                await self._send(self._questions.popleft())
             while other in node.broker.links:
                 for message in node.broker.asides(other) if self._hood.up.get(other) is self else ():
                     await self._send(Aside(message))
@@ -458,6 +495,8 @@ class LinkConnection:
                     self._hood.behind[other] = names
                     await node.submit(partial(_reach, other, list(names)))
                     self._hood.tell_reach()
+                case Question() | Answer() as frame:
+                    self._hood.overviews.hear(frame)
                 case Part(reason=reason, forever=forever):
                     if forever:
                         await node.submit(lambda broker, now: broker.disconnect(other, now))

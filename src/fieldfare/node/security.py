@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -36,6 +36,7 @@ from fieldfare.node.config import (
     SecuritySettings,
     least_bytes,
 )
+from fieldfare.node.revocations import Credential, Revocations
 
 LEEWAY: Final = 30.0
 """seconds by which the clocks of issuers may differ from ours"""
@@ -63,6 +64,8 @@ class Role(NamedTuple):
     administer: bool = False
     join: bool = False
     """be a neighbour of this node"""
+    interest: bool = False
+    """ask what others subscribe to, as far as it is what they may publish themselves"""
 
 
 class Principal(NamedTuple):
@@ -75,9 +78,17 @@ class Principal(NamedTuple):
     permissions: Role
     until: float | None = None
     """when the token ends, leeway included: who stays connected longer is to be sent away"""
+    token: str = ""
+    """the id of the token (`jti`), if it has one"""
+    issued: float | None = None
+
+    @property
+    def credential(self) -> Credential:
+        """By which the token may be void."""
+        return Credential(self.name, self.token, self.issued)
 
 
-EVERYBODY: Final = Principal("", (), Role(True, True, True, administer=True, join=True))
+EVERYBODY: Final = Principal("", (), Role(True, True, True, administer=True, join=True, interest=True))
 """where there is no security"""
 
 
@@ -92,6 +103,7 @@ class Security:
     issuer: str = ""
     audience: str = ""
     anonymous: str = ""
+    revocations: Revocations | None = None
 
 
 def security_of(config: Config) -> Security | None:
@@ -110,6 +122,7 @@ def security_of(config: Config) -> Security | None:
         settings.issuer,
         settings.audience,
         settings.anonymous,
+        Revocations(settings.void) if settings.void else None,
     )
 
 
@@ -122,7 +135,9 @@ def role_of(settings: RoleSettings) -> Role:
     """
     publish = _permission(settings.publish)
     advertise = publish if settings.advertise is None else _permission(settings.advertise)
-    return Role(publish, _permission(settings.subscribe), advertise, settings.administer, settings.join)
+    return Role(
+        publish, _permission(settings.subscribe), advertise, settings.administer, settings.join, settings.interest
+    )
 
 
 def _permission(written: bool | str) -> Permission:
@@ -163,6 +178,7 @@ class _Claims(msgspec.Struct):
 
     sub: str
     exp: float
+    jti: str = ""
     roles: list[str] = []
     nbf: float | None = None
     iat: float | None = None
@@ -198,7 +214,31 @@ def principal_of(token: str | None, security: Security | None, now: float) -> Pr
     if not 0 < len(claims.sub) <= LONGEST_NAME:
         raise Unauthenticated(f"the name in the token (sub) must have 1 to {LONGEST_NAME} characters")
     roles = tuple(sorted({role for role in claims.roles if role in security.roles}))
-    return Principal(claims.sub, roles, _together(roles, security), claims.exp + LEEWAY)
+    permissions = _together(roles, security)
+    principal = Principal(claims.sub, roles, permissions, claims.exp + LEEWAY, claims.jti, claims.iat)
+    if is_void(principal.credential, security):
+        raise Unauthenticated("the token is void: get a new one")
+    return principal
+
+
+def is_void(credential: Credential, security: Security | None) -> bool:
+    """Was a token declared void?"""
+    return security is not None and security.revocations is not None and security.revocations.is_void(credential)
+
+
+def watch(principal: Principal, security: Security | None, end: Callable[[], None]) -> Callable[[], None]:
+    """Call somebody when a token becomes void; gives what to call when nobody needs to know any more."""
+    if security is None or security.revocations is None:
+        return lambda: None
+    return security.revocations.watch(principal.credential, end)
+
+
+def with_roles(name: str, roles: Iterable[str], security: Security | None, until: float | None = None) -> Principal:
+    """Somebody of whom it is known which roles they had; those that there are no more permit nothing."""
+    if security is None:
+        return EVERYBODY
+    known = tuple(sorted({role for role in roles if role in security.roles}))
+    return Principal(name, known, _together(known, security), until)
 
 
 def _verified(token: str, security: Security) -> _Claims:
@@ -264,6 +304,7 @@ def union(roles: Iterable[Role]) -> Role:
             _either(some.advertise, more.advertise),
             some.administer or more.administer,
             some.join or more.join,
+            some.interest or more.interest,
         ),
         roles,
         Role(),
@@ -318,7 +359,13 @@ def may_join(principal: Principal) -> None:
         raise AccessDenied(_refusal(principal, "join", "join as a node"))
 
 
-Verb: TypeAlias = Literal["publish", "subscribe", "advertise", "administer", "join"]
+def may_ask(principal: Principal) -> None:
+    """AccessDenied if somebody may not know what others subscribe to."""
+    if not principal.permissions.interest:
+        raise AccessDenied(_refusal(principal, "interest", "ask what others subscribe to"))
+
+
+Verb: TypeAlias = Literal["publish", "subscribe", "advertise", "administer", "join", "interest"]
 
 
 def _check_inside(principal: Principal, verb: Literal["subscribe", "advertise"], filter: Filter) -> None:
@@ -350,7 +397,8 @@ def _refusal(principal: Principal, verb: Verb, deed: str, bound: str = "") -> st
     if not principal.roles:
         why = "the token has no role that this node knows"
     elif permission is False:
-        why = f"none of the roles ({roles}) has the permission to {verb}"
+        what = "of interest" if verb == "interest" else f"to {verb}"
+        why = f"none of the roles ({roles}) has the permission {what}"
     else:
         why = f"the permission to {verb} (of the roles {roles}) is for {bound} {permission}"
     return f"{who} may not {deed}: {why}"
@@ -369,6 +417,7 @@ def make_token(
     issuer: str = "",
     audience: str = "",
     algorithm: str = "HS256",
+    id: str = "",
 ) -> str:
     """A token for somebody, signed with a secret; ValueError if that would not be accepted.
 
@@ -388,7 +437,7 @@ def make_token(
     if not 0 < seconds <= 1e10:
         raise ValueError("a token is valid for some seconds, and not forever")
     claims: dict[str, object] = {"sub": name, "roles": list(roles), "iat": int(now), "exp": math.ceil(now + seconds)}
-    claims |= {claim: value for claim, value in (("iss", issuer), ("aud", audience)) if value}
+    claims |= {claim: value for claim, value in (("iss", issuer), ("aud", audience), ("jti", id)) if value}
     token = jwt.PyJWS().encode(msgspec.json.encode(claims), key.reveal(), algorithm)
     if len(token) > LONGEST_TOKEN:
         raise ValueError(f"with so many roles the token has {len(token)} characters, more than {LONGEST_TOKEN}")

@@ -127,18 +127,25 @@ async def _link(service: Service, socket: WebSocket) -> None:
         return
     try:
         token = security.bearer(socket.headers.get("authorization"))
-        security.may_join(security.principal_of(token, node.security, node.clock()))
+        principal = security.principal_of(token, node.security, node.clock())
+        security.may_join(principal)
     except AccessDenied as error:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=LINK)
+    subject = None if node.security is None else principal.name
     widen = socket.scope["state"][WIDEN]
     widen(MEETING)
+    connection = LinkConnection(
+        service.hood, _Accepted(socket), dialled=False, met=partial(widen, LARGEST_FRAME), subject=subject
+    )
+    unwatch = security.watch(principal, node.security, connection.end)
     try:
-        accepted = _Accepted(socket)
-        await LinkConnection(service.hood, accepted, dialled=False, met=partial(widen, LARGEST_FRAME)).serve()
+        await connection.serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
         logger.info("link: %s", error)
+    finally:
+        unwatch()
 
 
 async def _open(url: str, config: Config, node: Node) -> _Dialled:
@@ -174,6 +181,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     service = Service(node, hood, Wishes(node))
     Carrier(node)
     await node.start()
+    if node.security is not None and node.security.revocations is not None:
+        node.beside(node.security.revocations.run())
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
     await loading
     try:

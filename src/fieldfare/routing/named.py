@@ -33,3 +33,13 @@ class NamedFilter(Filter):
 
     def __repr__(self) -> str:
         return f"NamedFilter({self.name!r}, {super().__repr__()})"
+
+
+def unnamed(filter: Filter) -> Filter:
+    """A filter without its name, if it has one.
+
+    >>> from fieldfare.filters import parse
+    >>> unnamed(NamedFilter("a", parse("x = 1"))) == parse("x = 1")
+    True
+    """
+    return Filter(filter.boxes) if isinstance(filter, NamedFilter) else filter

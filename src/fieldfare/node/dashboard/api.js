@@ -1,14 +1,10 @@
-// Asking nodes. Whatever goes wrong becomes a `Trouble` whose message says it in plain words.
+// Asking our own node, and no other: it asks the others, so that the token goes nowhere else.
+// Whatever goes wrong becomes a `Trouble` whose message says it in plain words.
 
 import { parse } from "./json.js";
 
 export const home = new URL("../", document.baseURI);
 const KEY = "fieldfare.token";
-const blocked = new Set(); // origins that the policy of this page does not allow: their nodes joined later
-
-addEventListener("securitypolicyviolation", ({ blockedURI }) => {
-  if (URL.canParse(blockedURI)) blocked.add(new URL(blockedURI).origin);
-});
 
 export const token = {
   get: () => sessionStorage.getItem(KEY) ?? "",
@@ -16,7 +12,7 @@ export const token = {
 };
 
 export class Trouble extends Error {
-  /** `kind`: silent, late, blocked, token, denied or bad; `place`: what the node says about where it is. */
+  /** `kind`: silent, token, denied or bad; `place`: what the node says about where it is. */
   constructor(kind, message, place = {}) {
     super(message);
     this.kind = kind;
@@ -24,10 +20,9 @@ export class Trouble extends Error {
   }
 }
 
-/** Ask a node; the answer is JSON. `at` is the address of another node. */
-export async function ask(path, { at = home, body, text, limit = 8000 } = {}) {
-  const url = new URL(path, at);
-  if (blocked.has(url.origin)) throw late();
+/** Ask our node; the answer is JSON. */
+export async function ask(path, { body, text, limit = 8000 } = {}) {
+  const url = new URL(path, home);
   const headers = {};
   if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
   const data = text ?? (body === undefined ? undefined : JSON.stringify(body));
@@ -44,8 +39,6 @@ export async function ask(path, { at = home, body, text, limit = 8000 } = {}) {
     });
     answer = await response.text().then(parse).catch(() => ({}));
   } catch (error) {
-    await new Promise((done) => setTimeout(done)); // a violation of the policy is told a little later
-    if (blocked.has(url.origin)) throw late();
     if (error.name === "TimeoutError") throw new Trouble("silent", `No answer within ${limit / 1000} seconds.`);
     throw new Trouble("silent", `Nobody answers at ${url.origin}. Is the node up, and can this browser reach it?`);
   }
@@ -54,8 +47,6 @@ export async function ask(path, { at = home, body, text, limit = 8000 } = {}) {
   if (response.status === 401) throw new Trouble("token", token.get() ? detail : "This node wants a token.", answer);
   throw new Trouble(response.status === 403 ? "denied" : "bad", detail, answer);
 }
-
-const late = () => new Trouble("blocked", "It joined after this page was opened. Reload the page to look at it.");
 
 /** The address of a node for HTTP; null if it is none: another node said it. */
 export function httpOf(url) {

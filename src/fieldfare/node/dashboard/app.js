@@ -89,7 +89,6 @@ const askToken = () => {
 };
 $("to-token").addEventListener("click", askToken);
 $("alert-token").addEventListener("click", askToken);
-$("reload").addEventListener("click", () => location.reload());
 $("token-cancel").addEventListener("click", () => dialog.close());
 $("token-form").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -141,12 +141,12 @@ export class OverlayMap {
       class: ["node", state, chosen && "chosen", here && "here"].filter(Boolean).join(" "),
       "aria-pressed": String(chosen),
     });
-    const lost = state === "unreachable" || state === "new";
-    say(parts.value, lost ? (state === "new" ? "new" : "?") : rate(now?.handled));
+    const lost = state === "unreachable";
+    say(parts.value, lost ? "?" : rate(now?.handled));
     say(parts.unit, lost ? "" : "events/s");
     say(parts.name, node.name);
     const note = lost
-      ? (state === "new" ? "reload to look at it" : "unreachable")
+      ? "unreachable"
       : overview ? `${plural(overview.sessions, "session")} · ${plural(overview.subscriptions, "filter")}` : "…";
     say(parts.note, note);
     const r = this._radius, { x, y, anchor } = SIDES[this._sides.get(node.name)].place(r);

@@ -1,6 +1,6 @@
 // What is known of all nodes: looked at every second, turned into rates, and remembered for some minutes.
 
-import { ask, home, httpOf, Trouble } from "./api.js";
+import { ask, home, httpOf } from "./api.js";
 
 export const SPAN = 180; // seconds that are remembered
 const EVERY = 1000;
@@ -70,7 +70,7 @@ export function noted(node, overview, now) {
 
 /** Note that a node did not answer; what was known of it stays. */
 function lost(node, trouble) {
-  Object.assign(node, { state: trouble.kind === "blocked" ? "new" : "unreachable", trouble, now: null });
+  Object.assign(node, { state: "unreachable", trouble, now: null });
   node.flows.clear();
   if (node.history.length) node.history.push({ at: performance.now() }); // a gap in the curves
 }
@@ -92,7 +92,7 @@ export class Overlay {
     turn();
   }
 
-  /** Look at all nodes, our own first. */
+  /** Look at all nodes, our own first; it asks the others. */
   async look() {
     this._turn += 1;
     try {
@@ -105,16 +105,14 @@ export class Overlay {
       if (this.self) lost(this.nodes.get(this.self), trouble);
     }
     this._changed(this);
-    const others = [...this.nodes.values()].filter((node) => node.name !== this.self && node.url && this._due(node));
+    const others = [...this.nodes.values()].filter((node) => node.name !== this.self && this._due(node));
     await Promise.all(others.map((node) => this._lookAt(node)));
     this._changed(this);
   }
 
   async _lookAt(node) {
     try {
-      const at = httpOf(node.url);
-      if (!at) throw new Trouble("bad", `Its address is not one that can be asked: ${node.url}`);
-      this._take(node, await ask("admin/overview", { at, limit: PATIENCE }));
+      this._take(node, await ask(`admin/nodes/${encodeURIComponent(node.name)}`, { limit: PATIENCE }));
     } catch (trouble) {
       lost(node, trouble);
     }

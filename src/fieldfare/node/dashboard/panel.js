@@ -58,7 +58,6 @@ export class Panel {
     this._address(node, overlay);
     $("node-trouble").hidden = !node.trouble;
     say($("node-trouble"), node.trouble?.message ?? "");
-    $("reload").hidden = node.state !== "new";
     $("node-figures").hidden = !node.overview;
     if (!node.overview) return;
     const span = Math.min(SPAN, Math.max(20, (performance.now() - (node.history[0]?.at ?? 0)) / 1000));
@@ -99,4 +98,4 @@ export class Panel {
   }
 }
 
-const WORDS = { up: "up", unknown: "looking …", unreachable: "unreachable", new: "not looked at" };
+const WORDS = { up: "up", unknown: "looking …", unreachable: "unreachable" };

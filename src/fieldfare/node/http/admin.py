@@ -17,7 +17,6 @@ from starlette.responses import Response
 from fieldfare.events import json
 from fieldfare.events.event import Event
 from fieldfare.events.tags import tag
-from fieldfare.filters import parse
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
@@ -31,6 +30,7 @@ from fieldfare.node.kept import INTERNAL, Session
 from fieldfare.node.node import Node
 from fieldfare.node.service import HTTP, Service
 from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.named import unnamed
 from fieldfare.routing.prefix.routes import Prefixed
 from fieldfare.routing.routes import Routes
 from fieldfare.tables.covergraph import immediate_covers
@@ -305,6 +305,13 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
     async def overview(call: Call) -> Response:
         return answer(_overview(call.service, sampler.rates(), len(hooks.all)))
 
+    def told() -> bytes:
+        """What other nodes may know: how much there is of what, and not whom this node talks to besides."""
+        mine = _overview(service, sampler.rates(), len(hooks.all))
+        return msgspec.json.encode(msgspec.structs.replace(mine, beside={}))
+
+    service.hood.overviews.describe = told
+
     async def explain(call: Call) -> Response:
         asked = await read(call, ToExplain)
         filter = await admitted(asked.filter, call.service.node.config.limits)
@@ -312,6 +319,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
 
     return {
         "/admin/overview": {"get": overview},
+        "/admin/nodes/{name:path}": {"get": other},
         "/admin/sessions": {"get": sessions},
         "/admin/sessions/{name:path}": {"get": session, "delete": end_session},
         "/admin/moves": {"post": move},
@@ -353,6 +361,20 @@ def _overview(service: Service, rates: Rates, webhooks: int) -> Overview:
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.broker.broker.routes),
     )
+
+
+async def other(call: Call) -> Response:
+    """Another node at a glance, asked over the links: the token of who asks stays here."""
+    name, hood = call.request.path_params["name"], call.service.hood
+    if name == call.service.node.name or name not in hood.reaches():
+        raise Problem(404, f"there is no other node {name[:200]} in this overlay")
+    try:
+        found = msgspec.json.decode(await hood.overviews.ask(name), type=Overview)
+    except TimeoutError:
+        raise Problem(504, f"{name[:200]} does not answer: it is away, or of an earlier version") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Problem(502, f"{name[:200]} answers with something that is no overview") from None
+    return answer(msgspec.structs.replace(found, name=name))
 
 
 def _prefix(routes: Routes) -> PrefixView | None:
@@ -505,20 +527,14 @@ async def _wanted(node: Node) -> dict[Filter, set[str]]:
     found = [(filter, CLIENTS) for client in clients for filter in client.subscriptions.values()]
     routes, told = node.broker.broker.routes, []
     if isinstance(routes, Filtered):
-        told = [(filter, neighbour) for neighbour in node.broker.links for filter in routes.told_by(neighbour)]
-    return await asyncio.to_thread(_together, found, told)
+        told = [(unnamed(filter), neighbour) for neighbour in node.broker.links for filter in routes.told_by(neighbour)]
+    return await asyncio.to_thread(_together, [*found, *told])
 
 
-def _together(found: Iterable[tuple[Filter, str]], told: Iterable[tuple[Filter, str]]) -> dict[Filter, set[str]]:
+def _together(found: Iterable[tuple[Filter, str]]) -> dict[Filter, set[str]]:
     together: dict[Filter, set[str]] = {}
     for filter, interface in found:
         together.setdefault(filter, set()).add(interface)
-    for filter, interface in told:
-        try:
-            nameless = parse(str(filter))  # it may have a name, by which it would differ from others
-        except ValueError:
-            nameless = filter
-        together.setdefault(nameless, set()).add(interface)
     return together
 
 

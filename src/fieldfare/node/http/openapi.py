@@ -155,6 +155,12 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         for method in ("get", "post")
     },
     "/admin/overview": {"get": Operation("The node at a glance", "admin", gives=admin.Overview)},
+    "/admin/nodes/{name}": {
+        "get": Operation(
+            "Another node of the overlay at a glance, asked over the links", "admin", gives=admin.Overview,
+            parameters=(_parameter("name", "of the node", place="path"),),
+        )
+    },
     "/admin/sessions": {"get": Operation("Sessions", "admin", gives=admin.Sessions, parameters=_PAGES)},
     "/admin/sessions/{name}": {
         "get": Operation(

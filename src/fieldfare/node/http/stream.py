@@ -45,6 +45,7 @@ from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call
 from fieldfare.node.kept import Refusal
+from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied, Principal
 
 KEEP_ALIVE: Final = 15.0
@@ -81,7 +82,7 @@ async def stream(call: Call) -> Response:
     name = _session(call)
     if len(node.closers) >= node.config.limits.connections:
         raise Problem(503, "too many connections", {"Retry-After": "10"})
-    consumer = Consumer(node, name, owner=call.principal.name)
+    consumer = Consumer(node, name, principal=call.principal)
     await consumer.__aenter__()
     try:
         if last is not None and name:
@@ -240,6 +241,9 @@ def _session(call: Call) -> str:
     session = node.broker.sessions.get(name)
     if session is not None and node.security is not None and session.owner != call.principal.name:
         raise AccessDenied(f"the session {name} belongs to somebody else")
-    if session is None and len(node.broker.sessions) >= node.config.limits.sessions:
-        raise Problem(409, f"there are {node.config.limits.sessions} sessions already, the limit (limits.sessions)")
+    if session is None:
+        try:
+            check_new_session(node, node.broker, call.principal.name)
+        except Refusal as error:
+            raise Problem(409, str(error)) from None
     return name

@@ -4,7 +4,8 @@
       "protocol": "HTTP", "types": ["sale"], "filters": [{"prefix": {"source": "/tills/"}}]}'
 
 Who made a subscription may see, change and end it, and so may those who administer the node. It goes on when the token
-that it was made with has ended.
+that it was made with has ended; but its owner's roles are asked for each event, so that it brings no more than they
+permit now, and it waits while that token is void.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
     async def add(call: Call) -> Response:
         wanted, filter, private = await _read(call)
         id = call.service.node.fresh()
-        hook = await hooks.add(id, wanted, filter, owner=call.principal.name, private=private)
+        hook = await hooks.add(id, wanted, filter, principal=call.principal, private=private)
         return answer(seen(call, hook, filter), 201, {"Location": f"/subscriptions/{id}"})
 
     async def show(call: Call) -> Response:
@@ -106,7 +107,7 @@ def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
     async def change(call: Call) -> Response:
         before = _found(hooks, call).wanted
         wanted, filter, private = await _read(call, before)
-        hook = await hooks.change(_found(hooks, call), wanted, filter, private=private)
+        hook = await hooks.change(_found(hooks, call), wanted, filter, principal=call.principal, private=private)
         return answer(seen(call, hook, filter))
 
     async def remove(call: Call) -> Response:

@@ -36,6 +36,9 @@ from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
 from fieldfare.node.kept import Refusal, Row, Session
+from fieldfare.node.quotas import check_new_session
+from fieldfare.node.rights import may_read
+from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.service import Service
 from fieldfare.routing import messages as m
 
@@ -131,6 +134,17 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """that a callback must have"""
     private: bool = False
     """may the sink have an address that is not public?"""
+    roles: tuple[str, ...] | None = None
+    """of whoever asked for it last; None: an earlier version has not noted them, and nobody can ask again"""
+    token: str = ""
+    """the id of the token that they came with, and when it was issued: if it becomes void, events wait"""
+    issued: float | None = None
+
+    def principal(self, security: Security | None) -> Principal:
+        """What they may do now."""
+        if self.roles is None or security is None:
+            return EVERYBODY
+        return with_roles(self.owner, self.roles, security)._replace(token=self.token, issued=self.issued)
 
     @property
     def session(self) -> str:
@@ -216,14 +230,14 @@ class Webhooks:
 
     # Coming, changing and going
 
-    async def add(self, id: str, wanted: Wanted, filter: Filter, *, owner: str, private: bool) -> Webhook:
+    async def add(self, id: str, wanted: Wanted, filter: Filter, *, principal: Principal, private: bool) -> Webhook:
         """Begin a subscription, if its sink agrees."""
-        node = self._node
-        if len(node.broker.sessions) >= node.config.limits.sessions:
-            raise Refusal(f"there are {node.config.limits.sessions} sessions already, the limit (limits.sessions)")
+        node, owner = self._node, principal.name
+        check_new_session(node, node.broker, owner)
         hook = Webhook(
-            id=id, owner=owner, wanted=wanted, active=False, key=node.fresh() + node.fresh(), private=private
-        )
+            id=id, owner=owner, wanted=wanted, active=False, key=node.fresh() + node.fresh(), private=private,
+            roles=principal.roles, token=principal.token, issued=principal.issued,
+        )  # fmt: skip
         hook = await self._agreed(hook)
         await node.submit(lambda broker, now: broker.attach(hook.session, node.fresh(), now, owner=owner))
         try:
@@ -238,13 +252,18 @@ class Webhooks:
         self._start(hook)
         return hook
 
-    async def change(self, hook: Webhook, wanted: Wanted, filter: Filter, *, private: bool) -> Webhook:
+    async def change(
+        self, hook: Webhook, wanted: Wanted, filter: Filter, *, principal: Principal, private: bool
+    ) -> Webhook:
         """Let a subscription be another one; what waits for it still comes."""
         before = hook.wanted
         elsewhere = (before.sink, before.config.deadlettersink) != (wanted.sink, wanted.config.deadlettersink)
         if wanted.sinkcredential is None and wanted.sink == before.sink:
             wanted = msgspec.structs.replace(wanted, sinkcredential=before.sinkcredential)
-        new = msgspec.structs.replace(hook, wanted=wanted, private=private)
+        new = msgspec.structs.replace(
+            hook, wanted=wanted, private=private,
+            roles=principal.roles, token=principal.token, issued=principal.issued,
+        )  # fmt: skip
         if elsewhere or not hook.active or before.config.rate != wanted.config.rate:
             new = await self._agreed(new)
         self._still(hook)
@@ -327,8 +346,9 @@ class Webhooks:
         return "http" + self._service.hood.url.removeprefix("ws").rstrip("/")
 
     def _public(self, hook: Webhook) -> bool:
-        """Must its sinks have public addresses?"""
-        return self._node.security is not None and not hook.private
+        """Must its sinks have public addresses? Its owner may not be an administrator any more."""
+        private = hook.private and hook.principal(self._node.security).permissions.administer
+        return self._node.security is not None and not private
 
     def _client(self, hook: Webhook) -> httpx.AsyncClient:
         return self._clients[self._public(hook)]
@@ -384,6 +404,16 @@ class Webhooks:
             if not hook.active:
                 await progress.changed.wait()
                 continue
+            principal = hook.principal(self._node.security)
+            if is_void(principal.credential, self._node.security):
+                progress.problem = "the token that it was made with is void: events wait"
+                await _pause(progress, _AGAIN)
+                continue
+            readable = may_read(principal)
+            if readable is not None and not readable(delivered.event):
+                progress.problem = f"{hook.owner!r} may not read all of it any more: position {delivered.position}"
+                logger.warning("webhook %s: %s", id, progress.problem)
+                return
             await self._turn(hook, progress)
             attempts += 1
             outcome = await self._send(hook, delivered)
