@@ -32,7 +32,7 @@ def test_what_means_nothing_is_refused(written: Any) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["x = '" + "a" * 10_000 + "'", [{"exact": {"type": "a" * 10_000}}], parse("x = '" + "a" * 10_000 + "'")],
+    ["x = '" + "a" * 10_000 + "'", [{"exact": {"type": "a." * 5_000}}], parse("x = '" + "a" * 10_000 + "'")],
     ids=["text", "document", "filter"],
 )
 def test_what_is_too_long_is_refused(written: object) -> None:
