@@ -102,10 +102,12 @@ class Literal(Expression):
         return iter(())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        if not isinstance(other, Literal) or type(self.value) is not type(other.value):
+            return False
+        return self.value == other.value or (self.value != self.value and other.value != other.value)  # also NaN
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash((type(self.value), self.value if self.value == self.value else None))
 
 
 _OPERATORS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {

@@ -16,7 +16,7 @@ from fieldfare.events.values import Kind
 from fieldfare.filters import intervals, strings, valueset
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import ELEMENTS, Constraint
-from fieldfare.filters.expressions import Arithmetic, Compare, Field
+from fieldfare.filters.expressions import Arithmetic, Compare, Field, Literal
 from fieldfare.filters.intervals import Cut
 from fieldfare.filters.literals import literal, name
 from fieldfare.filters.patterns import MANY, Pattern
@@ -104,6 +104,8 @@ def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
 
 def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
     left, right = dimension.left.text, dimension.right.text
+    if Literal in (type(dimension.left), type(dimension.right)) or left > right:  # as an operator it is another thing
+        return _set(dimension.text, values)
     if isinstance(dimension.right, Field):
         right = f"${right}"
     for outcome, operator in _OUTCOMES.items():

@@ -13,6 +13,7 @@ from lark.exceptions import UnexpectedInput, VisitError
 
 from fieldfare.events.values import Scalar, parse_timestamp
 from fieldfare.filters.errors import FilterSyntaxError, syntax_error
+from fieldfare.filters.literals import MAX_DIGITS
 
 MAX_TEXT: Final = 1 << 20
 """characters in a filter"""
@@ -168,8 +169,6 @@ Tree: TypeAlias = (
     | Quantified | Not | And | Or
 )  # fmt: skip
 
-_DIGITS: Final = 1000
-"""of an integer; Python reads some thousands, and a float is infinite long before"""
 _STRING: Final = r"'(?:[^']|'')*'"
 _VALUE: Final = re.compile(rf"{_STRING}|[\d.eE+-]+")
 _PLAIN: Final = re.compile(
@@ -194,7 +193,8 @@ TERMINALS: Final = {
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdigit() and len(text) <= _DIGITS else float(text)
+    digits = text.removeprefix("-")
+    return int(text) if digits.isdigit() and len(digits) <= MAX_DIGITS else float(text)
 
 
 def _unquoted(text: str) -> str:
