@@ -30,6 +30,8 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+_ON_THE_WAY: Final = 4
+"""so many times larger a filter may be before it is in normal form"""
 
 
 def admit(written: object, limits: Limits = LIMITS) -> Filter:
@@ -48,7 +50,7 @@ def admit(written: object, limits: Limits = LIMITS) -> Filter:
     parse("type STARTS WITH 'com.'")
     """
     _expect_short(written, limits)
-    with budget.within(limits.steps):
+    with budget.within(limits.steps, _ON_THE_WAY * limits.text):
         try:
             filter = _read(written)
             if len(filter.boxes) > limits.branches:

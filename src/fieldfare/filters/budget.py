@@ -8,30 +8,36 @@ holds is paid for as if it were made anew, for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from functools import lru_cache, wraps
+from typing import Final, TypeVar
 
 from fieldfare.filters.errors import FilterOverBudget
 
 
 class _Budget:
-    """How many steps are left, of how many."""
+    """How many steps are left, of how many; and how large a filter may become meanwhile."""
 
-    __slots__ = ("left", "steps")
+    __slots__ = ("left", "size", "steps")
 
-    def __init__(self, steps: int) -> None:
-        self.steps = self.left = steps
+    def __init__(self, steps: int, size: int, left: int | None = None) -> None:
+        self.steps = steps
+        self.left = steps if left is None else left
+        self.size = size
 
 
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
+_NO_END: Final = 1 << 62
 _BUDGET: Final[ContextVar[_Budget | None]] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def within(steps: int) -> Iterator[None]:
-    """Work that may take so many steps."""
-    token = _BUDGET.set(_Budget(steps))
+def within(steps: int, size: int) -> Iterator[None]:
+    """Work that may take so many steps, on filters of at most about so many characters."""
+    token = _BUDGET.set(_Budget(steps, size))
     try:
         yield
     finally:
@@ -47,7 +53,37 @@ def spend(steps: int) -> None:
             raise FilterOverBudget(f"the filter takes more than {budget.steps:,} steps to be understood")
 
 
-def left() -> int:
-    """What is left of the budget; 0 if there is none."""
+def size(otherwise: int) -> int:
+    """How large a filter may become."""
     budget = _BUDGET.get()
-    return 0 if budget is None else budget.left
+    return otherwise if budget is None else min(otherwise, budget.size)
+
+
+def remembered(most: int) -> Callable[[Callable[[_Argument], _Result]], Callable[[_Argument], _Result]]:
+    """A function with a cache of so many results; each costs what it cost to find, however often it is asked for."""
+
+    def decorate(function: Callable[[_Argument], _Result]) -> Callable[[_Argument], _Result]:
+        @lru_cache(maxsize=most)
+        def measured(argument: _Argument) -> tuple[_Result, int]:
+            outer = _BUDGET.get()
+            inner = _Budget(_NO_END, _NO_END) if outer is None else _Budget(outer.steps, outer.size, outer.left)
+            before = inner.left
+            token = _BUDGET.set(inner)
+            try:
+                return function(argument), before - inner.left
+            except Exception:
+                if outer is not None:
+                    outer.left = inner.left  # it was paid for, and is not remembered
+                raise
+            finally:
+                _BUDGET.reset(token)
+
+        @wraps(function)
+        def call(argument: _Argument) -> _Result:
+            result, cost = measured(argument)
+            spend(cost)
+            return result
+
+        return call
+
+    return decorate
