@@ -8,7 +8,7 @@ find that out is bounded by a budget of steps; nothing here looks at a clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fieldfare.filters import budget
@@ -22,15 +22,21 @@ class Limits:
     """How large a filter may be that is let in, and how much work it may make."""
 
     text: int = 10_000
-    """characters, as it was written and in normal form"""
+    """characters, as it was written"""
+    normal: int = 40_000
+    """characters of its text in normal form, which is stored and sent on"""
     branches: int = 256
     """alternatives in normal form"""
-    steps: int = 200_000
+    steps: int = 100_000
     """of work to understand it, of about a microsecond each"""
+
+    def again(self) -> Limits:
+        """For a filter that was let in before and comes as its normal form: from a neighbour, or out of a folder."""
+        return replace(self, text=self.normal, steps=4 * self.steps)
 
 
 LIMITS: Final = Limits()
-_ON_THE_WAY: Final = 4
+_ON_THE_WAY: Final = 2
 """so many times larger a filter may be before it is in normal form"""
 
 
@@ -50,14 +56,14 @@ def admit(written: object, limits: Limits = LIMITS) -> Filter:
     parse("type STARTS WITH 'com.'")
     """
     _expect_short(written, limits)
-    with budget.within(limits.steps, _ON_THE_WAY * limits.text):
+    with budget.within(limits.steps, _ON_THE_WAY * limits.normal):
         try:
             filter = _read(written)
             if len(filter.boxes) > limits.branches:
                 raise FilterTooComplex(f"the filter has {len(filter.boxes)} alternatives, more than {limits.branches}")
             text = str(filter)
-            if len(text) > limits.text:
-                raise FilterTooComplex(f"the normal form of the filter has more than {limits.text} characters")
+            if len(text) > limits.normal:
+                raise FilterTooComplex(f"the normal form of the filter has more than {limits.normal} characters")
             _expect_read_back(filter, text)
         except RecursionError:
             raise FilterTooComplex("the filter is nested too deeply") from None

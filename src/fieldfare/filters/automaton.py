@@ -100,6 +100,8 @@ class PatternMachine:
     """Reads a pattern; a state is the set of places where the pattern may be."""
 
     def __init__(self, pattern: Pattern) -> None:
+        if len(pattern.tokens) >= MAX_STATES:  # it has a state for each at the least: no need to make them
+            raise TooComplex(f"more than {MAX_STATES} states")
         self._chars = [
             token if isinstance(token, Wild) else case_variants(token) if pattern.ignore_case else frozenset({token})
             for token in pattern.tokens
@@ -193,6 +195,7 @@ class IntervalsMachine:
 
 def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]) -> Automaton:
     """The minimal automaton of a Boolean combination of machines that read the same string side by side."""
+    spend(8 * len(machines))
     begin = tuple(machine.begin() for machine in machines)
     numbers: dict[tuple[Hashable, ...], int] = {begin: 0}
     queue = [begin]
@@ -202,7 +205,7 @@ def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]
         pairs = list(zip(machines, state, strict=True))
         accepting.append(accepts([machine.accepts(part) for machine, part in pairs]))
         starts = sorted({0}.union(*(map(_no_surrogate, machine.breaks(part)) for machine, part in pairs)))
-        spend(len(starts) * sum(len(part) if isinstance(part, frozenset) else 1 for part in state))
+        spend(4 * len(starts) * sum(len(part) if isinstance(part, frozenset) else 1 for part in state))
         runs: list[tuple[int, int]] = []
         for low, high in zip(starts, [*starts[1:], CODE_POINTS], strict=True):
             if low >= CODE_POINTS:
@@ -317,27 +320,32 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
     }
     found: list[str] = []  # where membership toggles, in order
     inside = False
-
-    def visit(state: int, text: str, path: frozenset[int]) -> bool:
-        nonlocal inside
-        spend(2 + len(path))
+    path: set[int] = set()
+    ahead: list[tuple[int, str, bool]] = [(0, "", False)]  # no recursion: texts may be long
+    while ahead:
+        state, text, leaving = ahead.pop()
+        if leaving:
+            path.remove(state)
+            continue
         if automaton.accepting[state] != inside:
             inside = not inside
             found.append(text)
         if state in decided:
-            return True
+            continue
         if state in path or len(found) > 2 * MAX_PIECES + 1:
-            return False
+            return None
+        path.add(state)
+        below: list[tuple[int, str, bool]] = []
         low = 0
         for end, target in automaton.edges[state]:
             chars = [chr(low)] if target in decided else _few(low, end)
-            if chars is None or not all(visit(target, text + char, path | {state}) for char in chars):
-                return False
+            if chars is None:
+                return None
+            below += [(target, text + char, False) for char in chars]
             low = end
-        return True
-
-    if not visit(0, "", frozenset()):
-        return None
+        spend(2 + len(below) + len(text) // 16)
+        ahead.append((state, text, True))
+        ahead += reversed(below)
     start = bool(found) and found[0] == ""
     cuts = tuple((text, 0) for text in found[start:])
     return Intervals(start, cuts) if len(cuts) <= 2 * MAX_PIECES else None  # a set and its complement alike

@@ -35,6 +35,7 @@ class Branch(Mapping[Dimension, Constraint]):
 
     def __init__(self, constraints: Mapping[Dimension, Constraint]) -> None:
         """Take satisfiable constraints, none of them full."""
+        spend(2 + 2 * len(constraints))
         ordered = sorted(constraints.items(), key=_order) if len(constraints) > 1 else constraints.items()
         self._constraints = dict(ordered)
         self._hash: int | None = None
@@ -91,13 +92,12 @@ class Branch(Mapping[Dimension, Constraint]):
     @staticmethod
     def _implied(dimension: Dimension, wanted: Constraint, other: Branch) -> bool:
         """Is a computed dimension surely true because another one is?"""
-        return (
-            isinstance(dimension, Expression)
-            and wanted.values >= valueset.TRUE
-            and any(
-                isinstance(reason, Expression) and given.values == valueset.TRUE and reason.implies(dimension)
-                for reason, given in other._constraints.items()
-            )
+        if isinstance(dimension, str) or not wanted.values >= valueset.TRUE:
+            return False
+        spend(2 + 2 * len(other))
+        return any(
+            isinstance(reason, Expression) and given.values == valueset.TRUE and reason.implies(dimension)
+            for reason, given in other._constraints.items()
         )
 
     def overlaps(self, other: Branch) -> bool:
@@ -162,14 +162,14 @@ def with_consequences(sides: Mapping[Dimension, Constraint]) -> Branch | None:
 
     An expression never stands without its consequences, so that a filter has one form, with and without them.
     """
-    closed = sides
+    closed = dict(sides)
     for dimension, wanted in sides.items():
         if not isinstance(dimension, str) and wanted.values == valueset.TRUE:
             for field, sure in dimension.consequences().items():
                 side = closed[field] & sure if field in closed else sure
                 if side.is_empty:
                     return None
-                closed = {**closed, field: side}
+                closed[field] = side
     return None if _contradictory(closed.items()) else Branch(closed)
 
 
@@ -179,6 +179,7 @@ def _contradictory(sides: Iterable[tuple[Dimension, Constraint]]) -> bool:
     if len(computed) < 2:
         return False
     denied = [dimension for dimension, values in computed if not values >= valueset.TRUE]
+    spend(len(computed) * (2 + 2 * len(denied)))
     return any(
         dimension.implies(other) for dimension, values in computed if values == valueset.TRUE for other in denied
     )
@@ -273,7 +274,7 @@ def absorbed(branches: Iterable[Branch]) -> list[Branch]:
     """Those that no other covers; of several that cover each other, the first."""
     kept: list[Branch] = []
     for branch in branches:
-        spend(1 + len(kept) // 2)
+        spend(2 + 2 * len(kept))
         if not any(other.covers(branch) for other in kept):
             kept = [other for other in kept if not branch.covers(other)]
             kept.append(branch)

@@ -27,7 +27,7 @@ NUMBERS = [
 ]  # fmt: skip
 STRINGS = [
     "", "a", "b", "ab", "ba", "abb", "it's", "%", "_", "\\", "a%", "%a", "%a%", "%a%b%", "a_", "_a", "__", "%_%", "a\\%b",
-    "\\\\", "a\0", "\0", "\U0010ffff", "a\U0010ffff", "\ud7ff", "\ue000", "é", "É", "ß", "ſ", "K", "İ", "ǅ", "\n", "\t", "5",
+    "\\\\", "a\0", "\0", "\U0010ffff", "a\U0010ffff", "\ud7ff", "\ue000", "é", "É", "ß", "\u017f", "K", "İ", "ǅ", "\n", "\t", "5",
     "true", "2026-01-01T00:00:00Z", "x'61'", '"', "''", "a\\", "\\_", "%\\", "AbC", "%aB%", "a%b_c", "ÿ", "z", "Z",
 ]  # fmt: skip
 PATTERNS = [text for text in STRINGS if text]
@@ -256,7 +256,9 @@ def python(chance: Random, depth: int = 3) -> Filter:
         a, b = python(chance, depth - 1), python(chance, depth - 1)
         return chance.choice([a & b, a | b, ~a, a - b])
     some, other = _value(chance, 2), _value(chance, 2)
-    constant = chance.choice([*CONSTANTS, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=chance.randrange(3))])
+    constant = chance.choice(
+        [*CONSTANTS, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=chance.randrange(3))]
+    )
     text = chance.choice(STRINGS)
     makers: list[Callable[[], Filter]] = [
         lambda: some < constant, lambda: some == constant, lambda: some != constant, lambda: some >= other,
