@@ -9,11 +9,13 @@ The alphabet is all of Unicode; the edges of a state are therefore runs of code 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
+from fieldfare.filters.budget import spend
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.patterns import MANY, ONE, Pattern, Wild, case_variants
 
@@ -98,6 +100,8 @@ class PatternMachine:
     """Reads a pattern; a state is the set of places where the pattern may be."""
 
     def __init__(self, pattern: Pattern) -> None:
+        if len(pattern.tokens) >= MAX_STATES:  # it has a state for each at the least: no need to make them
+            raise TooComplex(f"more than {MAX_STATES} states")
         self._chars = [
             token if isinstance(token, Wild) else case_variants(token) if pattern.ignore_case else frozenset({token})
             for token in pattern.tokens
@@ -172,11 +176,9 @@ class IntervalsMachine:
         i, j, depth = self._unpack(state)
         if i == j:
             return state
-        while i < j and self._cuts[i][depth] < char:
-            i += 1
-        end = i
-        while end < j and self._cuts[end][depth] == char:
-            end += 1
+        at = itemgetter(depth)  # cuts that share the text so far are sorted by what comes next
+        i = bisect_left(self._cuts, char, i, j, key=at)
+        end = bisect_right(self._cuts, char, i, j, key=at)
         while i < end and len(self._cuts[i]) == depth + 1:
             i += 1
         return self._settle(i, end, depth + 1)
@@ -193,6 +195,7 @@ class IntervalsMachine:
 
 def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]) -> Automaton:
     """The minimal automaton of a Boolean combination of machines that read the same string side by side."""
+    spend(8 * len(machines))
     begin = tuple(machine.begin() for machine in machines)
     numbers: dict[tuple[Hashable, ...], int] = {begin: 0}
     queue = [begin]
@@ -202,6 +205,7 @@ def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]
         pairs = list(zip(machines, state, strict=True))
         accepting.append(accepts([machine.accepts(part) for machine, part in pairs]))
         starts = sorted({0}.union(*(map(_no_surrogate, machine.breaks(part)) for machine, part in pairs)))
+        spend(4 * len(starts) * sum(len(part) if isinstance(part, frozenset) else 1 for part in state))
         runs: list[tuple[int, int]] = []
         for low, high in zip(starts, [*starts[1:], CODE_POINTS], strict=True):
             if low >= CODE_POINTS:
@@ -235,9 +239,11 @@ def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
 
 def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
     """Moore's refinement, then breadth-first numbers: the normal form."""
-    block: list[int] = [int(accepts) for accepts in accepting]
+    block = _blocks(accepting, edges)
     count = len(set(block))
+    size = sum(map(len, edges))
     while True:
+        spend(size)
         names: dict[tuple[int, Runs], int] = {}
         refined = [
             names.setdefault((block[q], _joined((end, block[to]) for end, to in edges[q])), len(names))
@@ -261,6 +267,29 @@ def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
     return Automaton(tuple(accepting[member[name]] for name in queue), tuple(runs))
 
 
+def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
+    """States by how far they are from accepting, and from not: it is the same for states that are alike.
+
+    To begin with that saves a long pattern as many rounds of refinement as it has characters.
+    """
+    before: list[set[int]] = [set() for _ in edges]
+    for state, runs in enumerate(edges):
+        for _, target in runs:
+            before[target].add(state)
+    distances: list[list[int]] = []
+    for goal in (True, False):
+        distance = [0 if accepts is goal else -1 for accepts in accepting]
+        queue = [state for state, accepts in enumerate(accepting) if accepts is goal]
+        for state in queue:
+            for earlier in before[state]:
+                if distance[earlier] < 0:
+                    distance[earlier] = distance[state] + 1
+                    queue.append(earlier)
+        distances.append(distance)
+    names: dict[tuple[int, int], int] = {}
+    return [names.setdefault(pair, len(names)) for pair in zip(*distances, strict=True)]
+
+
 def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> bool:
     """Is there a string after which the two automata are in states that meet the goal?"""
     seen = {(0, 0)}
@@ -269,6 +298,7 @@ def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> 
         if goal(a.accepting[p], b.accepting[q]):
             return True
         left, right = a.edges[p], b.edges[q]
+        spend(len(left) + len(right))
         i = j = 0
         while i < len(left) and j < len(right):
             pair = (left[i][1], right[j][1])
@@ -290,26 +320,32 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
     }
     found: list[str] = []  # where membership toggles, in order
     inside = False
-
-    def visit(state: int, text: str, path: frozenset[int]) -> bool:
-        nonlocal inside
+    path: set[int] = set()
+    ahead: list[tuple[int, str, bool]] = [(0, "", False)]  # no recursion: texts may be long
+    while ahead:
+        state, text, leaving = ahead.pop()
+        if leaving:
+            path.remove(state)
+            continue
         if automaton.accepting[state] != inside:
             inside = not inside
             found.append(text)
         if state in decided:
-            return True
+            continue
         if state in path or len(found) > 2 * MAX_PIECES + 1:
-            return False
+            return None
+        path.add(state)
+        below: list[tuple[int, str, bool]] = []
         low = 0
         for end, target in automaton.edges[state]:
             chars = [chr(low)] if target in decided else _few(low, end)
-            if chars is None or not all(visit(target, text + char, path | {state}) for char in chars):
-                return False
+            if chars is None:
+                return None
+            below += [(target, text + char, False) for char in chars]
             low = end
-        return True
-
-    if not visit(0, "", frozenset()):
-        return None
+        spend(2 + len(below) + len(text) // 16)
+        ahead.append((state, text, True))
+        ahead += reversed(below)
     start = bool(found) and found[0] == ""
     cuts = tuple((text, 0) for text in found[start:])
     return Intervals(start, cuts) if len(cuts) <= 2 * MAX_PIECES else None  # a set and its complement alike
@@ -332,6 +368,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
     queue = [machine.begin()]
     for state in queue:
         if state not in ways:
+            spend(16)
             ways[state] = [(chars, machine.step(state, chars[0])) for chars in _runs(alphabet, machine.breaks(state))]
             queue += [to for _, to in ways[state]]
     wanted = {state for state in ways if machine.accepts(state) == accepted}
@@ -342,6 +379,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
     ahead = [("", queue[0])] if queue[0] in alive else []
     while ahead:  # every text ahead goes on to a word, no two of them to the same
         found += [text for text, state in ahead if state in wanted]
+        spend(len(ahead))
         ahead = [(text + c, to) for text, state in ahead for chars, to in ways[state] if to in alive for c in chars]
         if max(len(found), len(ahead)) > most:
             return None

@@ -14,16 +14,18 @@ from typing import Final, TypeAlias
 from fieldfare.events.values import MISSING
 from fieldfare.filters import constraint, valueset
 from fieldfare.filters.automaton import TooComplex
+from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import UNCERTAIN, Expression
+from fieldfare.filters.sizes import steps
 
 Dimension: TypeAlias = str | Expression
 """a field, by its dotted path, or something computed from fields"""
 
 MAX_BRANCHES: Final = 256
 """a filter with more is refused"""
-EFFORT: Final = 500
-"""pairs of branches looked at to complete the normal form; beyond, covering may miss what several cover only jointly"""
+EFFORT: Final = 10_000
+"""steps to complete the normal form; beyond, covering may miss what several branches cover only jointly"""
 
 
 class Branch(Mapping[Dimension, Constraint]):
@@ -33,6 +35,7 @@ class Branch(Mapping[Dimension, Constraint]):
 
     def __init__(self, constraints: Mapping[Dimension, Constraint]) -> None:
         """Take satisfiable constraints, none of them full."""
+        spend(2 + 2 * len(constraints))
         ordered = sorted(constraints.items(), key=_order) if len(constraints) > 1 else constraints.items()
         self._constraints = dict(ordered)
         self._hash: int | None = None
@@ -89,13 +92,12 @@ class Branch(Mapping[Dimension, Constraint]):
     @staticmethod
     def _implied(dimension: Dimension, wanted: Constraint, other: Branch) -> bool:
         """Is a computed dimension surely true because another one is?"""
-        return (
-            isinstance(dimension, Expression)
-            and wanted.values >= valueset.TRUE
-            and any(
-                isinstance(reason, Expression) and given.values == valueset.TRUE and reason.implies(dimension)
-                for reason, given in other._constraints.items()
-            )
+        if isinstance(dimension, str) or not wanted.values >= valueset.TRUE:
+            return False
+        spend(2 + 2 * len(other))
+        return any(
+            isinstance(reason, Expression) and given.values == valueset.TRUE and reason.implies(dimension)
+            for reason, given in other._constraints.items()
         )
 
     def overlaps(self, other: Branch) -> bool:
@@ -160,14 +162,14 @@ def with_consequences(sides: Mapping[Dimension, Constraint]) -> Branch | None:
 
     An expression never stands without its consequences, so that a filter has one form, with and without them.
     """
-    closed = sides
+    closed = dict(sides)
     for dimension, wanted in sides.items():
         if not isinstance(dimension, str) and wanted.values == valueset.TRUE:
             for field, sure in dimension.consequences().items():
                 side = closed[field] & sure if field in closed else sure
                 if side.is_empty:
                     return None
-                closed = {**closed, field: side}
+                closed[field] = side
     return None if _contradictory(closed.items()) else Branch(closed)
 
 
@@ -177,6 +179,7 @@ def _contradictory(sides: Iterable[tuple[Dimension, Constraint]]) -> bool:
     if len(computed) < 2:
         return False
     denied = [dimension for dimension, values in computed if not values >= valueset.TRUE]
+    spend(len(computed) * (2 + 2 * len(denied)))
     return any(
         dimension.implies(other) for dimension, values in computed if values == valueset.TRUE for other in denied
     )
@@ -205,12 +208,21 @@ def _is_field(dimension: Dimension) -> bool:
 
 
 def normal_form(branches: Iterable[Branch]) -> list[Branch]:
-    """The largest boxes in the union of the given ones, unless finding them takes more than `EFFORT`."""
-    joined = _joined(branches)
-    if len(joined) > 4 * MAX_BRANCHES:
-        return joined  # too many, whatever else: do not compare all with all
-    largest = absorbed(joined)
-    return _saturated(largest) or largest
+    """The largest boxes in the union of the given ones, unless finding them takes more than `EFFORT`.
+
+    What comes out does not depend on the order of what goes in, and comes out again if it goes in: so that the text of
+    a filter is read as the same filter, also where the effort does not suffice.
+    """
+    largest = _joined(branches)
+    while True:
+        if len(largest) > 4 * MAX_BRANCHES:
+            return largest  # too many, whatever else: do not compare all with all
+        kept = absorbed(largest)
+        if len(kept) < 2:
+            return kept
+        largest = _joined(kept)
+        if len(largest) == len(kept):
+            return _saturated(kept) or kept
 
 
 def _joined(branches: Iterable[Branch]) -> list[Branch]:
@@ -262,6 +274,7 @@ def absorbed(branches: Iterable[Branch]) -> list[Branch]:
     """Those that no other covers; of several that cover each other, the first."""
     kept: list[Branch] = []
     for branch in branches:
+        spend(2 + 2 * len(kept))
         if not any(other.covers(branch) for other in kept):
             kept = [other for other in kept if not branch.covers(other)]
             kept.append(branch)
@@ -269,20 +282,35 @@ def absorbed(branches: Iterable[Branch]) -> list[Branch]:
 
 
 def _saturated(branches: list[Branch]) -> list[Branch] | None:
-    """Add consensus boxes until there is nothing to add, or None if that takes too long."""
-    kept = {id(box): box for box in branches}  # by identity: to compare boxes takes longer
-    queue = [(a, b) for i, a in enumerate(branches) for b in branches[:i]]
-    for step, (a, b) in enumerate(queue):
-        if step > EFFORT:
+    """Add consensus boxes until there is nothing to add, or None if that takes too long.
+
+    In rounds, of which each looks at all pairs with a box that is new: so the effort depends on the boxes alone, and
+    not on their order.
+    """
+    kept, fresh, effort = branches, branches, 0
+    while fresh:
+        new = set(map(id, fresh))
+        costs = {id(box): {dimension: steps(side) for dimension, side in box.items()} for box in kept}
+        pairs = [(a, b) for i, a in enumerate(kept) for b in kept[:i] if id(a) in new or id(b) in new]
+        cost = sum(_effort(costs[id(a)], costs[id(b)]) for a, b in pairs)
+        effort += cost
+        if effort > EFFORT:
             return None
-        if id(a) not in kept or id(b) not in kept:
-            continue  # absorbed meanwhile, and with it all its consensus
-        for found in _consensus(a, b):
-            if not any(other.covers(found) for other in kept.values()):
-                kept = {key: other for key, other in kept.items() if not found.covers(other)}
-                queue.extend((found, other) for other in kept.values())
-                kept[id(found)] = found
-    return list(kept.values())
+        spend(cost)
+        found = [box for a, b in pairs for box in _consensus(a, b)]
+        spend(len(found) * len(kept))
+        effort += len(found) * len(kept) // 4
+        if effort > EFFORT:
+            return None
+        known = set(map(id, kept))
+        kept = absorbed([*kept, *found])
+        fresh = [box for box in kept if id(box) not in known]
+    return kept
+
+
+def _effort(some: Mapping[Dimension, int], others: Mapping[Dimension, int]) -> int:
+    """The steps to find the consensus of two boxes, given those for each side."""
+    return 1 + sum(cost + others[dimension] for dimension, cost in some.items() if dimension in others)
 
 
 def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:

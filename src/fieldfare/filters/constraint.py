@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fieldfare.filters import valueset
+from fieldfare.filters.automaton import TooComplex
+from fieldfare.filters.budget import spend
 from fieldfare.filters.valueset import Atom, ValueSet
 
 Mode: TypeAlias = Literal["overlaps", "covers"]
@@ -19,6 +21,9 @@ Mode: TypeAlias = Literal["overlaps", "covers"]
 
 ELEMENTS: Final = valueset.PRESENT - ValueSet(atoms=Atom.LIST)
 """what can stand in a list; lists in lists are looked through"""
+
+MAX_HITS: Final = 128
+"""sets of which a list must have an element each; each is compared with each"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,9 @@ def _normal(values: ValueSet, every: ValueSet, some: Iterable[ValueSet]) -> Cons
     if not values.atoms & Atom.LIST:
         return Constraint(values)
     hits = {wanted & every for wanted in some}
+    if len(hits) > MAX_HITS:
+        raise TooComplex(f"a list with more than {MAX_HITS} different elements is wanted")
+    spend(4 + len(hits) * len(hits))
     if valueset.EMPTY in hits:
         return Constraint(values - ValueSet(atoms=Atom.LIST))
     least = frozenset(hit for hit in hits if not any(other != hit and hit >= other for other in hits))

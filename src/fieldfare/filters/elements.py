@@ -12,7 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Final
 
 from fieldfare.events.event import Event, fields_of
@@ -27,6 +27,15 @@ from fieldfare.filters.literals import name
 
 _TRUE: Final = Constraint(valueset.TRUE)
 _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
+
+
+LEVELS: Final = 6
+"""that the text of a condition on elements has below the text around it"""
+
+
+def computed(filter: Filter) -> Iterator[Expression]:
+    """The dimensions of a filter that are no fields."""
+    return (dimension for box in filter.boxes for dimension in box if not isinstance(dimension, str))
 
 
 class Selection(Expression):
@@ -58,7 +67,10 @@ class Has(Selection):
     path: str
     filter: Filter
 
-    @property
+    def __post_init__(self) -> None:
+        self._above(computed(self.filter), LEVELS)
+
+    @cached_property
     def text(self) -> str:
         """As the language writes it."""
         return f"{name(self.path)} HAS ({self.filter})"

@@ -122,6 +122,10 @@ class FilterTooComplex(ValueError):
     """A filter that would need more room than a filter may have."""
 
 
+class FilterOverBudget(FilterTooComplex):
+    """A filter that takes more work than was allowed for it: see `budget`."""
+
+
 class FilterDocumentError(ValueError):
     """A filter given as a document, such as JSON, that means nothing. `path` is a JSON pointer to where `problem` is.
 

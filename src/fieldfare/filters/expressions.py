@@ -12,13 +12,16 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from fieldfare.events.event import freeze
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Interval, Kind, Scalar, kind_of
+from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.functions import Function
 from fieldfare.filters.literals import literal, name
 
@@ -33,8 +36,27 @@ class Uncertain:
 UNCERTAIN: Final = Uncertain()
 
 
+MAX_DEPTH: Final = 64
+"""levels of an expression; whatever walks one can therefore recurse, however deep it is called itself"""
+
+
 class Expression(ABC):
     """Something that has a value for every event. Expressions are immutable; equal ones are the same dimension."""
+
+    depth: int = 0
+    """how many levels there are below"""
+    paths: int = 0
+    """how many PATHs there are within each other"""
+
+    def _above(self, parts: Iterable[Expression], levels: int = 1) -> None:
+        """Note how deep it is, being so many levels above its parts; `FilterTooComplex` if that is too deep."""
+        depth = paths = 0
+        for part in parts:
+            depth, paths = max(depth, part.depth), max(paths, part.paths)
+        if depth + levels > MAX_DEPTH:
+            raise FilterTooComplex("the filter is nested too deeply")
+        object.__setattr__(self, "depth", depth + levels)
+        object.__setattr__(self, "paths", paths)
 
     @property
     @abstractmethod
@@ -102,10 +124,12 @@ class Literal(Expression):
         return iter(())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        if not isinstance(other, Literal) or type(self.value) is not type(other.value):
+            return False
+        return self.value == other.value or (self.value != self.value and other.value != other.value)  # also NaN
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash((type(self.value), self.value if self.value == self.value else None))
 
 
 _OPERATORS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
@@ -125,7 +149,10 @@ class Arithmetic(Expression):
     left: Expression
     right: Expression
 
-    @property
+    def __post_init__(self) -> None:
+        self._above((self.left, self.right))
+
+    @cached_property
     def text(self) -> str:
         """Infix, with parentheses where needed."""
         strength, _ = _OPERATORS[self.op]
@@ -169,7 +196,10 @@ class Compare(Expression):
     left: Expression
     right: Expression
 
-    @property
+    def __post_init__(self) -> None:
+        self._above((self.left, self.right))
+
+    @cached_property
     def text(self) -> str:
         """Written as a function, since only the outcome that a filter wants makes it an operator."""
         return f"COMPARE({self.left.text}, {self.right.text})"
@@ -202,7 +232,10 @@ class Call(Expression):
     function: Function
     arguments: tuple[Expression, ...]
 
-    @property
+    def __post_init__(self) -> None:
+        self._above(self.arguments)
+
+    @cached_property
     def text(self) -> str:
         """As it is called."""
         return f"{self.function.name}({', '.join(argument.text for argument in self.arguments)})"
@@ -230,4 +263,5 @@ class Call(Expression):
             return True
         if not isinstance(other, Call) or self.function != other.function or self.function.implies is None:
             return False
+        spend(8)
         return self.function.implies(self.arguments, other.arguments)

@@ -15,10 +15,12 @@ from fieldfare.events.event import fields_of
 from fieldfare.filters import merging
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, independent, normal_form
+from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.merging import Statistics
 from fieldfare.filters.rendering import in_order, render
+from fieldfare.filters.sizes import expect_small, size_of
 
 
 class Filter:
@@ -42,6 +44,7 @@ class Filter:
         given = tuple(branches)
         self.boxes = given if len(given) < 2 else tuple(normal_form(given))
         _expect_few(len(self.boxes))
+        expect_small(size_of(self.boxes))
 
     @property
     def branches(self) -> tuple[Branch, ...]:
@@ -98,16 +101,25 @@ class Filter:
         if independent(self.boxes, other.boxes):
             return self._times(other)
         try:
-            joined = (mine & theirs for mine in self.boxes for theirs in other.boxes)
-            return Filter(branch for branch in joined if branch is not None)
+            return Filter(branch for branch in self._joined(other) if branch is not None)
         except TooComplex as error:
             raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
 
     __and__ = intersect
 
+    def _joined(self, other: Filter) -> Iterator[Branch | None]:
+        """Each box of one with each of the other."""
+        for mine in self.boxes:
+            for theirs in other.boxes:
+                spend(4 + len(mine) + len(theirs))
+                yield mine & theirs
+
     def _times(self, other: Filter) -> Filter:
         """The same for filters on different things: the products of largest boxes are the largest, and all of them."""
         _expect_few(len(self.boxes) * len(other.boxes))
+        size = size_of(self.boxes) * len(other.boxes) + size_of(other.boxes) * len(self.boxes)
+        expect_small(size)
+        spend(size // 16)
         product = Filter(())
         product.boxes = tuple(
             Branch(dict([*mine.items(), *theirs.items()])) for mine in self.boxes for theirs in other.boxes

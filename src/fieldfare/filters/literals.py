@@ -14,6 +14,9 @@ KEYWORDS: Final = frozenset({
     "LIKE", "NOT", "NULL", "OR", "STARTS", "TRUE",
 })  # fmt: skip
 """names only in quotes"""
+MAX_DIGITS: Final = 1000
+"""of an integer; Python reads some thousands, and a float is infinite long before"""
+_TOO_LARGE: Final = 10**MAX_DIGITS
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -33,9 +36,18 @@ def literal(value: Scalar) -> str:
         return f"TIMESTAMP '{format_timestamp(value)}'"
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
-    if isinstance(value, float) and math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "(INFINITY - INFINITY)" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     return repr(value)
+
+
+def writable(value: Scalar) -> Scalar:
+    """The value, if the language can write it and read it again; ValueError if not."""
+    if isinstance(value, int) and not -_TOO_LARGE < value < _TOO_LARGE:
+        raise ValueError("the number is out of range")
+    if isinstance(value, str) and not value.isascii():
+        value.encode()  # a lone surrogate, which no event can hold, is a UnicodeEncodeError
+    return value
 
 
 def name(path: str) -> str:

@@ -18,7 +18,8 @@ from itertools import chain, pairwise, takewhile
 from typing import Final
 
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.elements import Selection, has, objects_at
+from fieldfare.filters.elements import LEVELS, Selection, computed, has, objects_at
+from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.expressions import Expression
 from fieldfare.filters.filter import EVERYTHING, Filter
 from fieldfare.filters.literals import literal
@@ -26,6 +27,8 @@ from fieldfare.filters.valueset import TRUE
 
 MAX_STEPS: Final = 64
 """steps of a selector; elements that stand deeper are not looked for"""
+MAX_PATHS: Final = 2
+"""PATHs within each other: each looks at all that is below what the one around it found, in a deep event very often"""
 ANY: Final = "*"
 _SELECTOR: Final = re.compile(r"(?://?[^/]+)+")
 _STEP: Final = re.compile(r"(//?)([^/]+)")
@@ -167,7 +170,13 @@ class Path(Selection):
     selector: Selector
     filter: Filter
 
-    @property
+    def __post_init__(self) -> None:
+        self._above(computed(self.filter), LEVELS)
+        if self.paths >= MAX_PATHS:
+            raise FilterTooComplex(f"more than {MAX_PATHS} PATHs are within each other")
+        object.__setattr__(self, "paths", self.paths + 1)
+
+    @cached_property
     def text(self) -> str:
         """As the language writes it."""
         condition = "" if self.filter.is_full else f", {self.filter}"

@@ -19,7 +19,7 @@ from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.expressions import Arithmetic, Call, Compare, Expression, Field, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
 from fieldfare.filters.languages import cesql_expression
-from fieldfare.filters.literals import literal
+from fieldfare.filters.literals import literal, writable
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.valueset import ValueSet
 
@@ -62,7 +62,7 @@ def constant(value: object) -> Literal:
         value = utc(value)
     elif kind_of(value) in (None, Kind.LIST, Kind.OBJECT, Kind.INTERVAL):
         raise TypeError(f"{value!r} is not a value that a field can be compared with")
-    return Literal(value)  # type: ignore[arg-type]  # the other kinds are the scalars
+    return Literal(writable(value))  # type: ignore[arg-type]  # the other kinds are the scalars
 
 
 def expression(dimension: Dimension) -> Expression:
@@ -96,7 +96,7 @@ def _folded(computed: Expression) -> Dimension:
     value: Any = computed.evaluate({})
     if value is MISSING:
         raise ValueError(f"{computed.text} has no value")
-    return Literal(value)
+    return Literal(writable(value))
 
 
 def _compare(arguments: Sequence[Expression]) -> Expression:

@@ -16,7 +16,7 @@ from fieldfare.events.values import Kind
 from fieldfare.filters import intervals, strings, valueset
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import ELEMENTS, Constraint
-from fieldfare.filters.expressions import Compare, Expression, Field
+from fieldfare.filters.expressions import Arithmetic, Compare, Field, Literal
 from fieldfare.filters.intervals import Cut
 from fieldfare.filters.literals import literal, name
 from fieldfare.filters.patterns import MANY, Pattern
@@ -96,13 +96,16 @@ def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
     subject = name(dimension) if isinstance(dimension, str) else dimension.text
     if not wanted.is_plain:
         return _quantified(subject, wanted)
-    if isinstance(dimension, Expression) and wanted.values in (valueset.TRUE, ~valueset.TRUE):
+    # A sum is no condition by itself, though its value may be asked for: `x + y = TRUE`.
+    if not isinstance(dimension, (str, Arithmetic)) and wanted.values in (valueset.TRUE, ~valueset.TRUE):
         return Phrase(subject) if wanted.values == valueset.TRUE else Phrase(f"NOT {subject}")
     return _set(subject, wanted.values)
 
 
 def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
     left, right = dimension.left.text, dimension.right.text
+    if Literal in (type(dimension.left), type(dimension.right)) or left > right:  # as an operator it is another thing
+        return _set(dimension.text, values)
     if isinstance(dimension.right, Field):
         right = f"${right}"
     for outcome, operator in _OUTCOMES.items():

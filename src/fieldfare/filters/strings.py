@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from fieldfare.filters import automaton
 from fieldfare.filters.automaton import Automaton, IntervalsMachine, Machine, PatternMachine
+from fieldfare.filters.budget import remembered, spend
 from fieldfare.filters.intervals import EMPTY, FULL, Intervals, points, prefix
 from fieldfare.filters.patterns import MANY, Pattern
+
+MAX_PATTERNS: Final = 128
+"""that a diagram asks one after another"""
+MAX_NODES: Final = 4096
+"""of a diagram that an operation makes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +162,29 @@ def _diagram(values: StringSet) -> Diagram:
 
 
 def _apply(operation: Callable[[Intervals, Intervals], Intervals], a: Diagram, b: Diagram) -> Diagram:
-    """The diagram of a Boolean operation: split on the first pattern of the two, join what did not differ."""
-    if isinstance(a, Intervals) and isinstance(b, Intervals):
-        return operation(a, b)
-    first = min((d.pattern for d in (a, b) if isinstance(d, Node)), key=lambda pattern: pattern.sort_key)
-    a_high, a_low = (a.high, a.low) if isinstance(a, Node) and a.pattern == first else (a, a)
-    b_high, b_low = (b.high, b.low) if isinstance(b, Node) and b.pattern == first else (b, b)
-    high, low = _apply(operation, a_high, b_high), _apply(operation, a_low, b_low)
-    return high if high == low else Node(first, high, low)
+    """The diagram of a Boolean operation; `TooComplex` if it asks too many patterns, or in too many ways."""
+    made = 0
+
+    def apply(a: Diagram, b: Diagram, depth: int) -> Diagram:
+        """Split on the first pattern of the two, join what did not differ."""
+        nonlocal made
+        if isinstance(a, Intervals) and isinstance(b, Intervals):
+            spend(4 + (len(a.cuts) + len(b.cuts)) // 4)
+            return operation(a, b)
+        made += 1
+        if made > MAX_NODES or depth > MAX_PATTERNS:
+            raise automaton.TooComplex(f"more than {MAX_PATTERNS} patterns, or in more than {MAX_NODES} ways")
+        spend(8)
+        first = min((d.pattern for d in (a, b) if isinstance(d, Node)), key=lambda pattern: pattern.sort_key)
+        a_high, a_low = (a.high, a.low) if isinstance(a, Node) and a.pattern == first else (a, a)
+        b_high, b_low = (b.high, b.low) if isinstance(b, Node) and b.pattern == first else (b, b)
+        high, low = apply(a_high, b_high, depth + 1), apply(a_low, b_low, depth + 1)
+        return high if high == low else Node(first, high, low)
+
+    return apply(a, b, 0)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _normal(diagram: Diagram) -> StringSet:
     if isinstance(diagram, Intervals):
         return diagram
@@ -176,7 +193,7 @@ def _normal(diagram: Diagram) -> StringSet:
     return simple if simple is not None else Language(diagram, built)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _automaton(diagram: Diagram) -> Automaton:
     patterns: list[Pattern] = []
     leaves: list[Intervals] = []

@@ -21,7 +21,7 @@ from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters import intervals, valueset
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
+from fieldfare.filters.errors import FilterOverBudget, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
 from fieldfare.filters.languages.cesql_expression import Cesql, cast_to, constant, names, read, type_of
 from fieldfare.filters.languages.cesql_logic import NEVER, Pair, combined, negated
@@ -92,6 +92,8 @@ class _Lowering:
         """Where the expression, cast to a boolean, is true and where false; computed in one piece if too complex."""
         try:
             return self._lowered(expr) if names(expr) else _computed(expr)
+        except FilterOverBudget:
+            raise
         except (TooComplex, FilterTooComplex):
             return _computed(expr)
 

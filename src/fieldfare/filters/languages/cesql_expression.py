@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from fieldfare.events.values import MISSING, Interval
@@ -17,6 +18,8 @@ from fieldfare.filters.languages import cesql_syntax as syntax
 from fieldfare.filters.languages.cesql_eval import evaluate, find_function
 from fieldfare.filters.literals import literal
 
+_CASTS_AROUND: Final = 4
+"""levels that may have come around an expression when it became a filter"""
 _CASTS: Final[dict[type, str]] = {bool: "BOOL", int: "INT", str: "STRING"}
 
 
@@ -30,7 +33,7 @@ class Cesql(Expression):
 
     expr: syntax.Expr
 
-    @property
+    @cached_property
     def text(self) -> str:
         """A function of the text, in the spelling that all equal expressions share."""
         return f"CESQL({literal(syntax.to_text(self.expr))})"
@@ -88,9 +91,9 @@ def constant(expr: syntax.Expr, to: type | None = None) -> syntax.Value | None:
     return None if outcome.error else outcome.value
 
 
-def read(text: str) -> syntax.Expr:
+def read(text: str, most: int = syntax.MAX_DEPTH) -> syntax.Expr:
     """The tree of a CESQL text that calls only functions there are."""
-    expr = syntax.parse(text)
+    expr = syntax.parse(text, most)
     nodes = [expr]
     for node in nodes:
         if isinstance(node, syntax.Call) and find_function(node.function, len(node.args)) is None:
@@ -105,7 +108,7 @@ def build(arguments: Sequence[Expression]) -> Expression:
     match arguments:
         case [Literal(value=str(text))]:
             try:
-                return Cesql(read(text))
+                return Cesql(read(text, syntax.MAX_DEPTH + _CASTS_AROUND))
             except FilterSyntaxError as error:
                 raise ValueError(f"CESQL, line {error.line}, column {error.column}: {error.problem}") from None
     raise TypeError("CESQL takes one string, such as CESQL('hop < 3')")

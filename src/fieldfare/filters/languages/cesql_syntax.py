@@ -153,8 +153,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return expr.args
 
 
-def parse(text: str) -> Expr:
-    """The tree of a CESQL expression, or a `FilterSyntaxError` that says where it goes wrong.
+def parse(text: str, most: int = MAX_DEPTH) -> Expr:
+    """The tree of a CESQL expression of at most so many levels, or a `FilterSyntaxError` that says where it goes wrong.
 
     >>> parse("type = 'sale' AND Hop < 3")
     Logic(op='AND', operands=(Binary(op='=', left=Attribute(name='type'), right=Literal(value='sale')), \
@@ -166,7 +166,7 @@ Binary(op='<', left=Attribute(name='hop'), right=Literal(value=3))))
         raise syntax_error(text, unexpected, _NAMES) from None
     except VisitError as error:
         raise error.orig_exc from None
-    _check_depth(expr, text)
+    _check_depth(expr, text, most)
     return expr
 
 
@@ -273,11 +273,11 @@ def _negated(keyword: Token) -> bool:
     return keyword[0] in "nN"
 
 
-def _check_depth(expr: Expr, text: str) -> None:
+def _check_depth(expr: Expr, text: str, most: int) -> None:
     level, nodes = 1, [expr]
     while nodes:
-        if level > MAX_DEPTH:
-            raise FilterSyntaxError(text, nodes[0].start, f"nested more than {MAX_DEPTH} levels deep")
+        if level > most:
+            raise FilterSyntaxError(text, nodes[0].start, f"nested more than {most} levels deep")
         level, nodes = level + 1, [child for node in nodes for child in children(node)]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Final
 
 from fieldfare.events.values import Kind, Scalar, parse_timestamp
 from fieldfare.filters import valueset
 from fieldfare.filters.automaton import words
+from fieldfare.filters.budget import remembered
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.languages.cesql_eval import attribute
 from fieldfare.filters.strings import StringSet, machine_of
@@ -69,7 +69,7 @@ def is_string(value: Scalar) -> bool:
     return isinstance(attribute({"x": value}, "x"), str)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def values_of(texts: StringSet) -> tuple[ValueSet, ValueSet]:
     """The values that, cast to strings, surely are in the set; and the kinds of which some others may be.
 

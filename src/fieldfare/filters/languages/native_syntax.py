@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -13,9 +14,12 @@ from lark.exceptions import UnexpectedInput, VisitError
 
 from fieldfare.events.values import Scalar, parse_timestamp
 from fieldfare.filters.errors import FilterSyntaxError, syntax_error
+from fieldfare.filters.literals import MAX_DIGITS
 
 MAX_TEXT: Final = 1 << 20
 """characters in a filter"""
+MAX_DEPTH: Final = 100
+"""levels of nodes in a tree; whatever walks one can therefore recurse"""
 
 
 @dataclass(slots=True)
@@ -168,8 +172,6 @@ Tree: TypeAlias = (
     | Quantified | Not | And | Or
 )  # fmt: skip
 
-_DIGITS: Final = 1000
-"""of an integer; Python reads some thousands, and a float is infinite long before"""
 _STRING: Final = r"'(?:[^']|'')*'"
 _VALUE: Final = re.compile(rf"{_STRING}|[\d.eE+-]+")
 _PLAIN: Final = re.compile(
@@ -194,7 +196,8 @@ TERMINALS: Final = {
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdigit() and len(text) <= _DIGITS else float(text)
+    digits = text.removeprefix("-")
+    return int(text) if digits.isdigit() and len(digits) <= MAX_DIGITS else float(text)
 
 
 def _unquoted(text: str) -> str:
@@ -355,10 +358,44 @@ def parse_tree(text: str) -> Tree:
     if len(text) > MAX_TEXT:
         raise FilterSyntaxError(text, MAX_TEXT, f"the filter is longer than {MAX_TEXT} characters")
     try:
-        return cast(Tree, _parser().parse(text))
+        tree = cast(Tree, _parser().parse(text))
     except UnexpectedInput as error:
         raise syntax_error(text, error, TERMINALS) from None
     except _Bad as error:
         raise FilterSyntaxError(text, error.position, error.problem) from None
     except VisitError as error:  # what a callback raised, wrapped by lark
         raise FilterSyntaxError(text, getattr(error.orig_exc, "position", 0), str(error.orig_exc)) from None
+    _check_depth(tree, text)
+    return tree
+
+
+def _check_depth(tree: Tree, text: str) -> None:
+    level, nodes = 1, [tree]
+    while nodes:
+        if level > MAX_DEPTH:
+            raise FilterSyntaxError(text, nodes[0].start, f"nested more than {MAX_DEPTH} levels deep")
+        level, nodes = level + 1, [child for node in nodes for child in _children(node)]
+
+
+def _children(tree: Tree) -> Sequence[Tree]:
+    match tree:
+        case Constant() | Name() | Parameter():
+            return ()
+        case Comparison() | Operation():
+            return (tree.left, tree.right)
+        case And() | Or():
+            return tree.parts
+        case Not() | Quantified() | Has():
+            return (tree.condition,)
+        case Path():
+            return (tree.selector,) if tree.condition is None else (tree.selector, tree.condition)
+        case Between():
+            return (tree.operand, tree.low, tree.high)
+        case In():
+            return (tree.operand, *tree.items)
+        case TextTest():
+            return (tree.operand, tree.text)
+        case Is() | Exists():
+            return (tree.operand,)
+        case Call():
+            return tree.arguments
