@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket as sockets
 import ssl
@@ -193,7 +194,9 @@ def _listen(config: Config) -> sockets.socket:
         listening.bind((config.host, config.port))
     except OSError as error:
         listening.close()
-        raise OSError(f"cannot listen on {config.host}:{config.port}: {error.strerror}; try another --port") from None
+        where = f"{_printable(config.host)}:{config.port}"
+        problem = "is in use, by another node perhaps" if error.errno == errno.EADDRINUSE else f"{error.strerror}"
+        raise OSError(f"cannot listen on {where}: port {config.port} {problem}; try another --port") from None
     listening.listen(4096)
     return listening
 
