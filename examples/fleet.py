@@ -138,7 +138,7 @@ class Dispatcher(Roamer):
         lost = twice = disorder = 0
         for taxi in fleet:
             due = {event["n"] for event in taxi.events if DISPATCHERS[self.name].matches(event)}
-            got = [int(str(event["n"])) for event in self.events if event["taxi"] == taxi.name]
+            got = [int(str(event["n"])) for event in self.events if event.get("taxi") == taxi.name]
             lost += len(due - set(got))
             twice += len(got) - len(set(got))
             disorder += sum(n > later for n, later in pairwise(got))

@@ -10,13 +10,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.test_help import ON_A_NODE, examples
 from tests.node.kills import Process, free_port
+from tests.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app
@@ -35,7 +35,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         one.kill(signal.SIGTERM)
 
 
-def shell(command: str, directory: Path, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+def shell(command: str, directory: Path, seconds: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """Run a command in a shell of its own."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.run(
@@ -188,13 +188,54 @@ def test_an_example_of_settings(tmp_path: Path) -> None:
     assert (tmp_path / "oslo-data").is_dir()
 
 
-def test_the_demo(tmp_path: Path) -> None:
-    port = free_port()
-    began = time.monotonic()
-    done = shell(f"fieldfare demo --seconds 9 --no-browser --no-pipeline --rate 200 --port {port}", tmp_path, 90)
-    assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 60
-    assert all(name in done.stdout for name in NODES)
-    got = {line.split()[0] for line in done.stdout.splitlines() if "symbol=" in line}
+def test_the_demo_survives_any_event_and_a_second_one(tmp_path: Path) -> None:
+    """`KeyError: 'change'` once ended it, with the event of the README."""
+    port, data = free_port(), tmp_path / "demo"
+    options = f"--no-browser --no-pipeline --rate 200 --port {port} --data {data}"
+    with (tmp_path / "said").open("w+") as said:
+        demo = subprocess.Popen([sys.executable, "-m", "fieldfare", "demo", *options.split()], stdout=said, stderr=said)
+        try:
+            wait_until(lambda: demo.poll() is not None or "symbol=" in (tmp_path / "said").read_text())
+            url = f"ws://127.0.0.1:{port}"
+            asyncio.run(_odd_events(url))
+            wait_until(lambda: demo.poll() is not None or "symbol='A last one'" in (tmp_path / "said").read_text())
+
+            logs = {path: path.read_bytes() for path in data.glob("*.log")}
+            second = shell(f"fieldfare demo {options}", tmp_path)
+            assert (second.returncode, second.stdout) == (2, "")
+            assert re.fullmatch(
+                rf"error: port {port} is in use by the node oslo: .*dashboard.*--port {port + 10}\n", second.stderr
+            )
+            other = shell(f"fieldfare demo --no-browser --no-pipeline --port {free_port()} --data {data}", tmp_path)
+            assert (other.returncode, "another demo runs there" in other.stderr) == (2, True)
+            assert {path: path.read_bytes()[: len(logs[path])] for path in logs} == logs
+            assert demo.poll() is None
+        finally:
+            demo.send_signal(signal.SIGINT)
+            demo.wait()
+    lines = (tmp_path / "said").read_text().splitlines()
+    assert all(name in lines[0] for name in NODES)
+    got = {line.split()[0] for line in lines if "symbol=" in line}
     assert got <= {name for name, _, _ in WATCHERS}
-    assert "max" in got
+    assert any(line.startswith("ana") and "symbol='IBM'  price=119" in line and "change" not in line for line in lines)
+
+
+async def _odd_events(url: str) -> None:
+    """What people try: fields that are missing, of other types, or strange; the last one says that all have come."""
+    async with connect(url) as client:
+        await client.publish({"symbol": "IBM", "price": 119})
+        await client.publish({"change": 2, "symbol": ["x", {"y": "\x1b[31m"}], "volume": {"a": 1}})
+        await client.publish({"change": 1e300})
+        await client.publish({"symbol": "ASML", "volume": 10**15, "price": None, "change": True})
+        await client.publish({"symbol": "A\x1b[2J", "pri\x1bce": b"bytes"})
+        await client.publish({"symbol": "A last one"})
+
+
+def test_a_taken_port_is_said_before_anything_is_written(node: Process, tmp_path: Path) -> None:
+    for command in (f"up --port {node.port} --data here", f"demo --no-browser --port {node.port} --data here"):
+        done = shell(f"fieldfare {command}", tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert f"port {node.port} is in use" in done.stderr
+        assert "--port" in done.stderr
+        assert not (tmp_path / "here").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,6 @@ from pyspark.sql import SparkSession
 
 from fieldfare.lab.results import Settings
 from fieldfare.lab.sweeps import EXPERIMENTS, cells, figures, sweep, sweep_lab
-from fieldfare.pipeline.starting import session
-
-pytestmark = pytest.mark.xdist_group("spark")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    running = SparkSession.getActiveSession()
-    started = session("local[2]", {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
-    yield started
-    if running is None:
-        started.stop()
 
 
 def divided(a: int, b: int, calls: str) -> list[dict[str, Any]]:

@@ -493,7 +493,6 @@ def test_a_public_key_that_is_none_is_refused(tmp_path: Path) -> None:
     ("algorithm", "kind"), [("EdDSA", ["ed25519"]), ("RS256", ["RSA"]), ("ES256", ["EC", "-pkeyopt", "ec_paramgen_curve:P-256"])]
 )  # fmt: skip
 def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, kind: list[str]) -> None:
-    pytest.importorskip("cryptography")
     private, public = tmp_path / "private.pem", tmp_path / "public.pem"
     openssl("genpkey", "-algorithm", *kind, "-out", str(private))
     openssl("pkey", "-in", str(private), "-pubout", "-out", str(public))
@@ -507,7 +506,6 @@ def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, kind: list[str
 
 
 def test_a_short_key_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("cryptography")
     openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024", "-out", str(tmp_path / "private.pem"))
     openssl("pkey", "-in", str(tmp_path / "private.pem"), "-pubout", "-out", str(tmp_path / "public.pem"))
     with pytest.raises(ConfigError, match="too short"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.jvm import Jvm
 from tests.pipeline.nodes import logged, node_elsewhere
 
 from fieldfare import Event, Interval, parse
@@ -73,12 +74,17 @@ EVENTS = made(300)
 
 
 @pytest.fixture(scope="module")
-def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+def written(jvm: Jvm, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The events in Parquet, with fields that were declared and fields that were not."""
-    raw = spark.createDataFrame([(json.encode(event).decode(),) for event in EVENTS], "event string")
+    raw = jvm.session().createDataFrame([(json.encode(event).decode(),) for event in EVENTS], "event string")
     path = str(tmp_path_factory.mktemp("history") / "events")
     normalise(raw, FIELDS).events.repartition(3).write.parquet(path)
-    return spark.read.parquet(path)
+    return path
+
+
+@pytest.fixture
+def table(spark: SparkSession, written: str) -> DataFrame:
+    return spark.read.parquet(written)
 
 
 def brute(filter: Filter | str, since: datetime | None = None, until: datetime | None = None) -> list[str]:

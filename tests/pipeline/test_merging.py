@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.jvm import Jvm
 
 from fieldfare import Event, parse
 from fieldfare.filters.merging import Uniform
@@ -34,15 +35,19 @@ def boxes(count: int) -> list[Subscription]:
 SUBSCRIPTIONS = [*boxes(60), Subscription("same", "x < 5 AND y < 5"), Subscription("again", "y < 5 AND x < 5")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def table(spark: SparkSession) -> DataFrame:
+    return made(spark)
+
+
+def made(spark: SparkSession) -> DataFrame:
     rows = [(str(n), (point["x"], point["y"])) for n, point in enumerate(POINTS)]
     return spark.createDataFrame(rows, "id string, fields struct<x: long, y: long>").repartition(3).cache()
 
 
 @pytest.fixture(scope="module")
-def counted(table: DataFrame) -> EventStatistics:
-    return statistics(table)
+def counted(jvm: Jvm) -> EventStatistics:
+    return statistics(made(jvm.session()))
 
 
 def brute(plan: MergePlan) -> list[tuple[int, int]]:

@@ -9,17 +9,27 @@ import random
 import subprocess
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from fieldfare.cli.errors import InputError, reported
 from fieldfare.cli.nodes import run, web_address
+from fieldfare.cli.ports import need
+from fieldfare.cli.values import printable, shown
 from fieldfare.extras import check_node
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+Check: TypeAlias = Callable[[], None]
+"""raises if a process of ours has ended"""
 
 NODES: Final = ("oslo", "rome", "lima")
 WATCHERS: Final = (
@@ -28,6 +38,8 @@ WATCHERS: Final = (
     ("eve", "lima", "volume > 9000 AND symbol IN ('SAP', 'ASML')"),
     ("max", "lima", "symbol STARTS WITH 'A'"),
 )
+USUAL: Final = ("symbol", "price", "change", "volume")
+"""what is shown of a quote"""
 PRICES: Final = {"IBM": 120.0, "SAP": 180.0, "ASML": 650.0, "AAPL": 190.0, "AMZN": 140.0, "TSLA": 240.0}
 
 
@@ -60,27 +72,49 @@ def command(
         fieldfare demo --seconds 5 --no-browser --no-pipeline
     """
     check_node()
+    need(
+        range(port, port + len(NODES)), f"End it, or start another demo beside it: fieldfare demo --port {_other(port)}"
+    )
     with ExitStack() as stack:
         folder = data or Path(stack.enter_context(TemporaryDirectory(prefix="fieldfare-")))
+        stack.enter_context(_alone(folder))
         urls = {name: f"ws://127.0.0.1:{port + place}" for place, name in enumerate(NODES)}
+        check: list[Check] = []
         for place, name in enumerate(NODES):
             join = urls[NODES[place - 1]] if place else ""
-            stack.enter_context(_node(name, port + place, folder, join))
+            check.append(stack.enter_context(_node(name, port + place, folder, join)))
         if pipeline if pipeline is not None else importlib.util.find_spec("pyspark") is not None:
             (folder / "pipeline.toml").write_text(_declared([web_address(url) for url in urls.values()]))
             command = ["pipeline", "run", str(folder / "pipeline.toml")]
             stack.enter_context(_process("pipeline", command, folder))
             typer.echo(f"pipeline   {folder / 'pipeline.toml'}, on the dashboard in a while")
-        run(_play(urls, rate, seconds, browser=browser))
+        run(_play(urls, check, rate, seconds, browser=browser))
+
+
+def _other(port: int) -> int:
+    """Where a second demo has room."""
+    return port + 10 if port + 10 + len(NODES) <= 65536 else port - 10
 
 
 @contextmanager
-def _node(name: str, port: int, folder: Path, join: str) -> Iterator[None]:
-    """A node in a process of its own."""
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other demo have a folder meanwhile: its files would take the place of ours."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["up", "--name", name, "--port", str(port), "--data", str(folder / name)]
-    with _process(name, [*command, *(["--join", join] if join else [])], folder):
+    with (folder / "demo.lock").open("a") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(str(folder), "another demo runs there now; give another --data") from None
         yield
+
+
+@contextmanager
+def _node(name: str, port: int, folder: Path, join: str) -> Iterator[Check]:
+    """A node in a process of its own."""
+    command = ["up", "--name", name, "--port", str(port), "--data", str(folder / name)]
+    with _process(name, [*command, *(["--join", join] if join else [])], folder) as check:
+        yield check
 
 
 def _declared(nodes: list[str]) -> str:
@@ -110,23 +144,31 @@ node = "{nodes[0]}"
 
 
 @contextmanager
-def _process(name: str, command: list[str], folder: Path) -> Iterator[None]:
-    """A command of ours in a process of its own, whose output goes to a file."""
-    with (folder / f"{name}.log").open("wb") as log:
+def _process(name: str, command: list[str], folder: Path) -> Iterator[Check]:
+    """A command of ours in a process of its own, whose output goes to a file; gives what raises once it has ended."""
+    path = folder / f"{name}.log"
+    with path.open("ab") as log:
+        before = log.tell()
         process = subprocess.Popen([sys.executable, "-m", "fieldfare", *command], stdout=log, stderr=log)  # noqa: S603
-    try:
-        yield
+
+    def check() -> None:
         if process.poll() is not None:
-            said = (folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
-            raise InputError(name, said[-1] if said else "ended at once")
+            said = path.read_bytes()[before:].decode(errors="replace").strip().splitlines()
+            raise InputError(name, said[-1].removeprefix("error: ") if said else "ended at once")
+
+    try:
+        yield check
+        check()
     finally:
         process.terminate()
         process.wait()
 
 
-async def _play(urls: dict[str, str], rate: float, seconds: float | None, *, browser: bool) -> None:
-    for name, url in urls.items():
-        await _answers(name, url)
+async def _play(
+    urls: dict[str, str], checks: list[Check], rate: float, seconds: float | None, *, browser: bool
+) -> None:
+    for url in urls.values():
+        await _answers(url, checks)
     dashboard = f"{web_address(urls['oslo'])}/dashboard"
     typer.echo(f"nodes      {', '.join(f'{name} {url}' for name, url in urls.items())}")
     typer.echo(f"dashboard  {dashboard}")
@@ -147,10 +189,12 @@ async def _play(urls: dict[str, str], rate: float, seconds: float | None, *, bro
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _answers(name: str, url: str) -> None:
-    """Wait until a node is there."""
+async def _answers(url: str, checks: list[Check]) -> None:
+    """Wait until a node is there, however long, unless one of them has ended."""
     host, port = url.removeprefix("ws://").split(":")
-    for _ in range(600):
+    while True:
+        for check in checks:
+            check()
         try:
             _, writer = await asyncio.open_connection(host, int(port))
         except OSError:
@@ -159,17 +203,24 @@ async def _answers(name: str, url: str) -> None:
             writer.close()
             await writer.wait_closed()
             return
-    raise InputError(name, f"does not answer at {url}: is the port in use? Try another --port")
 
 
 async def _watch(name: str, url: str, filter: str) -> None:
-    from fieldfare.cli.values import shown
     from fieldfare.client.client import connect
 
     async with connect(url, session=name) as client, client.subscribe(filter, id="watch", keep=True) as events:
         async for event in events:
-            fields = "  ".join(f"{field}={shown(event[field])}" for field in ("symbol", "price", "change", "volume"))
-            typer.echo(f"{typer.style(f'{name:<4}', fg='cyan')} {fields}")
+            typer.echo(f"{typer.style(f'{name:<4}', fg='cyan')} {line(event)}")
+
+
+def line(event: Mapping[str, object]) -> str:
+    """A quote, or whatever else somebody has published, as a line: what is usual, or else all there is.
+
+    >>> line({"symbol": "IBM", "price": 119}), line({"change": [2], "note": "new"}), line({"note": "new"})
+    ("symbol='IBM'  price=119", 'change=[2]', "note='new'")
+    """
+    known = [field for field in USUAL if field in event] or list(event)
+    return "  ".join(f"{printable(field)}={shown(event[field])}" for field in known)
 
 
 async def _publish(url: str, rate: float) -> None:

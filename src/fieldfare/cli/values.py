@@ -30,5 +30,5 @@ def shown(value: object) -> str:
         high = "∞)" if value.high is None else literal(value.high) + value.closed[1]
         return f"{low}, {high}"
     if isinstance(value, tuple | dict):
-        return json.dumps(tag(value), ensure_ascii=False)
+        return printable(json.dumps(tag(value), ensure_ascii=False))
     return printable(literal(value))  # type: ignore[arg-type]  # all other values are scalars

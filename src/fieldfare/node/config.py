@@ -778,7 +778,7 @@ def _check_algorithm(algorithm: str, given: _Given, *, by_secret: bool) -> None:
         )
     if not by_secret and find_spec("cryptography") is None:
         raise given.error(
-            "security.algorithms", f"{algorithm} needs the package cryptography: pip install cryptography"
+            "security.algorithms", f"{algorithm} needs the package cryptography: pip install 'fieldfare[keys]'"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket as sockets
 import ssl
@@ -249,7 +250,9 @@ def _listen(listening: sockets.socket, config: Config) -> None:
 
 
 def _taken(config: Config, error: OSError) -> OSError:
-    return OSError(f"cannot listen on {config.host}:{config.port}: {error.strerror}; try another --port")
+    where = f"{_printable(config.host)}:{config.port}"
+    problem = "is in use, by another node perhaps" if error.errno == errno.EADDRINUSE else f"{error.strerror}"
+    return OSError(f"cannot listen on {where}: port {config.port} {problem}; try another --port")
 
 
 def _printable(host: str) -> str:

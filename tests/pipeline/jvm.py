@@ -1,0 +1,81 @@
+"""`Jvm`: the Java machine that all Spark tests of a worker share, started anew when it is broken.
+
+An exception in the middle of a call to Java (a signal, say) leaves the answer in the socket: from then on each call reads
+the answer to an earlier one, and every later test fails. A killed machine answers nothing. Both are noticed before a test
+begins, and the next test has a fresh machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from fieldfare.pipeline.starting import session
+
+SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
+"""what calls of Java raise when the answers are not theirs, or there are none"""
+
+
+class Jvm:
+    """A Spark session that works whenever a test asks for it."""
+
+    def __init__(self) -> None:
+        self._session: SparkSession | None = None
+        self.suspect = False
+        """whether a test has failed since the last look: then a job must work, too"""
+
+    def session(self) -> SparkSession:
+        """The session of the tests before, if it still works; else another one."""
+        if self._session is not None and not (answers(self._session) and (not self.suspect or works(self._session))):
+            self.destroy()
+        if self._session is None:
+            self._session = session("local[2]", SETTINGS)
+        self.suspect = False
+        return self._session
+
+    def stop(self) -> None:
+        """The end of a session that works."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+    def destroy(self) -> None:
+        """The end of a machine that may not answer: kill it, and let PySpark forget that there was one."""
+        self._session = None
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        if gateway is None:
+            return
+        process = getattr(gateway, "proc", None)  # PySpark puts it there
+        if process is not None:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+        with contextlib.suppress(*BROKEN):
+            gateway.shutdown()
+
+
+def answers(spark: SparkSession) -> bool:
+    """Whether Java answers what it is asked: a number that nobody else has asked for comes back, from a running Spark."""
+    number = random.randrange(1, 1 << 30)
+    try:
+        jvm, context = spark.sparkContext._jvm, spark.sparkContext._jsc
+        assert jvm is not None
+        same = all(jvm.java.lang.Integer.parseInt(str(number)) == number for _ in range(3))
+        return same and context.sc().isStopped() is False
+    except BROKEN:
+        return False
+
+
+def works(spark: SparkSession) -> bool:
+    """Whether a small job comes to its end."""
+    try:
+        return spark.range(3).count() == 3
+    except BROKEN:
+        return False
