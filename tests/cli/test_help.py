@@ -20,6 +20,8 @@ ON_A_NODE = (
     "admin links", "admin token",
 )  # fmt: skip
 """commands that want a node; `test_nodes` runs their examples"""
+ON_A_FOLDER = {"admin salvage"}
+"""commands that want the folder of a node; `tests/node/test_salvage.py` runs them"""
 SMALL = {"bench match": "--filters 10 --events 20 --rounds 1", "lab city": "--taxis 3 --seconds 5"}
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
@@ -57,7 +59,7 @@ def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_no_command_is_forgotten() -> None:
-    assert set(commands(typer.main.get_command(app))) - TOO_LONG == {*COMMANDS, *ON_A_NODE, *ON_SPARK}
+    assert set(commands(typer.main.get_command(app))) - TOO_LONG == {*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

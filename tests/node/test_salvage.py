@@ -190,7 +190,9 @@ def test_a_damaged_last_record_keeps_its_position(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    Store(folder / "node.sqlite").close()
+    store = Store(folder / "node.sqlite")
+    store.commit([Row("name", (), "a")])
+    store.close()
     report = salvage(folder)
     assert [(gap.first, gap.last, gap.exact) for gap in report.gaps] == [(5, 5, True)]
     log = Log(folder / "log")
@@ -322,6 +324,20 @@ def test_of_a_damaged_store_all_whole_rows_stay(tmp_path: Path, seed: int) -> No
         assert found.kept.items() <= rows.items(), at
         assert len(rows) - len(found.kept) <= (60 if at >= 100 else 0), at  # a whole page, at most
         assert len(found.kept) == len(rows) or found.gone, at
+
+
+@pytest.mark.parametrize("size", [0, None])
+def test_a_store_that_is_gone_is_no_new_one(made: Path, tmp_path: Path, size: int | None) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(made, folder)
+    (folder / "node.sqlite").unlink()
+    if size is not None:
+        (folder / "node.sqlite").write_bytes(bytes(size))
+    with pytest.raises(StoreError, match="it is empty, but there are events in the log"):
+        Storage(folder, LogSettings())
+    assert not salvage(folder).is_whole
+    assert salvage(folder).is_whole
+    assert _started(folder) == ({}, LAST + 1)
 
 
 def test_a_dry_run_changes_nothing(made: Path, tmp_path: Path) -> None:

@@ -209,6 +209,11 @@ def test_a_store_without_checksums_gets_them(tmp_path: Path) -> None:
         old.execute("INSERT INTO rows VALUES ('event', ?, ?)", (encode((number,)), encode("x" * number)))
     old.commit()
     old.close()
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b"\xd9\x28" + b"x" * 40, b"\xc1\x28" + b"x" * 40))
+    with pytest.raises(StoreDamaged, match=r"kind 'event' with key \[40\] cannot be read"):
+        Store(path)
+    path.write_bytes(before)
     expected = {"event": {(number,): "x" * number for number in range(50)}}
     for _ in range(2):
         store = Store(path)

@@ -65,6 +65,8 @@ def salvage(folder: Path, *, dry_run: bool = False) -> Report:
     try:
         rows = salvage_rows.look(store)
         plan = salvage_log.look(log, *_bounds(rows.kept))
+        if not rows.kept and not plan.parts and not wal.wal_path(store).exists():
+            return Report(str(folder), dry_run)  # a node that has never done anything
         report = Report(str(folder), dry_run, plan.gaps, rows.gone, notes=plan.notes)
         report.problems = [*([rows.problem] if rows.problem else []), *(f"{path} is damaged" for path in plan.damaged)]
         report.times = int(rows.kept.get(("salvaged", ()), 0)) + (not report.is_whole)

@@ -57,8 +57,10 @@ def look(path: Path) -> Rows:
     if not path.exists():
         return Rows(f"{path} is missing", {}, [Gone("?", (), "the file is missing", 0)], list(_MADE_ANEW))
     problem, rows = _opened(path)
-    if not problem:
+    if not problem and rows:
         return Rows("", rows, [], [])
+    if not problem:
+        return Rows(f"{path} is empty", {}, [Gone("?", (), "the file is empty", 0)], list(_MADE_ANEW))
     log = wal.wal_path(path)
     image = wal.applied(path.read_bytes(), wal.read(log))
     read = pages.read(image)

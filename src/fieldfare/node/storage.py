@@ -19,7 +19,7 @@ from fieldfare.node import private
 from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.kept import Row, Step, Stored, low_water, whole
 from fieldfare.node.log import Entry, Log
-from fieldfare.node.store import Store, StoreError
+from fieldfare.node.store import Store, StoreDamaged, StoreError
 
 try:
     import fcntl
@@ -132,6 +132,8 @@ class Storage:
             segment_seconds=settings.segment_seconds,
             sync=self.sync,
         )
+        if self._store.is_empty and disk.last:
+            raise StoreDamaged(folder / "node.sqlite", "it is empty, but there are events in the log")
         self.is_torn = disk.is_torn
         for entry in disk.read(disk.last):
             end = max(whole(entry), disk.active_first - 1)  # what was begun before that is behind a gap, if anywhere

@@ -137,15 +137,26 @@ class Store:
             execute(f"PRAGMA user_version = {FORMAT}")  # fails if the file cannot be written to
             return
         old = execute("SELECT kind, key, value FROM rows").fetchall() if tables else []
+        rows = [self._checked(*row) for row in old]
         execute("BEGIN IMMEDIATE")
         if tables:
             execute("DROP TABLE rows")
         execute(_TABLE)
-        rows = [(*row, checksum_of(*row)) for row in old]
-        rows.append(digest_of(len(rows), sum(checksum for *_, checksum in rows)))
+        rows.append(digest_of(len(rows), sum(row.checksum for row in rows)))
         self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)
         execute(f"PRAGMA user_version = {FORMAT}")
         execute("COMMIT")
+
+    def _checked(self, kind: str, key: bytes, value: bytes) -> Stored:
+        """A row of an earlier version, with its first checksum. Now is the last time that nonsense can be noticed."""
+        try:
+            decoded = _decode(key)
+            _decode(value)
+            if not isinstance(decoded, list) or not kind.isidentifier():
+                raise ValueError("no such row")
+            return Stored(kind, key, value, checksum_of(kind, key, value))
+        except (ValueError, TypeError, AttributeError):
+            raise StoreDamaged(self._path, f"{Stored(kind, key, value, None)} cannot be read") from None
 
     def _check(self) -> None:
         """Look whether all rows are there, each as it was written."""
@@ -171,6 +182,11 @@ class Store:
             expected = msgspec.msgpack.decode(digest.value)[0]
             wrong = f"{expected} rows belong there, and {count} are" if expected != count else "some rows are too old"
             raise StoreDamaged(self._path, wrong)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever committed, or all of it is gone."""
+        return not self._checksums
 
     def commit(self, rows: Iterable[Row]) -> None:
         """Write rows, all or none. Of rows with the same key the last one counts."""
