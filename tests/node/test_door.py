@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -374,13 +375,15 @@ def test_connections_never_take_the_last_descriptors_from_the_log(loop: str, tmp
 
 
 def test_the_door_says_seldom_that_it_is_full(caplog: pytest.LogCaptureFixture) -> None:
-    class Closed:
-        def write(self, _: bytes) -> None: ...
-        def close(self) -> None: ...
+    def make(_: Door) -> Any:
+        raise AssertionError("there is no room")
 
     door = Door(Limits(), 0)
     for _ in range(100):
-        assert not door.enter(Closed())  # type: ignore[arg-type]
+        ours, theirs = socket.socketpair()
+        with theirs:
+            door.welcome(ours, make)
+            assert theirs.recv(20).startswith(b"HTTP/1.1 503")
     assert door.refused == 100
     assert len(caplog.records) == 7
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import resource
 from typing import Final, NamedTuple
 
-BURST: Final = 32
-"""connections that are accepted at once"""
-RESERVE: Final = 128 + 4 * BURST
-"""for files, the store, links and bridges; and for connections that the door closes some turns of the loop later"""
+RESERVE: Final = 128
+"""for files, the store, links, bridges"""
 MOST: Final = 1 << 20
 """more are not asked for, even where there is no limit"""
 SINKS: Final = 1000
@@ -45,7 +43,7 @@ def share(descriptors: int) -> Shares:
     """Share descriptors out.
 
     >>> share(1024), share(1 << 20)
-    (Shares(connections=640, sinks=128), Shares(connections=1047320, sinks=1000))
+    (Shares(connections=768, sinks=128), Shares(connections=1047448, sinks=1000))
     """
     sinks = min(SINKS, descriptors // 8)
     return Shares(max(1, descriptors - RESERVE - sinks), sinks)

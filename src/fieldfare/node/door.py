@@ -15,8 +15,11 @@ uvicorn does none of this, so its two protocols are extended here.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket as sockets
 import ssl
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -29,6 +32,10 @@ from websockets.frames import Frame
 
 from fieldfare.node.config import Limits
 
+BURST: Final = 32
+"""connections that are accepted in a row"""
+PAUSE: Final = 0.5
+"""seconds after which accepting is tried again"""
 MOST_FRAGMENTS: Final = 1000
 """of one message"""
 MOST_PIPELINED: Final = 100
@@ -37,41 +44,77 @@ MOST_UNREAD: Final = 128 << 10
 """bytes that wait to be sent; then pings are not answered any more"""
 WIDEN: Final = "fieldfare.widen"
 """the key in the scope of a WebSocket under which it can be let send larger messages"""
+
 logger = logging.getLogger("fieldfare.node")
 
 
 class Door:
-    """Who came in, and the rules. `http` makes the protocol of each connection."""
+    """Who came in, and the rules."""
 
     def __init__(self, limits: Limits, most: int, tls: ssl.SSLContext | None = None) -> None:
         """So many may come in at most."""
         self.limits = limits
         self.most = most
-        self.tls = tls
-        self.inside: set[asyncio.Transport] = set()
+        self.inside: set[Plain] = set()
         self.refused = 0
+        self._tls = tls
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def enter(self, transport: asyncio.Transport) -> bool:
-        """Count a connection, if there is room for it; if not it is closed."""
+    async def accept(self, listening: sockets.socket, make: Callable[[Door], Plain]) -> None:
+        """Let people in, for ever. The loop could do that by itself; but nobody would count until it is too late."""
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            for _ in range(BURST):
+                try:
+                    socket, _ = await loop.sock_accept(listening)
+                except OSError as error:
+                    logger.warning("cannot accept connections: %s; again in a moment", error)
+                    await asyncio.sleep(PAUSE)
+                    continue
+                self.welcome(socket, make)
+            await asyncio.sleep(0)  # there may always be one more, and others have work to do
+
+    def welcome(self, socket: sockets.socket, make: Callable[[Door], Plain]) -> None:
+        """Let a connection in, if there is room for it; if not it is closed at once."""
         if len(self.inside) >= self.most:
-            self.refused += 1
-            if self.refused & (self.refused - 1) == 0:  # the 1st, 2nd, 4th: not each of a flood
-                logger.warning("%d connections refused so far: there are %d already", self.refused, self.most)
-            if self.tls is None:
-                transport.write(_answer(503, "there are too many connections already: see limits.connections"))
-            transport.close()
-            return False
-        self.inside.add(transport)
-        return True
+            self._turn_away(socket)
+            return
+        plain = make(self)
+        self.inside.add(plain)
+        task = asyncio.create_task(self._connect(plain, socket))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def http(self, **given: Any) -> asyncio.Protocol:
-        """The protocol of a new connection."""
-        return Plain(self, **given) if self.tls is None else _Handshake(self, self.tls, given)
+    def _turn_away(self, socket: sockets.socket) -> None:
+        self.refused += 1
+        if self.refused & (self.refused - 1) == 0:  # the 1st, 2nd, 4th: not each of a flood
+            logger.warning("%d connections refused so far: there are %d already", self.refused, self.most)
+        with socket, contextlib.suppress(OSError):
+            socket.setblocking(False)
+            if self._tls is None:
+                socket.send(_answer(503, "there are too many connections already: see limits.connections"))
 
-    def close(self) -> None:
+    async def _connect(self, plain: Plain, socket: sockets.socket) -> None:
+        seconds = self.limits.hello_seconds if self._tls is not None else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: plain, socket, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+            )
+        except OSError as error:  # a handshake that fails, or takes too long
+            logger.debug("no connection: %s", error)
+            self.inside.discard(plain)
+        except BaseException:
+            self.inside.discard(plain)
+            raise
+
+    async def close(self) -> None:
         """Show everybody out."""
-        for transport in list(self.inside):
-            transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for plain in self.inside:
+            plain.transport.abort()
 
 
 def _answer(status: int, detail: str) -> bytes:
@@ -108,71 +151,20 @@ class _Deadline:
             self._timer = None
 
 
-class _Handshake(asyncio.Protocol):
-    """A connection that is about to speak TLS. The loop would do that by itself, but nobody could count it then."""
-
-    def __init__(self, door: Door, tls: ssl.SSLContext, given: dict[str, Any]) -> None:
-        self._door = door
-        self._tls = tls
-        self._given = given
-        self._task: asyncio.Task[None] | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if self._door.enter(transport):
-            self._task = asyncio.ensure_future(self._shake_hands(transport))
-
-    async def _shake_hands(self, raw: asyncio.Transport) -> None:
-        seconds = self._door.limits.hello_seconds
-        early = _Early()
-        try:
-            secure = await asyncio.get_running_loop().start_tls(
-                raw, early, self._tls, server_side=True, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
-            )
-        except (OSError, TimeoutError) as error:
-            logger.debug("no TLS: %s", error)
-            secure = None
-        if secure is None or early.lost:
-            self._door.inside.discard(raw)
-            raw.abort()
-            return
-        plain = Plain(self._door, place=raw, **self._given)
-        secure.set_protocol(plain)
-        plain.connection_made(secure)
-        if early.data:
-            plain.data_received(bytes(early.data))
-
-
-class _Early(asyncio.Protocol):
-    """Keeps what comes right after a handshake until somebody can read it."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.lost = False
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = True
-
-
 class _Counted:
     """What both protocols do: leave the door, and be closed when nothing of what we send is read."""
 
     transport: asyncio.Transport
 
-    def __init__(self, door: Door, place: asyncio.Transport | None = None) -> None:
+    def __init__(self, door: Door) -> None:
         self._door = door
-        self.place = place
-        """under which the connection is counted"""
         self._unfinished = _Deadline()
         self._unread = _Deadline()
 
-    def leave(self) -> None:
+    def leave(self, place: Plain) -> None:
         self._unfinished.stop()
         self._unread.stop()
-        if self.place is not None:
-            self._door.inside.discard(self.place)
+        self._door.inside.discard(place)
 
     def stalled(self) -> None:
         self._unread.start(self.transport, self._door.limits.message_seconds)
@@ -184,9 +176,9 @@ class _Counted:
 class Plain(_Counted, HttpToolsProtocol):
     """HTTP. A deadline runs whenever a request has begun and is not complete; between requests uvicorn has its own."""
 
-    def __init__(self, door: Door, place: asyncio.Transport | None = None, **given: Any) -> None:
+    def __init__(self, door: Door, **given: Any) -> None:
         """Nothing was said yet."""
-        _Counted.__init__(self, door, place)
+        _Counted.__init__(self, door)
         HttpToolsProtocol.__init__(self, **given)
         self._head = True
         """whether headers are being read, or awaited"""
@@ -197,15 +189,11 @@ class Plain(_Counted, HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is at the door."""
         HttpToolsProtocol.connection_made(self, transport)
-        if self.place is None:
-            if not self._door.enter(transport):
-                return
-            self.place = transport
         self._unfinished.start(transport, self._door.limits.hello_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
-        self.leave()
+        self.leave(self)
         HttpToolsProtocol.connection_lost(self, exc)
 
     def data_received(self, data: bytes) -> None:
@@ -250,7 +238,7 @@ class Plain(_Counted, HttpToolsProtocol):
         """A WebSocket takes over."""
         self._unfinished.stop()
         self._unread.stop()
-        self.ws_protocol_class = cast("Any", partial(WebSocket, self._door, self.place))
+        self.ws_protocol_class = cast("Any", partial(WebSocket, self._door, self))
         HttpToolsProtocol.handle_websocket_upgrade(self)
 
     def pause_writing(self) -> None:
@@ -267,9 +255,10 @@ class Plain(_Counted, HttpToolsProtocol):
 class WebSocket(_Counted, WebSocketsSansIOProtocol):
     """A WebSocket. A deadline runs whenever a message has begun and is not complete, unless we do not read."""
 
-    def __init__(self, door: Door, place: asyncio.Transport | None, **given: Any) -> None:
-        """It was an HTTP connection before, and is counted already; the request for it is next."""
-        _Counted.__init__(self, door, place)
+    def __init__(self, door: Door, before: Plain, **given: Any) -> None:
+        """It was an HTTP connection before, and is counted as such; the request for it is next."""
+        _Counted.__init__(self, door)
+        self._before = before
         WebSocketsSansIOProtocol.__init__(self, **given)
         self.conn.max_message_size = door.limits.frame_bytes
 
@@ -279,7 +268,7 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
-        self.leave()
+        self.leave(self._before)
         WebSocketsSansIOProtocol.connection_lost(self, exc)
 
     def handle_connect(self, event: Any) -> None:

@@ -10,7 +10,7 @@ import socket as sockets
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import uvicorn
 import websockets
@@ -22,10 +22,10 @@ from fieldfare.filters import parse
 from fieldfare.matching import backend
 from fieldfare.node import bridges, security
 from fieldfare.node.carrying import Carrier
-from fieldfare.node.config import Config
+from fieldfare.node.config import Config, Limits
 from fieldfare.node.connection import Connection
-from fieldfare.node.descriptors import BURST, raise_limit, share
-from fieldfare.node.door import WIDEN, Door
+from fieldfare.node.descriptors import raise_limit, share
+from fieldfare.node.door import WIDEN, Door, Plain
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.node import Node
@@ -191,17 +191,18 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     except OSError:
         await node.stop()
         raise
-    server = uvicorn.Server(_uvicorn(door, make_app(service, routes(service))))
+    server = uvicorn.Server(_uvicorn(make_app(service, routes(service))))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    tasks = [asyncio.create_task(server.serve(sockets=[listening]))]
-    while not server.started and not tasks[0].done():
+    serving = asyncio.create_task(server.serve(sockets=[]))  # the door has the socket
+    while not server.started and not serving.done():
         await asyncio.sleep(0.01)
-    if tasks[0].done():
+    if serving.done():
         await node.stop()
         listening.close()
-        tasks[0].result()  # a certificate that cannot be used, say
+        serving.result()
         raise OSError("the server has ended at once")
-    listening.listen(BACKLOG)  # uvicorn has one number for this, and for how many are accepted at once
+    protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
+    tasks = [asyncio.create_task(door.accept(listening, protocol), name="door")]
     tasks += [
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
@@ -210,13 +211,14 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     try:
         yield service
     finally:
-        for task in tasks[1:]:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks[1:], return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        listening.close()
         node.leaving.set()
         server.should_exit = True
-        await asyncio.gather(tasks[0], return_exceptions=True)
-        door.close()
+        await asyncio.gather(serving, return_exceptions=True)
+        await door.close()
         await node.stop()
 
 
@@ -243,7 +245,7 @@ def _bound(config: Config) -> sockets.socket:
 
 def _listen(listening: sockets.socket, config: Config) -> None:
     try:
-        listening.listen(4096)
+        listening.listen(BACKLOG)
     except OSError as error:  # another node was bound to the same port, and was ready before
         listening.close()
         raise _taken(config, error) from None
@@ -264,7 +266,9 @@ def _door(config: Config) -> Door:
     descriptors = raise_limit()
     most = share(descriptors).connections
     if config.limits.connections > most:
-        logger.warning(
+        chosen = config.limits.connections != Limits().connections
+        logger.log(
+            logging.WARNING if chosen else logging.INFO,
             "limits.connections is %d, but with %d file descriptors there are %d connections at most: raise ulimit -n",
             config.limits.connections,
             descriptors,
@@ -284,16 +288,15 @@ def _tls(config: Config) -> ssl.SSLContext | None:
     return context
 
 
-def _uvicorn(door: Door, app: Starlette) -> uvicorn.Config:
+def _uvicorn(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast("Any", door.http),
-        ws="websockets-sansio",  # that `door` extends
+        http="httptools",  # `door` extends this and the next
+        ws="websockets-sansio",
         ws_per_message_deflate=False,
         access_log=False,
         log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",
         timeout_graceful_shutdown=2,
         server_header=False,
-        backlog=BURST,
     )
