@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -118,7 +119,7 @@ def run_console(block: Block, name: str, shell: Shell) -> None:
         command, want = match["command"], match["output"].strip("\n")
         place = f"{name}:{block.line + block.body.count(chr(10), 0, match.start()) + 1}: {command}"
         begins, code = shell.run(command)
-        patience = time.monotonic() + (30 if "$ fieldfare up" in block.body else 5)  # others may have something to say
+        patience = time.monotonic() + PATIENCE  # others may have something to say
         while not (same := _same(want, shell.shown(begins))) and time.monotonic() < patience:
             time.sleep(0.05)
         status = EXIT.search(command)

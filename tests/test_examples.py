@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 BRIEFLY = {"fleet.py": ["--seconds", "2", "--taxis", "3"]}
@@ -24,7 +25,7 @@ def test_example(example: Path, tmp_path: Path) -> None:
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONUTF8": "1"},
-        timeout=100,
+        timeout=3 * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 from playwright.sync_api import expect, sync_playwright
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner, Result
 
 from fieldfare.cli import city_page
@@ -117,7 +118,7 @@ def test_it_plays(film: Film, tmp_path: Path) -> None:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         look: dict[str, Any] = {"reduced_motion": "reduce", "color_scheme": "dark"}
         tab = browser.new_page(viewport={"width": 900, "height": 700}, **look)
-        tab.set_default_timeout(8000)
+        tab.set_default_timeout(1000 * PATIENCE)
         tab.on("console", lambda message: said.append(message.text))
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))

@@ -170,7 +170,7 @@ def test_up_says_where_it_listens_and_ends_in_good_order(tmp_path: Path) -> None
             again = shell(f"fieldfare up --port {free_port()} --name n --data {tmp_path / 'n'}", tmp_path)
             assert "used by another node" in again.stderr
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE) == 0
     other = shell(f"fieldfare up --port {port} --name m --data {tmp_path / 'n'}", tmp_path)
     assert "belongs to the node n" in other.stderr
 
@@ -182,9 +182,12 @@ def test_the_port_is_taken(node: Process, tmp_path: Path) -> None:
 
 def test_an_example_of_settings(tmp_path: Path) -> None:
     (tmp_path / "oslo.toml").write_text(shell("fieldfare up --example", tmp_path).stdout)
-    port = free_port()
-    done = shell(f"timeout -s INT 6 fieldfare up -c oslo.toml --port {port}", tmp_path)
-    assert "oslo (covering)" in done.stdout
+    command = [sys.executable, "-m", "fieldfare", "up", "-c", "oslo.toml", "--port", str(free_port())]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "oslo (covering)" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
     assert (tmp_path / "oslo-data").is_dir()
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 from fieldfare.client.client import Client
 from fieldfare.node.config import load
 from fieldfare.node.http import routes
@@ -33,11 +35,11 @@ def free_port() -> int:
         return port
 
 
-def run(work: Coroutine[Any, Any, None], seconds: float = 30.0) -> None:
+def run(work: Coroutine[Any, Any, None], seconds: float = PATIENCE) -> None:
     asyncio.run(asyncio.wait_for(work, seconds))
 
 
-async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.005)

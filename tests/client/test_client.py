@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.client.nodes import free_port, node, run, until
+from tests.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.client import WINDOW
@@ -30,8 +31,8 @@ def test_publish_and_subscribe(json: bool) -> None:
                 assert await client.publish({"symbol": "IBM", "price": 119, "at": when, "raw": b"\0"})
                 await client.publish({"symbol": "IBM", "price": 121})
                 await client.publish({"symbol": "IBM", "price": 118})
-                assert await quotes.next(5) == {"symbol": "IBM", "price": 119, "at": when, "raw": b"\0"}
-                assert await quotes.next(5) == {"symbol": "IBM", "price": 118}
+                assert await quotes.next(PATIENCE) == {"symbol": "IBM", "price": 119, "at": when, "raw": b"\0"}
+                assert await quotes.next(PATIENCE) == {"symbol": "IBM", "price": 118}
                 with pytest.raises(TimeoutError):
                     await quotes.next(0.05)
             assert service.node.broker.wanted() == set()
@@ -50,7 +51,7 @@ def test_filters_in_all_forms(filter: Any) -> None:
         async with node() as service, ff.connect(service.hood.url) as client, client.subscribe(filter) as events:
             await client.publish({"x": 1})
             await client.publish({"x": 2})
-            assert await events.next(5) == {"x": 2}
+            assert await events.next(PATIENCE) == {"x": 2}
 
     run(main())
 
@@ -81,7 +82,7 @@ def test_what_is_wrong_is_refused() -> None:
                         pass
             async with client.subscribe("TRUE") as events:
                 await client.publish({"still": "here"})
-                assert await events.next(5) == {"still": "here"}
+                assert await events.next(PATIENCE) == {"still": "here"}
 
     run(main())
 
@@ -107,7 +108,7 @@ def test_batches_are_taken_all_or_none() -> None:
                 with pytest.raises(RuntimeError, match="over"):
                     tx.publish({})
                 await client.publish({"x": 6})
-                assert [(await events.next(5))["x"] for _ in range(5)] == [1, 2, 3, 4, 6]
+                assert [(await events.next(PATIENCE))["x"] for _ in range(5)] == [1, 2, 3, 4, 6]
             with pytest.raises(Refused, match="bytes"):
                 await client.publish_batch([{"x": "x" * 250_000}] * 5)
 
@@ -126,7 +127,7 @@ def test_posting_has_a_window() -> None:
             assert await tickets[-1]
             assert all(ticket.done for ticket in tickets)
             await client.drain()
-            assert [(await events.next(5))["x"] for _ in range(500)] == list(range(500))
+            assert [(await events.next(PATIENCE))["x"] for _ in range(500)] == list(range(500))
 
     run(main())
 
@@ -151,7 +152,7 @@ def test_one_bad_event_does_not_take_others_with_it() -> None:
                     await client.drain()
                 with pytest.raises(Refused, match="no advertisement"):
                     await tickets[3]
-                assert {(await events.next(5))["n"] for _ in range(5)} == {0, 1, 2, 4, 5}
+                assert {(await events.next(PATIENCE))["n"] for _ in range(5)} == {0, 1, 2, 4, 5}
                 with pytest.raises(Refused, match="no advertisement"):
                     await client.publish({"good": False})
                 client.post({"good": True, "n": 6})
@@ -185,7 +186,7 @@ def test_ttl_and_replaces() -> None:
             await client.publish({"x": 2}, replaces="it")
             await client.publish({"x": 3}, replaces="it")
             await asyncio.sleep(0.1)
-            assert [(await events.next(5))["x"] for _ in range(2)] == [0, 3]
+            assert [(await events.next(PATIENCE))["x"] for _ in range(2)] == [0, 3]
 
     run(main())
 
@@ -219,15 +220,15 @@ def test_typed_events(json: bool) -> None:
             client.subscribe("EXISTS venue", type=Trade) as trades,
         ):
             await client.publish(Quote("IBM", 119.5, ["a", "b"]))
-            assert await quotes.next(5) == Quote("IBM", 119.5, ["a", "b"])
+            assert await quotes.next(PATIENCE) == Quote("IBM", 119.5, ["a", "b"])
             trade = Trade("IBM", Venue("x"), datetime(2026, 1, 1, tzinfo=UTC), ff.Interval(-2, -1))
             await client.publish(trade)
-            assert await trades.next(5) == trade
+            assert await trades.next(PATIENCE) == trade
             await client.publish({"symbol": 5, "price": 2})
             with pytest.raises(MismatchError, match=r"position 3 is no Quote: .*symbol"):
-                await quotes.next(5)
+                await quotes.next(PATIENCE)
             await client.publish(Quote("IBM", 1))
-            assert (await quotes.next(5)).price == 1
+            assert (await quotes.next(PATIENCE)).price == 1
 
     run(main())
 
@@ -266,7 +267,7 @@ def test_only_what_is_wanted_is_sent() -> None:
                 assert await client.publish_batch([{"x": 1}, {"x": 2}, {"x": 3}]) == 2
                 assert not await client.publish({"x": 1})
                 assert await client.publish({"x": 4})
-                assert [(await events.next(5))["x"] for _ in range(3)] == [2, 3, 4]
+                assert [(await events.next(PATIENCE))["x"] for _ in range(3)] == [2, 3, 4]
             assert service.node.storage.log.last == 3
 
     run(main())
@@ -279,9 +280,9 @@ def test_what_happened_before() -> None:
                 await client.publish({"x": x})
             async with client.subscribe("x > 1", since=1) as events:
                 await client.publish({"x": 5})
-                assert [(await events.next(5))["x"] for _ in range(4)] == [2, 3, 4, 5]
+                assert [(await events.next(PATIENCE))["x"] for _ in range(4)] == [2, 3, 4, 5]
             async with client.subscribe("x > 1", since=datetime(2020, 1, 1, tzinfo=UTC)) as events:
-                assert (await events.next(5))["x"] == 2
+                assert (await events.next(PATIENCE))["x"] == 2
             with pytest.raises(Refused, match="no time"):
                 async with client.subscribe("x > 1", since="yesterday"):
                     pass
@@ -302,7 +303,7 @@ def test_an_event_for_two_subscriptions_is_done_when_both_are() -> None:
                 assert (first.number, second.number, both.number) == (1, 2, 2)
                 assert (first.position, first.publisher, first.subscriptions) == (1, "ana", ("a",))
                 assert set(both.subscriptions) == {"a", "b"}
-                assert abs(both.time - datetime.now(UTC).timestamp()) < 10
+                assert abs(both.time - datetime.now(UTC).timestamp()) < 1000
                 await second.done()
                 await second.done()
                 await asyncio.sleep(0.1)
@@ -327,10 +328,9 @@ def test_a_slow_consumer_keeps_no_more_than_its_credit() -> None:
             for x in range(500):
                 client.post({"x": x})
             await client.drain()
-            await asyncio.sleep(0.1)
-            assert events.waiting == 20
+            await until(lambda: events.waiting == 20)
             for x in range(500):
-                assert (await events.next(5))["x"] == x
+                assert (await events.next(PATIENCE))["x"] == x
                 assert events.waiting <= 20
 
     run(main())
@@ -348,7 +348,7 @@ def test_leaving_a_subscription_frees_what_waited_for_it() -> None:
             assert not service.node.broker.broker.clients.all["ana"].subscriptions
             async with client.subscribe("y = 1") as events:
                 await client.publish({"y": 1})
-                assert await events.next(5) == {"y": 1}
+                assert await events.next(PATIENCE) == {"y": 1}
 
     run(main())
 
@@ -360,17 +360,17 @@ def test_a_session_keeps_what_is_to_be_kept(tmp_path: Path) -> None:
                 async with client.subscribe("x > 0", id="s", keep=True) as events:
                     for x in (1, 2, 3):
                         await client.publish({"x": x})
-                    assert (await events.next(5))["x"] == 1
-                    assert (await events.next(5))["x"] == 2
+                    assert (await events.next(PATIENCE))["x"] == 1
+                    assert (await events.next(PATIENCE))["x"] == 2
                 async with client.subscribe("x > 0", id="s", keep=True) as events:
-                    assert (await events.next(5))["x"] == 2  # it was not done with
+                    assert (await events.next(PATIENCE))["x"] == 2  # it was not done with
             async with ff.connect(service.hood.url) as other:
                 await other.publish({"x": 4})
             async with ff.connect(service.hood.url, session="ana") as client:
                 async with client.subscribe("y > 0", id="t"):
                     await asyncio.sleep(0.05)  # what comes for the other one waits
                 async with client.subscribe("x > 0", id="s") as events:
-                    assert [(await events.next(5))["x"] for _ in range(3)] == [2, 3, 4]
+                    assert [(await events.next(PATIENCE))["x"] for _ in range(3)] == [2, 3, 4]
                 await client.leave()
                 assert client.closed
             assert "ana" not in service.node.broker.sessions
@@ -438,7 +438,7 @@ def test_tokens() -> None:
 
             async with ff.connect(service.hood.url, token=token) as client, client.subscribe("x = 1") as events:
                 await client.publish({"x": 1})
-                assert await events.next(5) == {"x": 1}
+                assert await events.next(PATIENCE) == {"x": 1}
             assert len(tokens) == 1
 
     run(main())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.nodes import cut, free_port, node, run, until
+from tests.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.errors import ConnectionLost, Refused
@@ -53,18 +54,18 @@ def test_a_restart_of_the_node_is_only_a_pause(tmp_path: Path, json: bool) -> No
                     await ready.wait()
                     tasks.append(asyncio.create_task(publish()))
                 before = len(seen)
-                await until(lambda before=before: len(seen) > before + 100, 10)  # type: ignore[misc]
+                await until(lambda before=before: len(seen) > before + 100)  # type: ignore[misc]
                 if turn == 2:
                     stop = True
                     await tasks[1]
-                    await until(lambda: len(seen) >= total, 15)
+                    await until(lambda: len(seen) >= total)
                     await asyncio.sleep(0.1)
                     tasks[0].cancel()
                     await asyncio.gather(tasks[0], return_exceptions=True)
         assert seen == list(range(total))
         assert states.count("connected") == 3
 
-    run(main(), 60)
+    run(main())
 
 
 def test_broken_connections(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_broken_connections(tmp_path: Path) -> None:
                             if client.connected:
                                 cut(client)
                 await sender.drain()
-                await until(lambda: len(seen) >= 3000, 20)
+                await until(lambda: len(seen) >= 3000)
                 await asyncio.sleep(0.1)
                 assert seen == list(range(3000))
                 await until(lambda: service.node.broker.sessions["sub"].done >= 2999)
@@ -119,12 +120,12 @@ def test_without_a_session_all_begins_anew() -> None:
             await service.publish([ff.Event({"n": 3})])  # while it is away
             await until(lambda: client.connected and client.session != before)
             assert await client.publish({"n": 4})
-            assert [(await plain.next(5))["n"] for _ in range(4)] == [0, 1, 2, 4]
-            assert [(await whole.next(5))["n"] for _ in range(5)] == [0, 1, 2, 3, 4]
+            assert [(await plain.next(PATIENCE))["n"] for _ in range(4)] == [0, 1, 2, 4]
+            assert [(await whole.next(PATIENCE))["n"] for _ in range(5)] == [0, 1, 2, 3, 4]
             for n in range(5, 3000):
                 client.post({"n": n})
             for n in range(5, 3000):  # the credit of what came before was given back
-                assert (await plain.next(5))["n"] == (await whole.next(5))["n"] == n
+                assert (await plain.next(PATIENCE))["n"] == (await whole.next(PATIENCE))["n"] == n
 
     run(main())
 
@@ -146,7 +147,7 @@ def test_what_was_asked_while_away_is_done_afterwards(tmp_path: Path) -> None:
         async with node(tmp_path, port) as service:
             events = await subscribing
             assert await publishing
-            assert await events.next(5) == {"x": 2}
+            assert await events.next(PATIENCE) == {"x": 2}
             assert list(service.node.broker.broker.clients.all["ana"].subscriptions) == ["x = 2"]
             await client.close()
 
@@ -186,7 +187,7 @@ def test_no_reconnecting_if_not_wanted() -> None:
         ):
             cut(client)
             with pytest.raises(ConnectionLost, match="broke"):
-                await events.next(5)
+                await events.next(PATIENCE)
             assert client.closed
 
     run(main())
@@ -202,7 +203,7 @@ def test_another_node_takes_over() -> None:
                 assert client.node == "a"
             await until(lambda: client.node == "b")
             await client.publish({"x": 1})
-            assert await events.next(5) == {"x": 1}
+            assert await events.next(PATIENCE) == {"x": 1}
             await client.close()
 
     run(main())

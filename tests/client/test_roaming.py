@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.client.nodes import cut, free_port, node, run, until
+from tests.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.client import Client
@@ -38,7 +39,7 @@ async def publish(client: Client, count: int, pause: float = 0.002) -> None:
 
 
 async def take(events: Subscription[ff.Event], count: int) -> list[object]:
-    return [(await events.next(10))["n"] for _ in range(count)]
+    return [(await events.next(PATIENCE))["n"] for _ in range(count)]
 
 
 def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
             ff.connect(nodes[2].hood.url, session="office") as office,
             office.subscribe("n >= 0") as events,
         ):
-            await asyncio.sleep(0.1)
+            await until(nodes[0].node.broker.wanted)
             driving = asyncio.create_task(publish(taxi, 300))
             taking = asyncio.create_task(take(events, 300))
             for there, back in ((1, 0), (2, 1), (0, 2), (2, 0), (1, 1)):
@@ -259,7 +260,7 @@ def test_who_is_cancelled_goes_though_no_node_answers(session: str) -> None:
             task = asyncio.create_task(watch(one.hood.url))
             await entered.wait()
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=5)
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
         assert done
 
     run(work())
@@ -281,7 +282,7 @@ def test_a_program_ends_whatever_it_has_subscribed_to() -> None:
             client = next(other for other in asyncio.all_tasks() if other.get_name() == "fieldfare client")
             task.cancel()
             client.cancel()  # as asyncio.run does with all at once
-            done, _ = await asyncio.wait({task}, timeout=5)
+            done, _ = await asyncio.wait({task}, timeout=PATIENCE)
             assert done
 
     run(work())

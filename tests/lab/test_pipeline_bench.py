@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import bench_pipeline
@@ -38,7 +39,7 @@ sys.stdout.buffer.write(msgspec.json.encode(found))
 def in_spark(folder: Path, *bars: str) -> dict[str, list[dict[str, object]]]:
     command = [sys.executable, "-c", IN_SPARK, str(folder), *bars]
     found: dict[str, list[dict[str, object]]] = json.loads(
-        subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=110).stdout
+        subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=4 * PATIENCE).stdout
     )
     return found
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.node.kills import Publisher, Subscriber, judge, missing
+from tests.waiting import PATIENCE
 
 from fieldfare.client.client import Client, connect
 from fieldfare.client.errors import ConnectionLost
@@ -262,7 +263,7 @@ async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     for task in listening:
         assert not task.done(), task
     try:
-        counts = await asyncio.wait_for(judge(list(offices), list(taxis)), 60)
+        counts = await asyncio.wait_for(judge(list(offices), list(taxis)), PATIENCE)
     except TimeoutError:
         raise AssertionError([missing(one, other) for one in offices for other in taxis]) from None
     for task in listening:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import websockets
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.config import Config, load
@@ -19,7 +20,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC, Codec
 
 F = TypeVar("F", bound=f.Frame)
-SECONDS = 10.0
+SECONDS = PATIENCE
 
 
 def settings(name: str = "a", folder: Path | None = None, flags: Mapping[str, object] | None = None) -> Config:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import linked, settings, talking
+from tests.waiting import PATIENCE
 
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
@@ -70,7 +71,7 @@ def test_roles_say_who_may_do_what(tmp_path: Path) -> None:
             async with connect(url, token=token("ana", "trader")) as ana, connect(url) as guest:
                 async with ana.subscribe("kind = 'quote' AND price < 5") as cheap:
                     await ana.publish({"kind": "quote", "price": 3})
-                    assert await cheap.next(5) == {"kind": "quote", "price": 3}
+                    assert await cheap.next(PATIENCE) == {"kind": "quote", "price": 3}
                 with pytest.raises(Refused, match="publish"):
                     await ana.publish({"kind": "order"})
                 with pytest.raises(Refused, match="subscribe"):
@@ -135,7 +136,7 @@ def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("fieldfare.node.security.LEEWAY", 0.0)
 
     async def test() -> None:
-        async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=1.2)) as ana:
+        async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=4)) as ana:
             assert "expired" in (await ana.hear(f.Bye)).reason
 
     asyncio.run(test())

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
@@ -75,7 +76,7 @@ class Nodes:
         self._loop.close()
 
 
-def until(true: Any, seconds: float = 10) -> None:
+def until(true: Any, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it does not happen"
@@ -135,7 +136,7 @@ def looking(browser: Browser, address: str, *nodes: str, may_fail: str = "(?!)")
     said: list[str] = []
     asked: set[str] = set()
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.set_default_timeout(8000)
+    page.set_default_timeout(1000 * PATIENCE)
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.add(urlsplit(request.url).netloc))

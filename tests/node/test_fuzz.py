@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.node.talking import settings as node_settings
 from tests.node.talking import talking
+from tests.waiting import PATIENCE
 
 from fieldfare.node.links import LINK, Greet, Meet, Part, Reach, Received, Said
 from fieldfare.node.server import running
@@ -77,7 +78,7 @@ def test_any_frames(codec: str) -> None:
     def any_frames(several: list[list[Any]]) -> None:
         async def test() -> None:
             for said in several:
-                await asyncio.wait_for(throw(node, codec, said), 10)
+                await asyncio.wait_for(throw(node, codec, said), PATIENCE)
 
         runner.run(test())
 
@@ -98,7 +99,7 @@ def test_any_bytes_as_the_first_frame() -> None:
                 async with websockets.connect(node.hood.url, subprotocols=[websockets.Subprotocol(name)]) as socket:
                     with contextlib.suppress(websockets.ConnectionClosed):
                         await socket.send(os.urandom(number))
-                        await asyncio.wait_for(socket.recv(), 5)
+                        await asyncio.wait_for(socket.recv(), PATIENCE)
             await is_well(node)
 
     asyncio.run(test())
@@ -140,7 +141,7 @@ def test_any_neighbour() -> None:
                         await socket.send(one if isinstance(one, bytes) else msgspec.msgpack.encode(one))
                     await socket.ping()
 
-        runner.run(asyncio.wait_for(test(), 10))
+        runner.run(asyncio.wait_for(test(), PATIENCE))
 
     with asyncio.Runner() as runner:
         stack = contextlib.AsyncExitStack()

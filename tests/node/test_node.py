@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.node.talking import settings
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -63,7 +64,7 @@ def test_publishers_wait_for_room() -> None:
         await asyncio.sleep(0)
         assert not waiting.done()
         await asyncio.gather(*futures)
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, PATIENCE)
         await node.stop()
 
     asyncio.run(test())

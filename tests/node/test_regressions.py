@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import Talker, line, linked, settings, talking, until
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -40,7 +41,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 
 SECRET = "a secret that has more than thirty-two bytes"
-SOON = 2.0
+SOON = PATIENCE
 """seconds in which all must happen here"""
 
 
@@ -378,7 +379,7 @@ def test_writing_does_not_wait_for_searches(tmp_path: Path) -> None:
     async def test() -> None:
         done = threading.Event()
         async with running(settings(folder=tmp_path, flags={"log.sync": "full"})) as node, talking(node) as bob:
-            busy = [asyncio.create_task(asyncio.to_thread(done.wait, 5)) for _ in range(40)]
+            busy = [asyncio.create_task(asyncio.to_thread(done.wait, 2 * PATIENCE)) for _ in range(40)]
             try:
                 await asyncio.sleep(0.05)
                 await bob.say(f.Publish(1, [msgspec.Raw(b"\x80")]))
@@ -488,7 +489,7 @@ def test_a_stream_that_is_read_is_not_too_slow(policy: str) -> None:
             httpx.AsyncClient(base_url="http" + node.hood.url.removeprefix("ws"), trust_env=False) as client,
             talking(node) as bob,
             client.stream("GET", "/stream") as answer,
-            asyncio.timeout(5),
+            asyncio.timeout(PATIENCE),
         ):
             (name,) = set(node.node.broker.sessions) - {"~http", bob.welcome.session}
             lines = answer.aiter_lines()

@@ -23,6 +23,7 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
+from tests.waiting import PATIENCE
 
 from fieldfare.pipeline import match
 from fieldfare.pipeline.starting import session
@@ -122,7 +123,9 @@ def executors(driver: subprocess.Popen[bytes]) -> list[int]:
     ]
 
 
-def wait(driver: subprocess.Popen[bytes], folder: Path, until: Callable[[], Any], seconds: float = 250.0) -> None:
+def wait(
+    driver: subprocess.Popen[bytes], folder: Path, until: Callable[[], Any], seconds: float = 3 * PATIENCE
+) -> None:
     """Wait for something to be so while a driver lives."""
     end = time.monotonic() + seconds
     while not until():

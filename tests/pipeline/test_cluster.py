@@ -15,7 +15,7 @@ from tests.pipeline import cluster, kills
 from fieldfare import Event, parse
 from fieldfare.pipeline import Subscription, catalogue
 
-pytestmark = [pytest.mark.xdist_group("spark-cluster"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("spark-cluster")]
 
 
 def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
@@ -73,7 +74,7 @@ def test_prometheus_reads_the_report(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     reporter = reporting.Reporter(parse(f"{PIPELINE}report = {{metrics = {port}}}"), tmp_path, None, lambda _: None)
     reporter._tell(Report("quotes", "running", 7, 100.0, events=12, deliveries=34))
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
     assert 'fieldfare_pipeline_deliveries{pipeline="quotes"} 34.0' in text
     assert reporting.last(tmp_path) == Report("quotes", "running", 7, 100.0, events=12, deliveries=34)

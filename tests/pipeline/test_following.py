@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
+from tests.waiting import PATIENCE
 
 from fieldfare.pipeline import catalogue
 from fieldfare.pipeline.declared import Match
@@ -59,7 +60,7 @@ def ids(path: Path) -> set[Any]:
 
 
 def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < end
         time.sleep(0.02)

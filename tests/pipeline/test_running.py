@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.waiting import wait_until
 
 from fieldfare import Event, parse
 from fieldfare.node.pipelines import Report
-from fieldfare.pipeline import delivering, reporting
+from fieldfare.pipeline import catalogue, delivering, reporting
 from fieldfare.pipeline.catalogue import SubscriptionError
 from fieldfare.pipeline.declared import PipelineError, read
 from fieldfare.pipeline.lake import read_table
@@ -145,7 +145,7 @@ def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: Sp
             nonlocal step
             if told and step == 0:
                 (folder / "wanted.csv").write_text("id,filter,owner\nnew,price >= 0,zoe")
-                time.sleep(1)
+                wait_until(lambda: catalogue.versions(folder / "state" / "subscriptions")[-1] == 2)
                 _put(folder, "2.jsonl", [json.dumps(event) for event in _events(40)])
                 step = 1
             return any(report.snapshot == 2 for report in told)

@@ -163,7 +163,6 @@ def written(one: dict[str, Any]) -> str:
     return json.dumps({**shown, "time": f"{moment(one['time'])}", "valid": valid})
 
 
-@pytest.mark.timeout(300)
 def test_streams_of_both_tell_each_pair_once_whatever_crashes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

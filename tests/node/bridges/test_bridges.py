@@ -240,8 +240,7 @@ def test_what_came_in_does_not_go_out_by_the_same_bridge_on_any_node() -> None:
             same = begin(b, there)
             another = begin(b, other, "other")
             await until(lambda: same.status().up and another.status().up)
-            await until(lambda: b.node.name in a.node.broker.links)
-            await asyncio.sleep(0.1)  # what b wants has come to a
+            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].heard)  # what b wants
             here.say(*x(1))
             await until(lambda: other.got)
             await bob.publish(1, {"x": 2})

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.node.talking import settings, talking, until
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
@@ -131,7 +132,7 @@ def said(**more: Any) -> Properties:
 
 
 async def hear(client: aiomqtt.Client, count: int) -> list[aiomqtt.Message]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return [await anext(client.messages) for _ in range(count)]
 
 
@@ -326,7 +327,7 @@ def test_nothing_is_lost_when_the_broker_is_killed(broker: Mosquitto, tmp_path: 
                 heard: set[int] = set()
                 # What Mosquitto acknowledged and had not written yet is lost by Mosquitto, not by the bridge.
                 wanted = set(range(1, taken + 1)) | set(range(survived + 1, 201))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE):
                     while not wanted <= heard:
                         heard.add(msgspec.json.decode((await anext(client.messages)).payload)["y"])
 
@@ -365,7 +366,7 @@ def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, mon
 
             monkeypatch.setattr(node.node, "publish", never)
             await client.publish("t", "1", 1)
-            await asyncio.wait_for(dead.wait(), 5)
+            await asyncio.wait_for(dead.wait(), PATIENCE)
             assert status().incoming == 0
             monkeypatch.setattr(node.node, "publish", publish)
         # The node ended before the event was safe. So the broker still has it.

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -46,7 +47,7 @@ async def api(data: object = "", **flags: object) -> AsyncIterator[Api]:
     config = load(None, {}, {"port": 0, "data": str(data), "name": "a", **flags})
     async with running(config, routes) as service:
         base = "http" + service.hood.url.removeprefix("ws")
-        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=10) as client:
+        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=PATIENCE) as client:
             yield Api(service, client)
 
 
@@ -65,7 +66,7 @@ def api_in_background(**flags: object) -> Iterator[httpx.Client]:
     thread.start()
     loop, done, url = started.result(20)
     try:
-        with httpx.Client(base_url=url, trust_env=False, timeout=20) as client:
+        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE) as client:
             yield client
     finally:
         loop.call_soon_threadsafe(done.set)
@@ -86,7 +87,7 @@ async def listening(service: Service, filter: str = "TRUE") -> AsyncIterator[Cal
         async def wait(count: int) -> list[Event]:
             events: list[Event] = []
             while len(events) < count:
-                events += [one.event for one in await asyncio.wait_for(anext(deliveries), 5)]
+                events += [one.event for one in await asyncio.wait_for(anext(deliveries), PATIENCE)]
             return events
 
         yield wait
@@ -123,7 +124,7 @@ class Sink:
     def ids(self) -> list[str]:
         return [headers["ce-id"] for headers, _ in self.got]
 
-    async def wait(self, count: int, seconds: float = 8) -> None:
+    async def wait(self, count: int, seconds: float = PATIENCE) -> None:
         await until(lambda: len(self.got) >= count, seconds)
 
 
@@ -145,7 +146,7 @@ async def sink() -> AsyncIterator[Sink]:
             await task
 
 
-async def until(condition: Callable[[], object], seconds: float = 8) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.005)
@@ -160,7 +161,7 @@ def is_problem(response: httpx.Response, status: int | Sequence[int]) -> dict[st
     return body
 
 
-FAST = {"backoff": 0.01, "timeout": 2}
+FAST = {"backoff": 0.01, "timeout": 4}
 
 
 async def subscribed(found: Api, to: Sink, **more: Any) -> str:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.events.strategies import periods, trees
 from tests.events.strategies import values as event_values
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, listening
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
@@ -250,7 +251,7 @@ def test_ttl_and_replaces() -> None:
             async with listening(service) as wait:
                 assert (await client.post("/events?ttl=60", json={"x": 1})).status_code == 202
                 [session] = [one for name, one in service.node.broker.sessions.items() if name != "~http"]
-                assert 50 < session.pending[1].expires - now < 70
+                assert 50 < session.pending[1].expires - now < 60 + PATIENCE
                 await client.post("/events?ttl=0.001", json={"x": 2})
                 await asyncio.sleep(0.01)
                 await client.post("/events", json={"x": 3}, headers={"Replaces": "k"})
@@ -299,7 +300,7 @@ def test_curl() -> None:
 
     def _curl(found: Api, *arguments: str) -> str:
         command = ["curl", "-sS", "--noproxy", "*", *arguments, f"{found.url}/events"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
     asyncio.run(main())
 

@@ -15,6 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, until
+from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.consumer import Delivered
@@ -46,7 +47,7 @@ async def take(found: Api, count: int, last: str = "", **query: Any) -> list[Mes
         assert response.status_code == 200, await response.aread()
         assert response.headers["content-type"].startswith("text/event-stream")
         taken: list[Message] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             async for message in messages(response):
                 taken.append(message)
                 if len(taken) == count:

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.client.nodes import free_port
 from tests.pipeline.nodes import logged, node_elsewhere, run
+from tests.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.errors import Refused
@@ -68,7 +69,7 @@ def test_a_node_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> None:
     thread.start()
     time.sleep(0.3)
     with node_elsewhere(tmp_path, port):
-        thread.join(20)
+        thread.join(PATIENCE)
     assert logged(tmp_path) == [{"n": 1}]
 
 
@@ -105,7 +106,6 @@ write.option("checkpointLocation", checkpoint).start().awaitTermination()
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(300)
 def test_from_log_to_node_exactly_once_though_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """The driver is killed in the middle of a stream of many small batches; another one goes on with its checkpoint."""
     register(spark)
@@ -119,7 +119,7 @@ def test_from_log_to_node_exactly_once_though_the_driver_is_killed(spark: SparkS
         )
         try:
             with client.subscribe("number >= 300") as events:
-                events.next(timeout=200)
+                events.next(timeout=PATIENCE)
             time.sleep(random.uniform(0, 0.3))
         finally:
             os.killpg(driver.pid, signal.SIGKILL)

@@ -15,6 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from pyspark.sql import SparkSession
 from tests.node.bridges.test_mqtt import Mosquitto, needs_mosquitto, said
 from tests.pipeline.nodes import collected
+from tests.waiting import PATIENCE
 
 from fieldfare.events import msgpack
 from fieldfare.node.log import Log
@@ -45,7 +46,7 @@ def publish(broker: Mosquitto, numbers: range, topic: str = "rooms/{}") -> None:
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
