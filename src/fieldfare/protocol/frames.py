@@ -53,6 +53,8 @@ class Hello(Frame, frozen=True):
     """the same: who may have a copy of the session, should that node not answer"""
     moves: int = 0
     """the same: how often the session had moved"""
+    ticket: str = ""
+    """instead of a token: what the last node of the session gave for this one (`Bye`), or this one (`Welcome`)"""
 
 
 class Publish(Frame, frozen=True):
@@ -150,6 +152,8 @@ class Welcome(Frame, frozen=True):
     """how often the session has come to another node"""
     doubt: int = 0
     """deliveries up to this number may be events that you have had before, under other numbers"""
+    ticket: str = ""
+    """if you came with one: another one, for the next time that you come here"""
 
 
 class Accepted(Frame, frozen=True):
@@ -219,6 +223,8 @@ class Bye(Frame, frozen=True):
     """whether it makes sense to come back"""
     to: str = ""
     """the address of another node, where your session goes on"""
+    ticket: str = ""
+    """what to show there instead of your token"""
 
 
 FromClient: TypeAlias = (
