@@ -99,7 +99,7 @@ def test_a_client_follows_with_a_ticket_and_comes_back_with_the_next(
                 assert await events.next(10) == {"x": 4}
 
     def noted(data: bytes | str) -> f.FromClient:
-        frame = decode(data)  # type: ignore[arg-type]
+        frame = decode(data)
         if isinstance(frame, f.Hello) and frame.session == "s":
             hellos.append(frame)
         return frame
