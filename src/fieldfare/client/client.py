@@ -508,9 +508,14 @@ class Client:
 
     # For the connection
 
-    def hello(self, *, moving: bool = False) -> f.Hello:
-        """How to begin; if it is moving, while events still come from elsewhere."""
-        token = self._token() if callable(self._token) else self._token
+    @property
+    def has_token(self) -> bool:
+        """Is there a token that must not get into wrong hands?"""
+        return bool(self._token)
+
+    def hello(self, *, moving: bool = False, ticket: str = "") -> f.Hello:
+        """How to begin; if it is moving, while events still come from elsewhere; with a ticket instead of a token."""
+        token = "" if ticket else self._token() if callable(self._token) else self._token
         self._moving = moving
         credit = 0 if moving else self._mailbox.credit()  # of which the other node knows nothing
         if not self._durable:
@@ -525,6 +530,7 @@ class Client:
             moves=self._moves,
             lives=self._lives,
             seen=self._mailbox.seen,
+            ticket=ticket,
         )
 
     def begin(self, welcome: f.Welcome) -> None:

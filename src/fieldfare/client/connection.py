@@ -33,8 +33,12 @@ LONGEST_PAUSE: Final = 10.0
 class Listener(Protocol):
     """Whoever has the conversation."""
 
-    def hello(self, *, moving: bool = False) -> f.Hello:
-        """How to begin; if it is moving, while there is another connection still."""
+    def hello(self, *, moving: bool = False, ticket: str = "") -> f.Hello:
+        """How to begin; if it is moving, while there is another connection still; with a ticket instead of a token."""
+
+    @property
+    def has_token(self) -> bool:
+        """Is there a token that must not get into wrong hands?"""
 
     def begin(self, welcome: f.Welcome) -> None:
         """The node has answered: say again what it may not have heard."""
@@ -72,6 +76,8 @@ class Connection:
             raise ValueError("say where: a client needs at least one URL such as ws://127.0.0.1:7400")
         self._listener = listener
         self._urls = urls
+        self._invited: tuple[str, str] | None = None
+        """the address of the node where the session is, if only nodes have named it, and the ticket to show there"""
         self._codec = codec
         self._ssl = ssl
         self._reconnect = reconnect
@@ -233,9 +239,42 @@ class Connection:
         return self.socket is not None
 
     async def _dial(self) -> None:
-        self._begin(*await dial(self._urls, self._codec, self._ssl, self._listener.hello, self._wait))
+        if not await self._dial_invited():
+            self._begin(*await dial(self._urls, self._codec, self._ssl, self._listener.hello, self._wait))
+
+    async def _dial_invited(self) -> bool:
+        """Go where only nodes say that the session is: with a ticket, never with the token.
+
+        If that fails, the addresses that the user gave are next: their node gets the session back.
+        """
+        if self._invited is None:
+            return False
+        url, ticket = self._invited
+        try:
+            dialled = await dial([url], self._codec, self._ssl, lambda: self._listener.hello(ticket=ticket), self._wait)
+        except ConnectionRefused:
+            self._invited = None
+            return False
+        except ConnectionLost:
+            return False
+        self._begin(*dialled)
+        self._invited = (url, dialled.welcome.ticket) if dialled.welcome.ticket else None
+        return True
+
+    def _follow(self, to: str, ticket: str) -> None:
+        """The session goes on at an address that a node has named."""
+        self._invited = None
+        if to in self._urls:
+            self._prefer(to)
+        elif not (self._urls[0].startswith("ws:") or to.startswith("wss:")):  # not from a safe one to another
+            return
+        elif ticket:
+            self._invited = to, ticket
+        elif not self._listener.has_token:
+            self._prefer(to)
 
     def _begin(self, socket: websockets.ClientConnection, welcome: f.Welcome) -> None:
+        self._invited = None
         self.socket = socket
         self._up.set()
         self._down.clear()
@@ -329,9 +368,9 @@ class Connection:
             case f.Bye(reason=reason, again=False):
                 if self._move is None:  # else it may be that the other connection took its place
                     raise ConnectionRefused(reason)
-            case f.Bye(to=to) if to:
-                if self._urls[0].startswith("ws:") or to.startswith("wss:"):  # not from a safe one to another
-                    self._prefer(to)
+            case f.Bye(to=to, ticket=ticket) if to:
+                if self._move is None:  # else it goes there already, or somewhere else
+                    self._follow(to, ticket)
             case _:
                 self._listener.hear(frame)
 

@@ -5,6 +5,7 @@
       | <--- Going ----------------- |   this is what it wants; I note from now on what it gets
       | (asks for the same, and keeps aside what comes)
       | ---- Ready ----------------> |   behind the subscriptions, on the same links
+      | <--- Vouch ----------------- |   if its client was there: this is who follows, with which ticket
       | <--- Carry, Carry, Moved --- |   what waits for it, and what I noted
 
 All of it goes from link to link, in order, and behind all that was said there before. So when `Ready` is at the source,
@@ -55,6 +56,22 @@ class Going(Word, frozen=True):
     advertisements: dict[str, str] = {}
     keep: bool = False
     """it stays here, but be its keeper"""
+
+
+class Vouch(Word, frozen=True):
+    """Its client follows, and shows a ticket with this digest: take my word for who it is and what roles it has.
+
+    Said before `Moved`; `ticket` is that of the handover, as in all of these.
+    """
+
+    digest: bytes
+    owner: str
+    roles: tuple[str, ...] = ()
+    until: float | None = None
+    """when its token ends"""
+    token: str = ""
+    """the id of that, and when it was issued: it may become void"""
+    issued: float | None = None
 
 
 class Ready(Word, frozen=True):
@@ -133,7 +150,7 @@ class Cancel(Word, frozen=True):
     """Nothing comes of it: the client is somewhere else by now."""
 
 
-AnyWord: TypeAlias = Come | Offer | Going | Ready | Carry | Moved | Done | Lost | Elsewhere | Cancel
+AnyWord: TypeAlias = Come | Offer | Going | Vouch | Ready | Carry | Moved | Done | Lost | Elsewhere | Cancel
 encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyWord).decode
 

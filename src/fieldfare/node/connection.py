@@ -17,7 +17,7 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import history, losses, names, rights, security
+from fieldfare.node import history, losses, names, rights, security, tickets
 from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
@@ -72,6 +72,8 @@ class Connection:
         self._codec = codec
         self._token = token
         self._principal: Principal | None = None
+        self._ticket = ""
+        """for the next time that the client comes, if it came with one"""
         self._name = ""
         self._credit = 0
         self._accepted = 0
@@ -120,10 +122,13 @@ class Connection:
                 raise FrameError("the first frame must be Hello")
             if hello.version != f.VERSION:
                 raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
-            token = hello.token or self._token
-            self._principal = security.principal_of(token, self._node.security, self._node.clock())
             if hello.session:
                 names.check_session(hello.session)
+            if hello.ticket and self._node.security is not None:
+                self._principal = await self._ticketed(hello)
+            else:
+                token = hello.token or self._token
+                self._principal = security.principal_of(token, self._node.security, self._node.clock())
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -132,6 +137,31 @@ class Connection:
             await self._hang_up(str(error), again=isinstance(error, NotYet))
             return False
         return True
+
+    async def _ticketed(self, hello: f.Hello) -> Principal:
+        """Who comes with a ticket, for one session only; word of it may still be on its way here."""
+        node, name = self._node, hello.session
+        passes, news = node.broker.moving.passes, asyncio.Event()
+
+        def watch(_: Step) -> None:
+            news.set()
+
+        node.watchers.add(watch)
+        try:
+            async with asyncio.timeout(PATIENCE / 2):
+                while name not in passes and node.broker.moving.where(name) == "coming":
+                    await news.wait()
+                    news.clear()
+        except TimeoutError:
+            pass
+        finally:
+            node.watchers.discard(watch)
+        known = passes.get(name)
+        if known is None or not tickets.opens(known, hello.ticket, node.clock()):
+            raise security.Unauthenticated("this ticket is not good here: come with your token")
+        principal = tickets.principal_of(known, node.security, node.clock())
+        passes[name], self._ticket = tickets.renewed(known, hello.ticket)
+        return principal
 
     async def _attach(self, hello: f.Hello) -> None:
         """Take up a session; Refusal or AccessDenied if that cannot be."""
@@ -177,6 +207,7 @@ class Connection:
                 void=void_from(hello.lives, session.lives) if hello.identity == session.identity else 0,
                 life=node.broker.life,
                 warned=session.warned,
+                ticket=self._ticket,
             )
         )
         self._unwatch = security.watch(self._known(), node.security, lambda: self._close("your token is void"))
@@ -230,10 +261,23 @@ class Connection:
         finally:
             node.watchers.discard(watch)
 
-    def _close(self, reason: str, *, again: bool = False, to: str = "") -> None:
+    def _close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         """Hang up as soon as possible."""
-        self._farewell = f.Bye(reason, again, to)
+        self._farewell = f.Bye(reason, again, to, self._vouched() if to and follow else "")
         self._wake.set()
+
+    def _vouched(self) -> str:
+        """A ticket for the node where the session goes; that node hears who comes with it, before it has the session.
+
+        Empty: the client has shown no token here, and needs none there.
+        """
+        departure, principal = self._node.broker.moving.departures.get(self._name), self._known()
+        if departure is None or self._node.security is None or not principal.name:
+            return ""
+        ticket = tickets.new_ticket()
+        vouch = tickets.vouch_for(principal, self._name, departure.ticket, ticket)
+        self._node.soon(lambda broker, _: broker.moving.vouch(vouch))
+        return ticket
 
     async def _end(self) -> None:
         node = self._node

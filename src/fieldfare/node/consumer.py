@@ -81,7 +81,7 @@ class Consumer:
         if self._node.ready and self.name in self._node.broker.sessions:
             await self._node.submit(lambda broker, now: broker.detach(self.name, now))
 
-    def _close(self, reason: str, *, again: bool = False, to: str = "") -> None:
+    def _close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         self._closed = reason
         self._wake.set()
 

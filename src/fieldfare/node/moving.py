@@ -32,6 +32,7 @@ from fieldfare.node.kept import (
     rest_of,
 )
 from fieldfare.node.log import Entry
+from fieldfare.node.tickets import Pass, first_pass
 from fieldfare.routing import messages as m
 from fieldfare.routing.seen import EventId
 
@@ -107,6 +108,8 @@ class Moving:
         """why sessions that were asked for do not come, by name and owner"""
         self.closing: dict[str, str] = {}
         """sessions whose connections must end in this step, and where they go"""
+        self.passes: dict[str, Pass] = {}
+        """of clients that follow their sessions here"""
         self._anew: set[str] = set()
         """sessions that nobody had, until their clients come"""
 
@@ -245,6 +248,10 @@ class Moving:
                 keeping.keep(going, other, now)
             case h.Going() as going:
                 self._going(going, other, now)
+            case h.Vouch() as vouch:
+                arrival = self._arrival(vouch)
+                if arrival is not None and arrival.session is not None and arrival.session.owner == vouch.owner:
+                    self.passes[vouch.session] = first_pass(vouch, now)
             case h.Ready(session=name, ticket=ticket):
                 if not keeping.ready(name, ticket, other):
                     self._ready(name, ticket)
@@ -262,6 +269,12 @@ class Moving:
                 self._elsewhere(elsewhere, now)
             case h.Cancel(session=name, ticket=ticket):
                 self._cancelled(name, ticket, now)
+
+    def vouch(self, vouch: h.Vouch) -> None:
+        """Let the node where a session goes know who its client is."""
+        departure = self.departures.get(vouch.session)
+        if departure is not None and departure.ticket == vouch.ticket:
+            self._post(departure.target, vouch)
 
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Let another node have a session, with its client, if it wants it."""
@@ -493,6 +506,7 @@ class Moving:
     def ended(self, name: str) -> None:
         """A session is over here."""
         self._anew.discard(name)
+        self.passes.pop(name, None)
 
     def low_water(self) -> list[int]:
         """Positions from which on the log is needed."""

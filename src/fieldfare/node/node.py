@@ -51,8 +51,8 @@ logger = logging.getLogger("fieldfare.node")
 class Closer(Protocol):
     """Ends a connection."""
 
-    def __call__(self, reason: str, *, again: bool = False, to: str = "") -> None:
-        """Say why, whether to come back, and to which address."""
+    def __call__(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
+        """Say why, whether to come back, and to which address; whether the session goes there."""
 
 
 class NodeStopped(RuntimeError):
@@ -319,7 +319,7 @@ class Node:
         for name, target in step.closing.items():
             if name in self.closers:
                 reason = f"your session goes on at {target}" if target else "your session stays after all"
-                self.closers[name](reason, again=True, to=self.address(target) if target else "")
+                self.closers[name](reason, again=True, to=self.address(target) if target else "", follow=True)
         for watch in tuple(self.watchers):
             watch(step)
 

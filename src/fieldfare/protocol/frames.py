@@ -57,6 +57,8 @@ class Hello(Frame, frozen=True):
     """the same: in which lives of the node's log deliveries were numbered"""
     seen: int = 0
     """the number of the last delivery that came"""
+    ticket: str = ""
+    """instead of a token: what the last node of the session gave for this one (`Bye`), or this one (`Welcome`)"""
 
 
 class Publish(Frame, frozen=True):
@@ -167,6 +169,8 @@ class Welcome(Frame, frozen=True):
     """the present life of the node's log: say it with a position that you have from here"""
     warned: int = 0
     """of how many dropped deliveries of this session a client was told; see `Deliveries`"""
+    ticket: str = ""
+    """if you came with one: another one, for the next time that you come here"""
 
 
 class Accepted(Frame, frozen=True):
@@ -240,6 +244,8 @@ class Bye(Frame, frozen=True):
     """whether it makes sense to come back"""
     to: str = ""
     """the address of another node, where your session goes on"""
+    ticket: str = ""
+    """what to show there instead of your token"""
 
 
 FromClient: TypeAlias = (
