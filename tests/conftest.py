@@ -1,7 +1,8 @@
 """Hypothesis profiles, chosen with HYPOTHESIS_PROFILE: dev (the default), ci or long; what is run first; Spark for tests.
 
 The first two try the same examples every time, so that a run tells about the change and not about the dice; `long` throws
-them anew, and is run by hand before a release and whenever the algebra or the engine has changed.
+them anew, and is run by hand before a release and whenever the algebra or the engine has changed. HYPOTHESIS_EXAMPLES
+says how many examples it tries of each property: a million of one that was named take an hour or so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 settings.register_profile("dev", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
-settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)
+settings.register_profile(
+    "long", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")), deadline=None, print_blob=True
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -123,3 +124,30 @@ def test_a_pattern_too_complex_to_analyse_says_so() -> None:
     assert Pattern((MANY, "a", *[ONE] * 3)).matches("xabcd")
     with pytest.raises(TooComplex):
         machine("%a" + "_" * 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "ignore_case"),
+    [("%" + "a" * 2000 + "b%", True), ("%" + "a" * 2000 + "_b%", False), ("%" + "a" * 2000 + "b%", False), ("%" + "a%" * 2000 + "b", False)],
+    ids=["ignoring case", "with a wildcard", "plain", "many runs"],
+)  # fmt: skip
+def test_matching_takes_time_that_grows_with_the_text_alone(text: str, ignore_case: bool) -> None:
+    """A regular expression took 8 s for what takes a tenth: it tried a long row at every place of the text."""
+    wanted = like(text, ignore_case=ignore_case)
+    assert not wanted.matches("a" * 100)  # makes what is made once
+
+    def seconds(length: int) -> float:
+        word, begin = "a" * length, process_time()
+        assert not wanted.matches(word)
+        return process_time() - begin
+
+    short, long = (min(seconds(length) for _ in range(3)) for length in (10_000, 160_000))
+    assert long < 16 * 8 * max(short, 0.001)  # not 16 * 16, by far; nor 16 * 2000, as it was
+
+
+def test_long_rows_with_wildcards_are_found() -> None:
+    row = "_b" * 30
+    assert like(f"%{row}c%").matches("x" * 50 + "ab" * 30 + "c" + "x")
+    assert not like(f"%{row}c%").matches("x" * 50 + "ab" * 29 + "c" + "x")
+    assert like(f"{row}%{row}", ignore_case=True).matches("aB" * 61)
+    assert not like(f"{row}%{row}", ignore_case=True).matches("aB" * 59)

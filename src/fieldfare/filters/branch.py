@@ -213,16 +213,15 @@ def normal_form(branches: Iterable[Branch]) -> list[Branch]:
     What comes out does not depend on the order of what goes in, and comes out again if it goes in: so that the text of
     a filter is read as the same filter, also where the effort does not suffice.
     """
-    largest = _joined(branches)
+    boxes = list(branches)
     while True:
-        if len(largest) > 4 * MAX_BRANCHES:
-            return largest  # too many, whatever else: do not compare all with all
-        kept = absorbed(largest)
-        if len(kept) < 2:
-            return kept
-        largest = _joined(kept)
-        if len(largest) == len(kept):
+        joined = _joined(boxes)
+        if len(joined) > 4 * MAX_BRANCHES:
+            return joined  # too many, whatever else: do not compare all with all
+        kept = absorbed(joined)
+        if len(kept) == len(boxes):  # nothing is left to be joined
             return _saturated(kept) or kept
+        boxes = kept
 
 
 def _joined(branches: Iterable[Branch]) -> list[Branch]:
@@ -270,9 +269,9 @@ def _union(a: Constraint, b: Constraint) -> Constraint | None:
         return None
 
 
-def absorbed(branches: Iterable[Branch]) -> list[Branch]:
-    """Those that no other covers; of several that cover each other, the first."""
-    kept: list[Branch] = []
+def absorbed(branches: Iterable[Branch], known: Sequence[Branch] = ()) -> list[Branch]:
+    """Those that no other covers, added to some that are known to be such; of two that cover each other, the first."""
+    kept = list(known)
     for branch in branches:
         spend(2 + 2 * len(kept))
         if not any(other.covers(branch) for other in kept):
@@ -298,12 +297,13 @@ def _saturated(branches: list[Branch]) -> list[Branch] | None:
             return None
         spend(cost)
         found = [box for a, b in pairs for box in _consensus(a, b)]
-        spend(len(found) * len(kept))
+        if not found:
+            return kept
         effort += len(found) * len(kept) // 4
         if effort > EFFORT:
             return None
         known = set(map(id, kept))
-        kept = absorbed([*kept, *found])
+        kept = absorbed(found, kept)
         fresh = [box for box in kept if id(box) not in known]
     return kept
 

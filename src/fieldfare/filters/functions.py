@@ -31,6 +31,8 @@ class Function:
     """for predicates: does a call with these argument expressions imply the call with those? A preorder."""
 
 
+MAX_PATTERN: Final = 10_000
+"""characters of what MATCHES compares with"""
 _FUNCTIONS: Final[dict[str, Function]] = {}
 
 
@@ -77,6 +79,8 @@ _pattern = lru_cache(maxsize=1024)(like)
 
 
 def _matches(value: object, pattern: str, *, ignore_case: bool) -> bool:
+    if len(pattern) > MAX_PATTERN:  # it may be the value of another field
+        raise ValueError(f"the pattern has more than {MAX_PATTERN} characters")
     return isinstance(value, str) and _pattern(pattern, ignore_case=ignore_case).matches(value)
 
 

@@ -2,14 +2,14 @@
 
 A pattern is a sequence of characters and the wildcards `ONE` (any character, `_`) and `MANY` (any characters, `%`).
 It is kept normalised, so that `'%%_'` and `'_%'` are one pattern, and matched in linear time: no regular expression
-with several stars, which would backtrack.
+with several stars, which would backtrack, and none with a long row of characters, which would begin anew at each place.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -25,6 +25,8 @@ class Wild(enum.Enum):
 ONE: Final = Wild.ONE
 MANY: Final = Wild.MANY
 Token: TypeAlias = str | Wild
+SHORT: Final = 8
+"""characters of a row that may be tried at each place of a text"""
 
 
 def case_variants(char: str) -> frozenset[str]:
@@ -55,51 +57,90 @@ class Pattern:
         return self.text, self.ignore_case
 
     @cached_property
-    def _segments(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(
-            re.compile("".join(_regex(token, self.ignore_case) for token in part), re.DOTALL) for part in self._parts()
-        )
-
-    def _parts(self) -> Iterator[list[Token]]:
-        """The runs between one `%` and the next."""
-        part: list[Token] = []
+    def _runs(self) -> tuple[Run, ...]:
+        """What stands between one `%` and the next."""
+        parts: list[list[Token]] = [[]]
         for token in self.tokens:
             if token is MANY:
-                yield part
-                part = []
+                parts.append([])
             else:
-                part.append(token)
-        yield part
+                parts[-1].append(token)
+        return tuple(Run(part, self.ignore_case) for part in parts)
 
     def matches(self, text: str) -> bool:
         """Does the whole text fit? Linear: the first run is anchored, the last too, the others found leftmost first."""
-        first, *middle = self._segments
+        first, *middle = self._runs
         if not middle:
-            return first.fullmatch(text) is not None
-        head = first.match(text)
-        if head is None:
+            return first.length == len(text) and first.fits(text, 0)
+        if first.length > len(text) or not first.fits(text, 0):
             return False
-        place = head.end()
+        place = first.length
         *middle, last = middle
-        for segment in middle:
-            found = segment.search(text, place)
-            if found is None:
+        for run in middle:
+            place = run.find(text, place)
+            if place < 0:
                 return False
-            place = found.end()
-        tail = len(text) - self._tail_length
-        return tail >= place and last.fullmatch(text, tail) is not None
-
-    @cached_property
-    def _tail_length(self) -> int:
-        *_, last = self._parts()
-        return len(last)
+        tail = len(text) - last.length
+        return tail >= place and last.fits(text, tail)
 
 
-def _regex(token: Token, ignore_case: bool) -> str:
+class Run:
+    """Characters and `_` in a row, looked for in a text in steps that grow with the text alone.
+
+    A regular expression would try each place anew, which takes as many steps as the text and the run have characters,
+    multiplied. A plain run is found by `str.find`, which knows better; a short one may be tried at each place; for any
+    other, one number holds a bit for each beginning of the run that the text read so far ends with (Shift-And).
+    """
+
+    __slots__ = ("_anyhow", "_masks", "_regex", "_text", "_tokens", "length")
+
+    def __init__(self, tokens: Sequence[Token], ignore_case: bool) -> None:
+        self.length: Final = len(tokens)
+        self._tokens = tuple(_variants(token, ignore_case) for token in tokens)
+        plain = not ignore_case and ONE not in tokens
+        self._text: Final = "".join(map(str, tokens)) if plain else None
+        short = self._text is None and len(tokens) <= SHORT
+        self._regex: Final = re.compile("".join(map(_regex, self._tokens)), re.DOTALL) if short else None
+        self._masks: Final[dict[str, int]] = {}
+        self._anyhow = 0
+        if self._text is None and not short:
+            self._anyhow = sum(1 << place for place, chars in enumerate(self._tokens) if chars is None)
+            for place, chars in enumerate(self._tokens):
+                for char in chars or ():
+                    self._masks[char] = self._masks.get(char, self._anyhow) | 1 << place
+
+    def fits(self, text: str, place: int) -> bool:
+        """Does it stand at a place? The text goes on that far."""
+        if self._text is not None:
+            return text.startswith(self._text, place)
+        here = text[place : place + self.length]
+        return all(chars is None or char in chars for chars, char in zip(self._tokens, here, strict=True))
+
+    def find(self, text: str, place: int) -> int:
+        """The end of its first occurrence from a place on, or -1."""
+        if self._text is not None:
+            found = text.find(self._text, place)
+            return found + self.length if found >= 0 else -1
+        if self._regex is not None:
+            match = self._regex.search(text, place)
+            return match.end() if match else -1
+        begun, end, masks, anyhow = 0, 1 << (self.length - 1), self._masks, self._anyhow
+        for at in range(place, len(text)):
+            begun = (begun << 1 | 1) & masks.get(text[at], anyhow)
+            if begun & end:
+                return at + 1
+        return -1
+
+
+def _variants(token: Token, ignore_case: bool) -> frozenset[str] | None:
+    """The characters that a token stands for; None for all."""
     if not isinstance(token, str):
-        return "."
-    variants = case_variants(token) if ignore_case else {token}
-    return re.escape(token) if len(variants) == 1 else "[" + "".join(map(re.escape, sorted(variants))) + "]"
+        return None
+    return case_variants(token) if ignore_case else frozenset({token})
+
+
+def _regex(chars: frozenset[str] | None) -> str:
+    return "." if chars is None else "[" + "".join(map(re.escape, sorted(chars))) + "]"
 
 
 def pattern(*tokens: Token, ignore_case: bool = False) -> Pattern:

@@ -31,7 +31,9 @@ attributes = st.sampled_from(["x", "y"])
 comparisons = st.builds(
     lambda dialect, content: {dialect: content},
     st.sampled_from(["exact", "prefix", "suffix"]),
-    st.dictionaries(attributes, texts, min_size=1, max_size=2),
+    st.dictionaries(
+        attributes, texts | st.text(alphabet="ab.5\0\U0010ffff", min_size=1, max_size=4), min_size=1, max_size=2
+    ),
 )
 
 
@@ -43,8 +45,8 @@ def combined(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict
     )
 
 
-documents = st.recursive(comparisons, combined, max_leaves=5)
-strings = st.text(alphabet="ab.5\U0010ffff", max_size=4) | texts
+documents = st.recursive(comparisons, combined, max_leaves=8)
+strings = st.text(alphabet="ab.5\0\U0010ffff", max_size=4) | texts
 values = st.one_of(
     strings,
     st.sampled_from([None, True, False, 5, 5.0, 5.5, 2026, b"a", b"\x69\xb6\x9b", (), {"a": "b"}]),

@@ -54,6 +54,9 @@ ErrorKind: TypeAlias = OneOf[
 ]
 Attributes: TypeAlias = Mapping[str, object]
 
+MAX_TEXT: Final = 1 << 20
+"""characters of a text that a function makes"""
+
 
 @dataclass(frozen=True, slots=True)
 class Error:
@@ -320,6 +323,12 @@ def _abs(number: int) -> int:
     return abs(number)
 
 
+def _concat(mark: str, *texts: str) -> str:
+    if sum(map(len, texts)) + len(mark) * len(texts) > MAX_TEXT:  # a short filter can ask for a long field many times
+        raise _Failure("functionEvaluation", f"the text would have more than {MAX_TEXT} characters", "")
+    return mark.join(texts)
+
+
 def _left(text: str, length: int) -> str:
     return text[: _length(length, text)]
 
@@ -362,8 +371,8 @@ _FUNCTIONS: Final[dict[str, tuple[Function, ...]]] = {
     "LOWER": (Function((_string,), str, str.lower),),
     "UPPER": (Function((_string,), str, str.upper),),
     "TRIM": (Function((_string,), str, lambda text: text.strip(_WHITE_SPACE)),),
-    "CONCAT": (Function((_string,), str, lambda *texts: "".join(texts), variadic=True),),
-    "CONCAT_WS": (Function((_string, _string), str, lambda mark, *texts: mark.join(texts), variadic=True),),
+    "CONCAT": (Function((_string,), str, lambda *texts: _concat("", *texts), variadic=True),),
+    "CONCAT_WS": (Function((_string, _string), str, _concat, variadic=True),),
     "LEFT": (Function((_string, _integer), str, _left),),
     "RIGHT": (Function((_string, _integer), str, _right),),
     "SUBSTRING": (
