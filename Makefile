@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills kills-pipeline soak-nodes clean
+.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -68,8 +68,11 @@ kills: setup ## kill real nodes KILLS times (200) while clients publish and subs
 kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
 	@$(BIN)/python -m tests.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m kills tests/pipeline
 
-soak-nodes: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
-	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),30)
+soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= repeats a run
+	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),10) $(SEED)
+
+soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
+	@$(BIN)/python -m tests.node.loaded $(or $(MINUTES),30)
 
 clean: ## remove .venv and everything that was built
 	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,8 +1,9 @@
-"""A long run of real nodes under load, with kills: `python -m tests.node.soak 30`, or `make soak-nodes MINUTES=30`.
+"""A soak of real nodes in trouble, with a judge of its own: `python -m tests.node.soak 10`, or `make soak-nodes MINUTES=10`.
 
-First the rate is found at which the machine is 70 % busy; then publishers keep to it, while nodes and clients are
-killed at random. In the end nothing accepted may be missing or have come twice (as in `kills`), and a
-node must need no more memory than in the beginning.
+Five durable nodes form a tree; their links go through relays. Nodes are killed and stopped, links are cut and swallow
+what is sent, connections of clients break, sessions move. Some clients speak the protocol by hand, in JSON and
+MessagePack; others use the library and roam. What they asked for is evaluated here by plain Python, not by the engine. In
+the end each session has every accepted event it asked for once, in the order of its publisher, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,151 +14,273 @@ import random
 import sys
 import tempfile
 import time
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
-from statistics import mean
+from typing import Any, NamedTuple
 
-from tests.node.kills import Process, Publisher, Subscriber, World, anew, judge, knows
+from tests.node.faults import Trouble, Wire
+from tests.node.kills import Process
+from tests.node.raw import RawPublisher, RawSubscriber
+from tests.waiting import PATIENCE, until
 
-from fieldfare.client.client import connect
+from fieldfare.client.client import Client, connect
 
-SHARE = 0.7
-FILTERS = ["k >= 0", "k = 1", "k > 2", "by = 'p0' AND k != 3"]
+PARENTS = (None, 0, 1, 1, 3)
+"""the tree: whom each node joins"""
+FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "k >= 0": lambda event: event["k"] >= 0,
+    "k = 1": lambda event: event["k"] == 1,
+    "k > 2": lambda event: event["k"] > 2,
+    "by = 'p0' AND k != 3": lambda event: event["by"] == "p0" and event["k"] != 3,
+    "text CONTAINS 'ä' OR k IN (0, 1)": lambda event: "ä" in event["text"] or event["k"] in {0, 1},
+    "NOT (by = 'p1') AND n < 1000000": lambda event: event["by"] != "p1" and event["n"] < 1_000_000,
+}
+TEXTS = ("", "quiet", "ärger", "x" * 200, "line\nbreak", "🐦")
 
 
-class Paced(Publisher):
-    """A publisher that keeps to a rate."""
+def made(by: str, number: int) -> dict[str, Any]:
+    """The event of a publisher with a number: anybody can tell whether it is the right one."""
+    return {"by": by, "n": number, "k": number % 5, "text": TEXTS[number % len(TEXTS)]}
 
-    rate: float = 100.0
 
-    async def live(self, until: asyncio.Event) -> None:
-        async with connect(self.url, session=self.name) as client:
-            began, sent, rate = time.monotonic(), 0, self.rate
-            while not until.is_set():
-                if self.rate != rate:
-                    began, sent, rate = time.monotonic(), 0, self.rate
-                due = int((time.monotonic() - began) * rate)
-                if sent >= due:
-                    await asyncio.sleep(0.01)
-                    continue
-                sent = max(sent, due - int(rate))  # what was missed for more than a second is not made up for
+class Book:
+    """What one session got, and whether it may have."""
+
+    def __init__(self, name: str, filter: str) -> None:
+        self.name, self.filter = name, filter
+        self.got: dict[str, list[int]] = {}
+        self.probes: set[str] = set()
+        self.unasked = 0
+
+    def take(self, event: dict[str, Any]) -> None:
+        """An event has come."""
+        if "probe" in event:
+            self.probes.add(event["probe"])
+        elif event != made(event["by"], event["n"]) or not FILTERS[self.filter](event):
+            self.unasked += 1
+        else:
+            self.got.setdefault(event["by"], []).append(event["n"])
+
+    def due(self, by: str, accepted: int) -> set[int]:
+        """What it must have of a publisher, all of whose events up to a number were accepted."""
+        return {number for number in range(1, accepted + 1) if FILTERS[self.filter](made(by, number))}
+
+    def verdict(self, accepted: dict[str, int]) -> dict[str, int]:
+        """How many events are lost, came twice, before an earlier one, or unasked."""
+        counts = {"deliveries": 0, "lost": 0, "twice": 0, "out of order": 0, "unasked": self.unasked}
+        for by, last in accepted.items():
+            got, due = self.got.get(by, []), self.due(by, last)
+            counts["deliveries"] += len(got)
+            counts["lost"] += len(due - set(got))
+            counts["twice"] += len(got) - len(set(got))
+            counts["unasked"] += len(set(got) - due)
+            highest = 0
+            for number in got:
+                counts["out of order"] += number < highest
+                highest = max(highest, number)
+        return counts
+
+
+async def there(urls: str | list[str], session: str = "") -> Client:
+    """A client of the library that has found a node; a busy one may take a while for the first hello."""
+    while True:
+        with contextlib.suppress(OSError):
+            return await connect(urls, session=session).__aenter__()
+        await asyncio.sleep(0.1)
+
+
+class Roaming:
+    """A session of the library that moves from node to node."""
+
+    def __init__(self, name: str, urls: list[str]) -> None:
+        self.session, self.urls = name, urls
+        self.client: Client | None = None
+        self.moved = 0
+
+    async def move(self, url: str) -> None:
+        """Go, unless it cannot be done now: then everything stays as it is."""
+        with contextlib.suppress(OSError, TimeoutError):
+            if self.client is not None:
+                await asyncio.wait_for(self.client.move(url), 60)
+                self.moved += 1
+
+
+class RoamingSubscriber(Roaming):
+    """Takes what comes; it counts on the library that nothing comes twice."""
+
+    def __init__(self, name: str, urls: list[str], book: Book) -> None:
+        super().__init__(name, urls)
+        self._book = book
+
+    async def live(self) -> None:
+        self.client = client = await there(self.urls, self.session)
+        try:
+            async with client.subscribe(self._book.filter, id="s", keep=True) as events:
+                async for event in events:
+                    self._book.take(dict(event.tree))
+        finally:
+            await client.close()
+
+
+class RoamingPublisher(Roaming):
+    """Posts, whatever happens: the library keeps events until a node has taken them."""
+
+    def __init__(self, name: str, urls: list[str], chance: random.Random) -> None:
+        super().__init__(name, urls)
+        self.published = self.accepted = 0
+        self.end = False
+        self.problems: list[str] = []
+        self._chance = chance
+
+    def _heard(self, answer: bool | Exception) -> None:
+        self.accepted += answer is True
+        if answer is not True:
+            self.problems.append(f"{self.session} was refused: {answer}")
+
+    async def live(self) -> None:
+        self.client = client = await there(self.urls, self.session)
+        try:
+            while not self.end:
+                self.published += 1
+                client.post(made(self.session, self.published)).then(self._heard)
+                await asyncio.sleep(self._chance.uniform(0, 0.05))
                 await client.room()
-                self.count += 1
-                number = self.count
-                sent += 1
-                ticket = client.post({"by": self.name, "n": number, "k": number % 5, "text": "x" * 40})
-                ticket.then(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
             await client.drain()
+            await asyncio.Event().wait()
+        finally:
+            await client.close()
 
 
-def memory_mb(node: Process) -> float:
-    if node.running is None:
-        return 0.0
-    try:
-        return int(Path(f"/proc/{node.running.pid}/statm").read_text().split()[1]) * 4096 / 1e6
-    except OSError:
-        return 0.0
+class Cast(NamedTuple):
+    """All that take part."""
+
+    nodes: list[Process]
+    wires: list[Wire]
+    publishers: list[Any]
+    subscribers: list[Any]
+    books: list[Book]
 
 
-async def run(minutes: float, seed: int, *, every: float = 20.0) -> dict[str, float]:
+def cast(folder: Path, chance: random.Random) -> Cast:
+    """Nodes with their wires, and clients of all kinds."""
+    nodes: list[Process] = []
+    wires: list[Wire] = []
+    for number, parent in enumerate(PARENTS):
+        if parent is not None:
+            wires.append(Wire(nodes[parent].port))
+        nodes.append(Process(f"n{number}", folder / f"n{number}", wires[-1].url if parent is not None else ""))
+    urls = [node.url for node in nodes]
+    books = [Book(f"s{number}", filter) for number, filter in enumerate([*FILTERS, *FILTERS])]
+    subscribers: list[Any] = []
+    for number, book in enumerate(books):
+        kind = ("json", "msgpack", "roaming")[(number + number // len(FILTERS)) % 3]
+        if kind == "roaming":
+            subscribers.append(RoamingSubscriber(book.name, chance.sample(urls, len(urls)), book))
+        else:
+            subscribers.append(RawSubscriber(book.name, chance.choice(urls), kind, (book.filter, book.take), chance))
+    publishers = [
+        RawPublisher("p0", chance.choice(urls), "json", made, chance),
+        RawPublisher("p1", chance.choice(urls), "msgpack", made, chance),
+        RoamingPublisher("p2", chance.sample(urls, len(urls)), chance),
+    ]
+    return Cast(nodes, wires, publishers, subscribers, books)
+
+
+async def known(all_: Cast) -> None:
+    """Wait until every session gets what is published at every node: what was published before is due to nobody."""
+    names = {node.name for node in all_.nodes}
+    async with contextlib.AsyncExitStack() as stack:
+        clients = {node.name: await there(node.url) for node in all_.nodes}
+        for client in clients.values():
+            stack.push_async_callback(client.close)
+        end = time.monotonic() + PATIENCE
+        while missing := [book.name for book in all_.books if book.probes != names]:
+            assert time.monotonic() < end, f"{missing} never heard of some node"
+            for name, client in clients.items():
+                for by, k in (("p0", 1), ("p2", 4)):
+                    await client.publish({"by": by, "n": 0, "k": k, "text": "ä", "probe": name})
+            await asyncio.sleep(0.2)
+
+
+async def run(minutes: float, seed: int, *, say: bool = False) -> dict[str, int]:
     """Let it run; gives counts."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        line: list[Process] = []
-        for number in range(3):
-            line.append(Process(f"n{number}", Path(folder) / f"n{number}", line[-1].url if line else ""))
-        subscribers = [Subscriber(f"s{i}", line[i % 3].url, filter) for i, filter in enumerate(FILTERS)]
-        publishers: list[Publisher] = [Paced(f"p{i}", line[i % 3].url, chance) for i in range(3)]
+    with tempfile.TemporaryDirectory(prefix="fieldfare-soak-") as folder:
+        all_ = cast(Path(folder), chance)
+        tasks: list[asyncio.Task[None]] = []
         try:
-            for node in line:
+            for wire in all_.wires:
+                await wire.start()
+            for node in all_.nodes:
                 node.start()
                 await node.answers()
-            return await _play(World(chance, line, subscribers, publishers), minutes, every)
+            tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.subscribers]
+            await known(all_)
+            tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.publishers]
+            trouble = Trouble(chance, all_.nodes, all_.wires, [*all_.publishers, *all_.subscribers])
+            await _play(all_, trouble, tasks, minutes, say=say)
+            return await _judged(all_, trouble, tasks)
         finally:
-            for node in line:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for wire in all_.wires:
+                await wire.close()
+            for node in all_.nodes:
                 node.kill()
 
 
-async def _find_rate() -> float:
-    """The rate of a publisher at which the machine is 70 % busy, all of it: nodes, clients and whatever else runs."""
-    Paced.rate = 300.0
-    for _ in range(5):
-        await asyncio.sleep(2)
-        busy = await _busy(8)
-        Paced.rate = max(50.0, Paced.rate * min(3.0, SHARE / busy))
-    return Paced.rate
-
-
-async def _busy(seconds: float) -> float:
-    def jiffies() -> tuple[int, int]:
-        times = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
-        return sum(times), times[3] + times[4]
-
-    before = jiffies()
-    await asyncio.sleep(seconds)
-    after = jiffies()
-    return 1 - (after[1] - before[1]) / max(1, after[0] - before[0])
-
-
-async def _play(world: World, minutes: float, every: float) -> dict[str, float]:
-    chance, line, subscribers, publishers = world
-    end = asyncio.Event()
-    listening = {one.name: asyncio.create_task(one.live()) for one in subscribers}
-    for node in line:
-        await knows(node, FILTERS)
-    talking = {one.name: asyncio.create_task(one.live(end)) for one in publishers}
-    rate = await _find_rate() * len(publishers)
-    sys.stdout.write(f"{rate:,.0f} events/s in keep this machine {SHARE:.0%} busy\n")
-    kills = cut = 0
-    samples: list[tuple[float, float]] = []
-    born = dict.fromkeys((node.name for node in line), time.monotonic())
-    began = last = time.monotonic()
+async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], minutes: float, *, say: bool) -> None:
+    """Trouble for some minutes, with a look each minute; then peace."""
+    began = told = time.monotonic()
     while time.monotonic() - began < 60 * minutes:
-        await asyncio.sleep(every * (0.5 + chance.random()))
-        now = time.monotonic()
-        samples += [(now - began, memory_mb(node)) for node in line if now - born[node.name] > every]
-        everybody: list[Process | Subscriber | Publisher] = [*line, *subscribers, *publishers]
-        victim = chance.choice(everybody)
-        if isinstance(victim, Process):
-            kills += 1
-            victim.kill()
-            await asyncio.sleep(chance.random() * 2)
-            victim.start()
-            born[victim.name] = time.monotonic()
-        elif isinstance(victim, Subscriber):
-            cut += 1
-            listening[victim.name] = await anew(listening[victim.name], victim.live)
-        else:
-            cut += 1
-            talking[victim.name] = await anew(talking[victim.name], partial(victim.live, end))
-        if time.monotonic() - last > 60:
-            last = time.monotonic()
-            accepted = sum(one.accepted.count for one in publishers)
-            sizes = ", ".join(f"{memory_mb(node):.0f}" for node in line)
-            minute = (last - began) / 60
-            sys.stdout.write(f"{minute:5.1f} min: {kills} kills, {accepted:,} accepted; nodes have {sizes} MB\n")
+        await asyncio.sleep(random.uniform(0.2, 1.5))
+        trouble.strike()
+        for task in tasks:
+            if task.done():
+                task.result()
+        if say and time.monotonic() - told > 60:
+            told = time.monotonic()
+            faults, accepted = trouble.counts.total(), sum(one.accepted for one in all_.publishers)
+            sys.stdout.write(f"{(told - began) / 60:5.1f} min: {faults} faults, {accepted:,} accepted\n")
             sys.stdout.flush()
-    for node in line:
-        await node.answers()
-    end.set()
-    async with asyncio.timeout(300):
-        await asyncio.gather(*talking.values())
-    counts = await judge(subscribers, publishers)
-    for task in listening.values():
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-            await task
-    half = samples[len(samples) // 2][0] if samples else 0.0
-    early = [size for when, size in samples if when < half] or [0.0]
-    late = [size for when, size in samples if when >= half] or [0.0]
-    return {
-        "events/s": rate, "node kills": kills, "clients cut off": cut, **counts,
-        "MB of a node, first half": mean(early), "MB of a node, second half": mean(late), "MB at most": max(late),
-    }  # fmt: skip
+    await trouble.over()
 
+
+async def _judged(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]]) -> dict[str, int]:
+    """Wait until all is accepted and nothing is missing, or it takes too long; and a moment for what comes twice."""
+    for one in all_.publishers:
+        one.end = True
+    with contextlib.suppress(AssertionError):
+        await until(lambda: all(one.accepted == one.published for one in all_.publishers))
+    accepted = {one.session: one.accepted for one in all_.publishers}
+    with contextlib.suppress(AssertionError):
+        await until(lambda: not any(book.verdict(accepted)["lost"] for book in all_.books))
+    await asyncio.sleep(2)
+    verdicts = {book.name: book.verdict(accepted) for book in all_.books}
+    problems = [text for one in [*all_.publishers, *all_.subscribers] for text in getattr(one, "problems", [])]
+    problems += [f"{name}: {verdict}" for name, verdict in verdicts.items() if any(list(verdict.values())[1:])]
+    problems += [f"{task.get_name()} ended: {task.exception()!r}" for task in tasks if task.done()]
+    for text in problems[:20]:
+        sys.stdout.write(f"problem: {text}\n")
+    return {
+        **trouble.counts,
+        "published": sum(one.published for one in all_.publishers),
+        "accepted": sum(accepted.values()),
+        "moves": sum(getattr(one, "moved", 0) for one in [*all_.publishers, *all_.subscribers]),
+        "delivered again, and left out by number": sum(getattr(one, "again", 0) for one in all_.subscribers),
+        **{what: sum(one[what] for one in verdicts.values()) for what in ("deliveries", *BAD[:4])},
+        "never accepted": sum(one.published - one.accepted for one in all_.publishers),
+        "other problems": len(problems),
+    }
+
+
+BAD = ("lost", "twice", "out of order", "unasked", "never accepted", "other problems")
 
 if __name__ == "__main__":
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    counts = asyncio.run(run(float(sys.argv[1]) if len(sys.argv) > 1 else 30.0, seed))
-    for what, count in {"seed": seed, **counts}.items():
-        sys.stdout.write(f"{count:12,.0f}  {what}\n")
+    sys.stdout.write(f"seed {seed}\n")
+    counts = asyncio.run(run(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, seed, say=True))
+    for what, count in counts.items():
+        sys.stdout.write(f"{count:10,}  {what}\n")
+    sys.exit(1 if any(counts[what] for what in BAD) else 0)

@@ -1,0 +1,24 @@
+"""The soak in short, and its judge; `make soak-nodes` is the long one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.node.soak import BAD, Book, made, run
+
+
+def test_nodes_in_trouble_lose_nothing() -> None:
+    counts = asyncio.run(run(0.2, seed=5))
+    assert not {what: counts[what] for what in BAD if counts[what]}, counts
+    assert counts["accepted"] > 0
+    assert counts["deliveries"] > counts["accepted"]
+
+
+def test_the_judge_sees_what_is_wrong() -> None:
+    book = Book("s", "k = 1")
+    for number in (1, 6, 16, 11, 11):
+        book.take(made("p0", number))
+    book.take(made("p0", 2))
+    book.take({**made("p0", 21), "text": "another"})
+    assert book.verdict({"p0": 27}) == {"deliveries": 5, "lost": 2, "twice": 1, "out of order": 2, "unasked": 2}
+    assert book.verdict({"p0": 10})["unasked"] == 2 + 2, "nobody may get what was never accepted"
