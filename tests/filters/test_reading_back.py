@@ -6,22 +6,18 @@ The filters come from random syntax trees of all languages (`languages/writing`)
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.filters.languages import writing
 
 from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.admission import admit
 from fieldfare.filters.advertisement import Advertisement
 from fieldfare.filters.languages import cesql, ruler, subscriptions
-
-sys.path.append(str(Path(__file__).parent / "languages"))
-import writing
 
 REFUSED = (FilterSyntaxError, FilterDocumentError, FilterTooComplex)
 LANGUAGES: dict[str, Callable[[Random], Filter]] = {

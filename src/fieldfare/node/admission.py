@@ -14,9 +14,8 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters import EVERYTHING, admission, budget
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
 from fieldfare.node import security
 from fieldfare.node.config import Limits
 from fieldfare.node.kept import Refusal
@@ -48,7 +47,7 @@ def taken(written: object, limits: Limits) -> Filter:
     """The same at once, for those who are in a thread already; also a filter that was made of others."""
     if not isinstance(written, Filter):
         check_size(len(written if isinstance(written, str) else msgspec.json.encode(written)), limits)
-    return filter_of(written)
+    return admission.admit(written, admission.Limits(text=limits.filter_chars))
 
 
 def check_size(size: int, limits: Limits) -> None:
@@ -75,8 +74,7 @@ async def within(read: Callable[[], T], limits: Limits) -> T:
     return await reading
 
 
-def filter_of(written: object) -> Filter:
-    """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
-    if isinstance(written, Filter):
-        return written
-    return parse(written) if isinstance(written, str) else subscriptions.parse(written)
+def bounded(read: Callable[[], T]) -> T:
+    """What comes of reading several filters together, within the steps that one may take; else FilterOverBudget."""
+    with budget.within(admission.LIMITS.steps, 2 * admission.LIMITS.normal):
+        return read()

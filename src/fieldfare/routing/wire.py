@@ -13,7 +13,7 @@ import msgspec
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters import EVERYTHING, budget, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing import messages as m
 from fieldfare.routing import pastry
@@ -22,6 +22,10 @@ from fieldfare.routing.named import NamedFilter
 
 VERSION: Final = 1
 """of the wire form; nodes say it when they meet, and refuse another one"""
+STEPS: Final = 1_000_000
+"""of work to understand a neighbour's filter, about a microsecond each"""
+SIZE: Final = 1 << 20
+"""characters of a neighbour's filter, about; it may have merged many into one"""
 
 
 def encode(message: Message) -> bytes:
@@ -120,7 +124,8 @@ def from_wire(type: type, value: Any) -> object:
 @lru_cache(maxsize=10_000)
 def _filter(text: str) -> Filter:
     """Neighbours often say the same filter again."""
-    return parse(text)
+    with budget.within(STEPS, SIZE):
+        return parse(text)
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse

@@ -36,10 +36,11 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from fieldfare.filters import EVERYTHING
+from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import subscriptions
 from fieldfare.node import losses, names, security
-from fieldfare.node.admission import check_size, filter_of, permitted, taken, within
+from fieldfare.node.admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.consumer import Consumer, Delivered
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
@@ -188,14 +189,14 @@ async def _filter(call: Call) -> Filter:
     permitted(call.principal, "subscribe")
     texts, documents = query.getlist("filter"), query.getlist("filters")
     check_size(sum(map(len, [*texts, *documents])), limits)
-    return await within(lambda: taken(_read(texts, documents, call.principal), limits), limits)
+    return await within(lambda: taken(bounded(lambda: _read(texts, documents, call.principal)), limits), limits)
 
 
 def _read(texts: list[str], documents: list[str], principal: Principal) -> Filter:
-    wanted = [filter_of(text) for text in texts]
+    wanted = [parse(text) for text in texts]
     for document in documents:
         try:
-            wanted.append(filter_of(_document(document)))
+            wanted.append(subscriptions.parse(_document(document)))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Problem(400, f"filters is no JSON: {error}", parameter="filters") from None
     for filter in wanted or [EVERYTHING]:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from fieldfare.filters.filter import Filter
 from fieldfare.node import security
-from fieldfare.node.admission import check_size, permitted, taken, within
+from fieldfare.node.admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.http import masking
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
@@ -183,7 +183,9 @@ async def _read(call: Call, before: Wanted | None = None) -> tuple[Wanted, Filte
     _check_credential(wanted.sinkcredential)
     limits = call.service.node.config.limits
     check_size(len(msgspec.json.encode([wanted.source, wanted.types, wanted.filters])), limits)
-    filter = await within(lambda: security.subscribable(call.principal, taken(filter_of(wanted), limits)), limits)
+    filter = await within(
+        lambda: security.subscribable(call.principal, taken(bounded(lambda: filter_of(wanted)), limits)), limits
+    )
     return wanted, filter, call.principal.permissions.administer
 
 

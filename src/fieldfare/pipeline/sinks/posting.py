@@ -12,8 +12,8 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.values import format_timestamp
 from fieldfare.node.http import binding, sinks
+from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
-from fieldfare.node.http.sinks import SinkError
 from fieldfare.node.http.webhooks import pause_before
 from fieldfare.pipeline.sinks import events
 from fieldfare.pipeline.sinks.webhooks import DeadLetter, Delivery, WebhookOptions
@@ -35,7 +35,7 @@ async def _post_all(groups: Iterable[Sequence[Delivery]], given: WebhookOptions)
             answers = [await _post(client, one, given) for one in group]
             return [letter for letter in answers if letter is not None]
 
-    async with sinks.make_client() as client:
+    async with sinks.make_client(public=False, connections=given.concurrency) as client:
         left = await asyncio.gather(*(serve(client, group) for group in groups))
     return [letter for letters in left for letter in letters]
 
