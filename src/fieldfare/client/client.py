@@ -62,6 +62,7 @@ def connect(
     reconnect: bool = True,
     at: str = "",
     on_state: StateHook = lambda state, reason: None,
+    insecure: bool = False,
 ) -> Client:
     """A client of the node at a URL, to be used with `async with`.
 
@@ -78,6 +79,7 @@ def connect(
         at: the node that has the session, if you know that it is another one; this one gets it from there.
         on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
             `closed`, and the reason.
+        insecure: show the token even where everybody on the way can read it: over `ws://` to another machine.
     """
     return Client(
         [url] if isinstance(url, str) else list(url),
@@ -90,6 +92,7 @@ def connect(
         reconnect=reconnect,
         at=at,
         on_state=on_state,
+        insecure=insecure,
     )
 
 
@@ -109,6 +112,7 @@ class Client:
         reconnect: bool,
         at: str,
         on_state: StateHook,
+        insecure: bool,
     ) -> None:
         """Nothing happens yet."""
         self.codec = codec
@@ -118,7 +122,9 @@ class Client:
         """the name of the session; the node makes one up if there is none"""
         self._durable = bool(session)
         self._token = token
-        self._connection = Connection(self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state)
+        self._connection = Connection(
+            self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state, insecure=insecure
+        )
         self._closing = False
         self._moving = False
         self._identity = ""
