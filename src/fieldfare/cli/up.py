@@ -50,6 +50,12 @@ def command(
     strategy: Annotated[
         str, typer.Option(metavar="NAME", help="How to route. [default: covering]", show_default=False)
     ] = "",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", help="Pages from there may speak to the node; may be repeated.", show_default=False
+        ),
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Print settings to start with, and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more of what happens.")] = False,
 ) -> None:
@@ -81,6 +87,7 @@ def command(
         "data": str(data) if data is not None else None,
         "join": tuple(join or ()) or None,
         "strategy": strategy or None,
+        "http.origins": tuple(origin or ()) or None,
     }
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"

@@ -8,8 +8,9 @@ the bounds on size that keep the work small, and the bound on time only says whe
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -21,9 +22,15 @@ from fieldfare.node.config import Limits
 from fieldfare.node.kept import Refusal
 from fieldfare.node.security import Principal
 
+T = TypeVar("T")
+
 THREADS: Final = 2
 """filters that are read at the same time; others wait for their turn"""
 _POOL: Final = ThreadPoolExecutor(THREADS, "filters")
+
+
+class TooMuch(Refusal):
+    """A filter that is too large, or takes too long."""
 
 
 def permitted(principal: Principal, verb: Literal["subscribe", "advertise"]) -> None:
@@ -33,26 +40,43 @@ def permitted(principal: Principal, verb: Literal["subscribe", "advertise"]) -> 
 
 
 async def admitted(written: object, limits: Limits) -> Filter:
-    """A filter that came from outside; Refusal, FilterSyntaxError or FilterDocumentError if it is not taken."""
-    size = len(written if isinstance(written, str) else msgspec.json.encode(written))
+    """A filter that came from outside: TooMuch, FilterSyntaxError or FilterDocumentError if it is not taken."""
+    return await within(lambda: taken(written, limits), limits)
+
+
+def taken(written: object, limits: Limits) -> Filter:
+    """The same at once, for those who are in a thread already; also a filter that was made of others."""
+    if not isinstance(written, Filter):
+        check_size(len(written if isinstance(written, str) else msgspec.json.encode(written)), limits)
+    return filter_of(written)
+
+
+def check_size(size: int, limits: Limits) -> None:
+    """TooMuch if the text of a filter, or of several together, has too many characters."""
     if size > limits.filter_chars:
-        raise Refusal(f"the filter has {size} characters, more than {limits.filter_chars} (limits.filter_chars)")
+        raise TooMuch(f"the filter has {size} characters, more than the limit of {limits.filter_chars}")
+
+
+async def within(read: Callable[[], T], limits: Limits) -> T:
+    """What comes of reading a filter, in a thread and within the budget of time; else TooMuch."""
     loop = asyncio.get_running_loop()
     began = asyncio.Event()
 
-    def read() -> Filter:
+    def begin() -> T:
         loop.call_soon_threadsafe(began.set)
-        return filter_of(written)
+        return read()
 
-    reading = loop.run_in_executor(_POOL, read)
+    reading = loop.run_in_executor(_POOL, begin)
     reading.add_done_callback(lambda one: one.cancelled() or one.exception())  # perhaps nobody waits any more
     await began.wait()  # whoever waits for a turn has not used any time yet
     done, _ = await asyncio.wait([reading], timeout=limits.filter_seconds)
     if not done:
-        raise Refusal(f"to read the filter takes more than {limits.filter_seconds:g} s (limits.filter_seconds)")
+        raise TooMuch(f"to read the filter takes more than {limits.filter_seconds:g} s (limits.filter_seconds)")
     return await reading
 
 
 def filter_of(written: object) -> Filter:
     """A filter as text of the native language, or as a document of CloudEvents' subscriptions."""
+    if isinstance(written, Filter):
+        return written
     return parse(written) if isinstance(written, str) else subscriptions.parse(written)

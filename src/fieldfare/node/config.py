@@ -182,6 +182,12 @@ class Limits(_Part, frozen=True):
     """of one WebSocket message"""
     body_bytes: Bytes = 1 << 20
     """of one HTTP request"""
+    header_bytes: Bytes = 64 << 10
+    """of its headers, with the URL"""
+    hello_seconds: Seconds = 10.0
+    """in which a new connection must have said what it wants: the headers of a request, then Hello"""
+    message_seconds: Seconds = 60.0
+    """in which a body or a message that was begun must be complete, and some of what we send be read"""
     batch: Count = 10_000
     """events published at once"""
     filter_chars: Count = 10_000
@@ -191,9 +197,19 @@ class Limits(_Part, frozen=True):
     subscriptions: Count = 10_000
     """of one session"""
     connections: Count = 20_000
+    """of all kinds, also of those who have not said who they are; fewer where there are not as many file descriptors"""
     sessions: Count = 100_000
     owner_sessions: Count = 1000
     """of one owner, where there is security"""
+
+
+class Http(_Part, frozen=True):
+    """Which web pages may speak to this node, and by which names."""
+
+    origins: tuple[str, ...] = ()
+    """pages from there may, besides the node's own; as https://app.example.org"""
+    hosts: tuple[str, ...] = ()
+    """names of this node, besides its addresses, localhost, the machine's name, `host` and that of `public_url`"""
 
 
 class Tls(_Part, frozen=True):
@@ -277,6 +293,7 @@ class Config(_Part, frozen=True):
     sessions: Sessions = Sessions()
     prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
+    http: Http = Http()
     tls: Tls | None = None
     security: SecuritySettings | None = None
     """None: everybody may do everything"""
@@ -289,6 +306,7 @@ _SECTIONS: Final[dict[str, type[_Part]]] = {
     "sessions": Sessions,
     "prefix": PrefixSettings,
     "limits": Limits,
+    "http": Http,
     "tls": Tls,
     "security": SecuritySettings,
 }
@@ -568,6 +586,7 @@ def _check(config: Config, given: _Given) -> None:
     if config.public_url and (problem := _url_problem(config.public_url, ("ws", "wss", "http", "https"))):
         raise given.error("public_url", problem)
     _check_strategy(config.strategy, given)
+    _check_http(config.http, given)
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
         raise given.error("data", f"{config.data} is no folder")
     if config.log.segment_bytes > config.log.max_bytes:
@@ -612,6 +631,35 @@ def _url_problem(url: str, schemes: tuple[str, ...]) -> str | None:
     if parts.scheme not in schemes or not host or re.search(r"\s", url):
         return f"{url!r} will not do; {wanted}" if "@" not in url else f"this will not do; {wanted}"
     return None
+
+
+def origin_of(text: str) -> str | None:
+    """An origin as browsers write it; None if it is none.
+
+    >>> [origin_of(text) for text in ("https://App.example:443", "http://[::1]:7400", "null", "http://a.example/path")]
+    ['https://app.example', 'http://[::1]:7400', None, None]
+    """
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@\\\s]+", text.lower()):
+        return None
+    name = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{name}" + (f":{port}" if port not in (None, usual) else "")
+
+
+def _check_http(http: Http, given: _Given) -> None:
+    for origin in http.origins:
+        if origin_of(origin) != origin or "*" in origin:
+            raise given.error(
+                "http.origins", f"{origin!r} is no origin: name each as browsers do, as https://app.example.org"
+            )
+    for host in http.hosts:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,253}", host):
+            raise given.error("http.hosts", f"{host!r} is no name of a machine: write it as node.example.org, no port")
 
 
 def strategy_of(config: Config) -> Strategy:

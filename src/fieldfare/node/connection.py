@@ -17,11 +17,11 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import history, rights, security, tickets
+from fieldfare.node import history, names, rights, security, tickets
 from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
-from fieldfare.node.kept import INTERNAL, LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node
@@ -42,7 +42,7 @@ MOST_CREDIT: Final = 1_000_000
 LONGEST_ID: Final = 200
 """characters"""
 PATIENCE: Final = 10.0
-"""seconds in which a client must say hello"""
+"""seconds in which a client must have read why it is disconnected"""
 REASSURE: Final = 2.0
 """seconds between two words to a client whose session is on its way"""
 
@@ -110,7 +110,7 @@ class Connection:
 
     async def _begin(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._node.config.limits.hello_seconds):
                 data = await self._socket.receive()
             if data is None:
                 return False
@@ -119,12 +119,13 @@ class Connection:
                 raise FrameError("the first frame must be Hello")
             if hello.version != f.VERSION:
                 raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
-            self._check_name(hello.session)
             if hello.ticket and self._node.security is not None:
                 self._principal = await self._ticketed(hello)
             else:
                 token = hello.token or self._token
                 self._principal = security.principal_of(token, self._node.security, self._node.clock())
+            if hello.session:
+                names.check_session(hello.session)
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -158,15 +159,6 @@ class Connection:
         principal = tickets.principal_of(known, node.security, node.clock())
         passes[name], self._ticket = tickets.renewed(known, hello.ticket)
         return principal
-
-    def _check_name(self, name: str) -> None:
-        if not name:
-            return
-        if len(name) > 200 or not name.isprintable() or name.startswith(INTERNAL):
-            begins = ", ".join(INTERNAL)
-            raise FrameError(
-                f"the name of a session has at most 200 printable characters, and does not begin with {begins}"
-            )
 
     async def _attach(self, hello: f.Hello) -> None:
         """Take up a session; Refusal or AccessDenied if that cannot be."""

@@ -188,16 +188,26 @@ class Neighbourhood:
 class LinkConnection:
     """A link that is up."""
 
-    def __init__(self, hood: Neighbourhood, socket: Socket, *, dialled: bool, subject: str | None = None) -> None:
-        """The socket is open, and nothing was said yet. A neighbour that came with a token is called as its `subject`.
+    def __init__(
+        self,
+        hood: Neighbourhood,
+        socket: Socket,
+        *,
+        dialled: bool,
+        subject: str | None = None,
+        met: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The socket is open, and nothing was said yet; `met` is called when the other side is known to be a node.
 
-        None: there is no security, or this node has dialled, and the URL in its settings says whom.
+        A neighbour that came with a token is called as its `subject`. None: there is no security, or this node has
+        dialled, and the URL in its settings says whom.
         """
         self._hood = hood
         self._subject = subject
         self._node = hood.node
         self._socket = socket
         self.dialled = dialled
+        self._met = met
         self.neighbour = ""
         self.url = ""
         self._sent = 0
@@ -222,6 +232,7 @@ class LinkConnection:
         except BaseException:
             self._leave()
             raise
+        self._met()
         logger.info("linked to %s", self.neighbour)
         self._hood.tell_reach()
         tasks = [asyncio.create_task(job()) for job in (self._read_all, self._send_all, self._ended.wait)]

@@ -8,7 +8,8 @@ import logging
 import socket as sockets
 import ssl
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import uvicorn
 import websockets
@@ -18,8 +19,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fieldfare.node import bridges, security
 from fieldfare.node.carrying import Carrier
-from fieldfare.node.config import Config
+from fieldfare.node.config import Config, Limits
 from fieldfare.node.connection import Connection
+from fieldfare.node.descriptors import raise_limit, share
+from fieldfare.node.door import WIDEN, Door, Plain
+from fieldfare.node.http.origins import Origins
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
@@ -30,6 +34,10 @@ from fieldfare.protocol.codec import CODECS
 
 logger = logging.getLogger("fieldfare.node")
 
+BACKLOG: Final = 4096
+"""connections that may wait to be accepted"""
+MEETING: Final = 64 << 10
+"""bytes of a frame in which a node says who it is"""
 MakeRoutes = Callable[[Service], list[BaseRoute]]
 
 
@@ -91,7 +99,10 @@ def make_app(service: Service, more: list[BaseRoute], lifespan: Any = None) -> S
     async def link(socket: WebSocket) -> None:
         await _link(service, socket)
 
-    return Starlette(routes=[WebSocketRoute("/", client), WebSocketRoute("/link", link), *more], lifespan=lifespan)
+    routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.add_middleware(Origins, config=service.node.config, traffic=service.node.traffic)
+    return app
 
 
 async def _client(service: Service, socket: WebSocket) -> None:
@@ -121,8 +132,11 @@ async def _link(service: Service, socket: WebSocket) -> None:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=LINK)
+    widen = socket.scope["state"][WIDEN]
+    widen(MEETING)
     subject = None if node.security is None else principal.name
-    connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject)
+    met = partial(widen, LARGEST_FRAME)
+    connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
     unwatch = security.watch(principal, node.security, connection.end)
     try:
         await connection.serve()
@@ -140,9 +154,9 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
             url.rstrip("/").removesuffix("/link") + "/link",
             subprotocols=[websockets.Subprotocol(LINK)],
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
-            ssl=security.tls_context(config) if url.startswith("wss:") else None,
+            ssl=(security.tls_context(config) or ssl.create_default_context()) if url.startswith("wss:") else None,
             compression=None,
-            max_size=None,
+            max_size=LARGEST_FRAME,
         )
     except websockets.InvalidHandshake as error:
         raise LinkError(f"{url} did not take us: {error}") from None
@@ -153,6 +167,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Service]:
     """A node that answers, as long as it is used with `async with`."""
     bridges.make_all(config)  # a mistake there is found before anything else begins
+    door = _door(config)
     listening = _listen(config)
     port = listening.getsockname()[1]
     node = Node(config)
@@ -166,16 +181,18 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     if node.security is not None and node.security.revocations is not None:
         node.beside(node.security.revocations.run())
     await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
-    server = uvicorn.Server(_uvicorn(config, make_app(service, routes(service))))
+    server = uvicorn.Server(_uvicorn(make_app(service, routes(service))))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    tasks = [asyncio.create_task(server.serve(sockets=[listening]))]
-    while not server.started and not tasks[0].done():
+    serving = asyncio.create_task(server.serve(sockets=[]))  # the door has the socket
+    while not server.started and not serving.done():
         await asyncio.sleep(0.01)
-    if tasks[0].done():
+    if serving.done():
         await node.stop()
         listening.close()
-        tasks[0].result()  # a certificate that cannot be used, say
+        serving.result()
         raise OSError("the server has ended at once")
+    protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
+    tasks = [asyncio.create_task(door.accept(listening, protocol), name="door")]
     tasks += [
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
@@ -184,12 +201,14 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     try:
         yield service
     finally:
-        for task in tasks[1:]:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks[1:], return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        listening.close()
         node.leaving.set()
         server.should_exit = True
-        await asyncio.gather(tasks[0], return_exceptions=True)
+        await asyncio.gather(serving, return_exceptions=True)
+        await door.close()
         await node.stop()
 
 
@@ -213,7 +232,7 @@ def _listen(config: Config) -> sockets.socket:
     except OSError as error:
         listening.close()
         raise OSError(f"cannot listen on {config.host}:{config.port}: {error.strerror}; try another --port") from None
-    listening.listen(4096)
+    listening.listen(BACKLOG)
     return listening
 
 
@@ -221,20 +240,42 @@ def _printable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _uvicorn(config: Config, app: Starlette) -> uvicorn.Config:
+def _door(config: Config) -> Door:
+    """Who may come in: no more than there are file descriptors for."""
+    descriptors = raise_limit()
+    most = share(descriptors).connections
+    if config.limits.connections > most:
+        chosen = config.limits.connections != Limits().connections
+        logger.log(
+            logging.WARNING if chosen else logging.INFO,
+            "limits.connections is %d, but with %d file descriptors there are %d connections at most: raise ulimit -n",
+            config.limits.connections,
+            descriptors,
+            most,
+        )
+    return Door(config.limits, min(config.limits.connections, most), _tls(config))
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    """What the node shows to those who connect to it."""
     tls = config.tls
+    if tls is None or not tls.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # An empty passphrase: OpenSSL would otherwise ask for one at the terminal, and wait.
+    context.load_cert_chain(tls.certificate, tls.key, password="")
+    return context
+
+
+def _uvicorn(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http="httptools",  # `door` extends this and the next
         ws="websockets-sansio",
-        ws_max_size=max(config.limits.frame_bytes, LARGEST_FRAME),  # of clients fewer are taken: see `Connection`
         ws_per_message_deflate=False,
         access_log=False,
-        log_level="warning",
+        log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",
         timeout_graceful_shutdown=2,
         server_header=False,
-        ssl_certfile=tls.certificate if tls is not None and tls.certificate else None,
-        ssl_keyfile=tls.key if tls is not None and tls.key else None,
-        ssl_version=ssl.PROTOCOL_TLS_SERVER,
     )

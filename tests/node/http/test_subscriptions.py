@@ -16,7 +16,7 @@ from tests.node.http.helpers import (
 )
 
 from fieldfare.filters import parse
-from fieldfare.node.http import sinks, webhooks
+from fieldfare.node.http import addresses, sinks, webhooks
 
 
 def test_a_sink_that_does_not_agree_is_refused() -> None:
@@ -156,7 +156,7 @@ def test_a_permission_for_a_type_is_enough_for_a_subscription_to_it() -> None:
     ["127.0.0.1", "localhost", "10.1.2.3", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254", "0.0.0.0", "2130706433"],
 )
 def test_addresses_that_are_not_public(host: str) -> None:
-    with pytest.raises(sinks.SinkError):
+    with pytest.raises(addresses.SinkError):
         asyncio.run(sinks.check_public(f"http://{host}:80/"))
 
 

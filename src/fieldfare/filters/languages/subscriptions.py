@@ -1,15 +1,16 @@
 """The filters of the CloudEvents Subscriptions API, as decoded JSON: `{"prefix": {"type": "com.example."}}`.
 
 The dialects `exact`, `prefix` and `suffix` compare attributes as strings, `all`, `any` and `not` combine filters, and
-`sql` is CESQL. A list, as in a subscription's `filters`, wants all its filters to hold; the empty list is always true.
-An attribute that is missing is neither equal to anything nor begins or ends with it, so that `not` is true of it.
+`sql` is CESQL. One more is our own: `fieldfare` is the native language, for all fields and not only attributes. A list,
+as in a subscription's `filters`, wants all its filters to hold; the empty list is always true. An attribute that is
+missing is neither equal to anything nor begins or ends with it, so that `not` is true of it.
 
 Attributes are compared as CESQL casts them: the integer 5 is the string "5", a timestamp is its RFC 3339 text in UTC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from fieldfare.filters import patterns, valueset
@@ -17,7 +18,7 @@ from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import cesql
+from fieldfare.filters.languages import cesql, native
 from fieldfare.filters.languages.cesql_expression import read, string_of
 from fieldfare.filters.languages.subscriptions_rendering import ATTRIBUTE, render
 from fieldfare.filters.languages.subscriptions_texts import on_attributes
@@ -35,7 +36,7 @@ _AFFIXES: Final[dict[str, tuple[tuple[Token, ...], tuple[Token, ...]]]] = {
     "suffix": ((MANY,), ()),
 }
 """what may stand before and after the text"""
-_DIALECTS: Final = ", ".join([*_AFFIXES, "all", "any", "not", "sql"])
+_DIALECTS: Final = ", ".join([*_AFFIXES, "all", "any", "not", "sql", "fieldfare"])
 
 
 def parse(document: object) -> Filter:
@@ -82,7 +83,10 @@ def _filter(document: object, path: str, wanted: bool) -> Filter:
         case "not":
             return _filter(content, below, not wanted)
         case "sql":
-            meaning = _sql(content, below)
+            meaning = _text(content, below, "a CESQL expression", lambda text: cesql.lower(read(text)))
+            return meaning if wanted else ~meaning
+        case "fieldfare":
+            meaning = _text(content, below, "a filter", native.parse)
             return meaning if wanted else ~meaning
     raise FilterDocumentError(path or "/", f"there is no dialect {dialect!r}; there are {_DIALECTS}")
 
@@ -101,11 +105,11 @@ def _joined(filters: Sequence[Filter], by_and: bool) -> Filter:
     return conjunction(filters) if by_and else Filter(branch for part in filters for branch in part.boxes)
 
 
-def _sql(document: object, path: str) -> Filter:
+def _text(document: object, path: str, what: str, meaning: Callable[[str], Filter]) -> Filter:
     if not isinstance(document, str):
-        raise FilterDocumentError(path, f"expected a CESQL expression as a string, found {_shown(document)}")
+        raise FilterDocumentError(path, f"expected {what} as a string, found {_shown(document)}")
     try:
-        return cesql.lower(read(document))
+        return meaning(document)
     except FilterSyntaxError as error:
         raise FilterDocumentError(path, str(error)) from error
 

@@ -12,9 +12,6 @@ from fieldfare.node.service import Service
 
 __all__ = ["routes"]
 
-_SHARED = ("/admin/overview",)
-"""what dashboards of other nodes read, besides the metrics"""
-
 
 def routes(service: Service) -> list[BaseRoute]:
     """What answers over HTTP; webhooks that were kept begin to deliver."""
@@ -25,16 +22,10 @@ def routes(service: Service) -> list[BaseRoute]:
         route(service, "/health", anybody, get=health.health),
         route(service, "/ready", anybody, get=health.ready),
         route(service, "/openapi.json", anybody, get=openapi.openapi),
-        route(service, "/metrics", administrator, shared=True, get=metrics(service, hooks)),
+        route(service, "/metrics", administrator, get=metrics(service, hooks)),
         route(service, "/events", known, post=events.publish),
         route(service, "/stream", known, get=stream.stream),
         route(service, "/subscriptions/{id}/confirm", anybody, get=confirm, post=confirm),
-        *(
-            route(service, path, known, **methods)  # type: ignore[arg-type]
-            for path, methods in subscriptions.handlers(hooks).items()
-        ),
-        *(
-            route(service, path, administrator, shared=path in _SHARED, **methods)
-            for path, methods in admin.handlers(service, hooks).items()
-        ),
+        *(route(service, path, known, **methods) for path, methods in subscriptions.handlers(hooks).items()),
+        *(route(service, path, administrator, **methods) for path, methods in admin.handlers(service, hooks).items()),
     ]

@@ -15,11 +15,12 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.events import json
+from fieldfare.events.event import Event
 from fieldfare.events.tags import tag
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.node.admission import filter_of
+from fieldfare.node.admission import admitted, within
 from fieldfare.node.http import pipelines
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
@@ -313,7 +314,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
 
     async def explain(call: Call) -> Response:
         asked = await read(call, ToExplain)
-        filter = _filter(call, asked.filter)
+        filter = await admitted(asked.filter, call.service.node.config.limits)
         return answer(await relations.explain(filter))
 
     return {
@@ -520,27 +521,35 @@ async def subscriptions(call: Call) -> Response:
 # Filters
 
 
-def _wanted(node: Node) -> dict[Filter, set[str]]:
+async def _wanted(node: Node) -> dict[Filter, set[str]]:
     """All filters of the node, with the interfaces that they came from."""
-    found: dict[Filter, set[str]] = {}
-    for client in node.broker.broker.clients.all.values():
-        for filter in client.subscriptions.values():
-            found.setdefault(filter, set()).add(CLIENTS)
-    routes = node.broker.broker.routes
+    clients = node.broker.broker.clients.all.values()
+    found = [(filter, CLIENTS) for client in clients for filter in client.subscriptions.values()]
+    routes, told = node.broker.broker.routes, []
     if isinstance(routes, Filtered):
-        for neighbour in node.broker.links:
-            for told in routes.told_by(neighbour):
-                found.setdefault(unnamed(told), set()).add(neighbour)
-    return found
+        told = [(filter, neighbour) for neighbour in node.broker.links for filter in routes.told_by(neighbour)]
+    return await asyncio.to_thread(_together, found, told)
+
+
+def _together(found: Iterable[tuple[Filter, str]], told: Iterable[tuple[Filter, str]]) -> dict[Filter, set[str]]:
+    together: dict[Filter, set[str]] = {}
+    for filter, interface in found:
+        together.setdefault(filter, set()).add(interface)
+    for filter, interface in told:
+        together.setdefault(unnamed(filter), set()).add(interface)
+    return together
 
 
 async def table(call: Call) -> Response:
     """The routing table as a graph: filters, and which covers which."""
-    found = _wanted(call.service.node)
-    shown = sorted(found.items(), key=lambda item: str(item[0]))[: number(call, "limit", MOST_FILTERS, 1, MOST_FILTERS)]
-    edges = await asyncio.to_thread(_edges, [filter for filter, _ in shown])
-    nodes = [TableNode(str(filter), sorted(interfaces)) for filter, interfaces in shown]
-    return answer(TableView(len(found), nodes, edges, len(found) > len(shown)))
+    found, most = await _wanted(call.service.node), number(call, "limit", MOST_FILTERS, 1, MOST_FILTERS)
+    return answer(await asyncio.to_thread(_table, found, most))
+
+
+def _table(found: dict[Filter, set[str]], most: int) -> TableView:
+    shown = sorted(((str(filter), filter) for filter in found), key=lambda one: one[0])[:most]
+    nodes = [TableNode(text, sorted(found[filter])) for text, filter in shown]
+    return TableView(len(found), nodes, _edges([filter for _, filter in shown]), len(found) > len(shown))
 
 
 def _edges(filters: Sequence[Filter]) -> list[tuple[int, int]]:
@@ -561,30 +570,31 @@ class _Relations:
     async def explain(self, filter: Filter) -> Explanation:
         """How a filter stands to all others."""
         if self._version != self._node.broker.changes:
-            version, wanted = self._node.broker.changes, list(_wanted(self._node))
+            version, wanted = self._node.broker.changes, list(await _wanted(self._node))
             self._index = await asyncio.to_thread(lambda: Index((one, one) for one in wanted))
             self._version = version
-        index = self._index
-        covers, above = set(index.covered(filter)), set(index.covering(filter))
-        rest = set(index.overlapping(filter)) - covers - above
-        return Explanation(str(filter), _texts(covers), _texts(above), _texts(rest), len(index))
+        return await within(lambda: _explained(filter, self._index), self._node.config.limits)
+
+
+def _explained(filter: Filter, index: Index[Filter]) -> Explanation:
+    covers, above = set(index.covered(filter)), set(index.covering(filter))
+    rest = set(index.overlapping(filter)) - covers - above
+    return Explanation(str(filter), _texts(covers), _texts(above), _texts(rest), len(index))
 
 
 def _texts(filters: Iterable[Filter]) -> list[str]:
     return sorted(map(str, filters))[:MOST_RELATED]
 
 
-def _filter(call: Call, written: object) -> Filter:
-    limit = call.service.node.config.limits.filter_chars
-    if len(written if isinstance(written, str) else msgspec.json.encode(written)) > limit:
-        raise Problem(400, f"the filter has more than {limit} characters, the limit", field="filter")
-    return filter_of(written)
-
-
 async def match(call: Call) -> Response:
     """Hold a filter against an event: does it match, and why or why not?"""
     asked = await read(call, ToMatch)
-    filter, event = _filter(call, asked.filter), json.decode(bytes(asked.event))
+    event, limits = json.decode(bytes(asked.event)), call.service.node.config.limits
+    filter = await admitted(asked.filter, limits)
+    return answer(await within(lambda: _held(filter, event), limits))
+
+
+def _held(filter: Filter, event: Event) -> MatchAnswer:
     branches = [
         Branch(
             report.branch,
@@ -593,7 +603,7 @@ async def match(call: Call) -> Response:
         )
         for report in diagnose(filter, event)
     ]
-    return answer(MatchAnswer(filter.matches(event), branches))
+    return MatchAnswer(filter.matches(event), branches)
 
 
 def _shown(value: Any) -> object:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from fieldfare.events.limits import EventError
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
+from fieldfare.node.admission import TooMuch
 from fieldfare.node.kept import Refusal
 from fieldfare.node.node import NodeStopped
 from fieldfare.node.security import AccessDenied, Unauthenticated
@@ -65,6 +66,8 @@ def problem_of(error: Exception) -> Problem:
             return Problem(400, str(error), problem=error.problem, path=error.path)
         case msgspec.ValidationError():
             return Problem(400, str(error).replace("`", ""))
+        case TooMuch():
+            return Problem(413, str(error))
         case Refusal():
             return Problem(409, str(error))
         case NodeStopped():

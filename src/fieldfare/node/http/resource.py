@@ -1,8 +1,7 @@
 """`Resource`: what answers at a path. It finds who asks, calls the handler of the method, and makes answers of errors.
 
 A handler gets a `Call` and gives a response. Methods that a resource lacks get 405 with the ones it has; OPTIONS tells
-them too. A resource that is `shared` may be read by web pages from elsewhere (CORS): the dashboards of other nodes look
-at it. That is safe, since tokens come in a header that only a page that has one can set, and never in cookies.
+them too. Which web pages may ask at all, `origins` decides before.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from fieldfare.node.service import Service
 T = TypeVar("T")
 
 JSON: Final = "application/json"
-SHARED: Final = {"Access-Control-Allow-Origin": "*"}
 
 
 class Call(NamedTuple):
@@ -73,12 +71,11 @@ def _check_ready(service: Service) -> None:
 class Resource:
     """What answers at a path."""
 
-    def __init__(self, service: Service, guard: Guard, handlers: Mapping[str, Handler], *, shared: bool) -> None:
+    def __init__(self, service: Service, guard: Guard, handlers: Mapping[str, Handler]) -> None:
         """Handlers by method."""
         self._service = service
         self._guard = guard
         self.handlers = handlers
-        self._shared = shared
 
     @property
     def allowed(self) -> str:
@@ -97,34 +94,22 @@ class Resource:
             problem = problem_of(error)
             self._service.node.traffic.refused += 400 <= problem.status < 500
             response = respond(problem)
-        if self._shared:
-            response.headers.update(SHARED)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
         if method == "OPTIONS" and method not in self.handlers:
-            return Response(None, 204, self._options())
+            return Response(None, 204, {"Allow": self.allowed})
         handler = self.handlers.get(method)
         if handler is None:
             raise Problem(405, f"{request.method} is not possible here, but {self.allowed}", {"Allow": self.allowed})
         return await handler(Call(self._service, request, self._guard(self._service, request)))
 
-    def _options(self) -> dict[str, str]:
-        if not self._shared:
-            return {"Allow": self.allowed}
-        return {
-            "Allow": self.allowed,
-            "Access-Control-Allow-Methods": "GET",
-            "Access-Control-Allow-Headers": "Authorization",
-            "Access-Control-Max-Age": "600",
-        }
 
-
-def route(service: Service, path: str, guard: Guard, *, shared: bool = False, **handlers: Handler) -> Route:
+def route(service: Service, path: str, guard: Guard, **handlers: Handler) -> Route:
     """A route with handlers by method: `get=...`, `post=...`."""
     by_method = {method.upper(): handler for method, handler in handlers.items()}
-    return Route(path, Resource(service, guard, by_method, shared=shared))
+    return Route(path, Resource(service, guard, by_method))
 
 
 def answer(what: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

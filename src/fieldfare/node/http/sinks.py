@@ -5,24 +5,24 @@ protection*, section 4 of CloudEvents' http-webhook.md). A sink can agree at onc
 
 Whoever can subscribe lets this node send requests to an address of their choice. So only http and https are spoken,
 redirects are not followed, and proxies of the environment are not used. Where the node has `[security]`, a sink must
-have public addresses only, unless its subscriber may administer the node: that is asked when it is subscribed, and
-again before each delivery, as names can change. (Between asking and connecting a name can still change; a node from
-which internal machines must not be reached at all needs a firewall.)
+have public addresses only, unless its subscriber may administer the node: see `addresses`. A URL can be a secret, so
+others see no more of it than where it leads to (`masked`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import socket
+import logging
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 
+from fieldfare.node.http import addresses
+from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
 from fieldfare.node.http.errors import Problem
 
@@ -30,13 +30,12 @@ LONGEST_URL: Final = 2000
 RESPONSE: Final = 64 << 10
 """bytes of an answer that are read so that the connection can be used again"""
 LONGEST_PAUSE: Final = 3600.0
-"""seconds; longer nobody can make us wait by Retry-After"""
+"""seconds; longer nobody can make us wait, by Retry-After or otherwise"""
+MASK: Final = "***"
+"""what is shown in place of a secret"""
 RETRIED: Final = frozenset({408, 425, 429})
 """and all from 500 on"""
-
-
-class SinkError(ValueError):
-    """A sink that is not to be used."""
+logging.getLogger("httpx").setLevel(logging.WARNING)  # else it logs each request with its URL, and what is secret in it
 
 
 class Outcome(NamedTuple):
@@ -64,9 +63,12 @@ class Outcome(NamedTuple):
         return self.status == 0 or self.status in RETRIED or self.status >= 500
 
 
-def make_client() -> httpx.AsyncClient:
-    """What speaks to sinks."""
-    return httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=1000))
+def make_client(*, public: bool, connections: int) -> httpx.AsyncClient:
+    """What speaks to sinks; `public`: to public addresses only. How long an answer may take, `send` says."""
+    transport = httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_connections=connections))
+    # The pool asks it for each new connection; so what is checked is what is connected to. httpx has no option for it.
+    transport._pool._network_backend = addresses.Backend(public=public)
+    return httpx.AsyncClient(follow_redirects=False, trust_env=False, transport=transport, timeout=LONGEST_PAUSE)
 
 
 def check_url(sink: str) -> None:
@@ -76,7 +78,7 @@ def check_url(sink: str) -> None:
         host, _ = parts.hostname, parts.port
         httpx.URL(sink)
     except (ValueError, httpx.InvalidURL) as error:
-        raise SinkError(f"the sink {sink[:200]!r} is no URL: {error}") from None
+        raise SinkError(f"the sink is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host or len(sink) > LONGEST_URL or not sink.isprintable():
         raise SinkError(f"a sink is an http:// or https:// URL of at most {LONGEST_URL} characters")
     if parts.username is not None or parts.password is not None:
@@ -86,21 +88,21 @@ def check_url(sink: str) -> None:
 
 
 async def check_public(sink: str) -> None:
-    """SinkError unless all addresses of a sink are public."""
+    """SinkError unless all addresses of a sink are public. Only what is connected to counts: see `make_client`."""
     parts = urlsplit(sink)
-    host = parts.hostname or ""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise SinkError(f"the sink's host {host} is not known: {error}") from None
-    for *_, where in found:
-        address = ip_address(str(where[0]).partition("%")[0])
-        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        if not address.is_global or address.is_multicast:
-            raise SinkError(
-                f"the sink's host {host} is not public ({address}): only those who may administer this node use such"
-            )
+    await addresses.resolved(parts.hostname or "", parts.port or 443, public=True)
+
+
+def masked(sink: str) -> str:
+    """A sink as those may see it who do not own it: path and query can be as good as a password.
+
+    >>> masked("https://hooks.example.org/services/T0/secret?token=1"), masked("http://127.0.0.1:8000/")
+    ('https://hooks.example.org/***', 'http://127.0.0.1:8000/')
+    """
+    parts = urlsplit(sink)
+    if not sink or (parts.path in ("", "/") and not parts.query):
+        return sink
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{MASK}"
 
 
 async def agreed_rate(
@@ -117,8 +119,8 @@ async def agreed_rate(
         async with asyncio.timeout(10), client.stream("OPTIONS", sink, headers=asked) as response:
             allowed = response.headers.get("webhook-allowed-origin", "")
             granted = response.headers.get("webhook-allowed-rate", "*")
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
-        problem = f"the sink {sink} cannot be asked whether it agrees: {_named(error)}"
+    except (httpx.HTTPError, httpx.InvalidURL, SinkError, OSError, TimeoutError) as error:
+        problem = f"the sink {masked(sink)} cannot be asked whether it agrees: {_named(error)}"
         raise Problem(422, problem, member="sink") from None
     if allowed.strip() in ("*", origin):
         return granted_rate(granted, rate)
@@ -127,9 +129,9 @@ async def agreed_rate(
     said = f"it allows {allowed!r}" if allowed else "its answer has no such header"
     raise Problem(
         422,
-        f"the sink {sink} does not agree to deliveries: to OPTIONS it must answer WebHook-Allowed-Origin: {origin}"
-        f" (or *), and {said} (status {response.status_code}). If it agrees by callback, set config.validation to"
-        " 'callback'",
+        f"the sink {masked(sink)} does not agree to deliveries: to OPTIONS it must answer WebHook-Allowed-Origin:"
+        f" {origin} (or *), and {said} (status {response.status_code}). If it agrees by callback, set"
+        " config.validation to 'callback'",
         member="sink",
     )
 
@@ -158,8 +160,8 @@ async def send(
             await _read_some(response)
     except TimeoutError:
         return Outcome(0, f"no answer within {seconds:g} seconds")
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        return Outcome(0, _named(error))
+    except (httpx.HTTPError, httpx.InvalidURL, SinkError, OSError) as error:
+        return Outcome(0, str(error) if isinstance(error, SinkError) else _named(error))
     status = response.status_code
     problem = "" if 200 <= status < 300 else f"{status} {response.reason_phrase}".strip()
     return Outcome(status, problem, _retry_after(response))

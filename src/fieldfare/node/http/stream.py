@@ -33,18 +33,17 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters import EVERYTHING
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
-from fieldfare.node import security
+from fieldfare.node import names, security
+from fieldfare.node.admission import check_size, filter_of, permitted, taken, within
 from fieldfare.node.consumer import Consumer, Delivered
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call
-from fieldfare.node.http.webhooks import SESSION
 from fieldfare.node.kept import Refusal
 from fieldfare.node.quotas import check_new_session
-from fieldfare.node.security import AccessDenied
+from fieldfare.node.security import AccessDenied, Principal
 
 KEEP_ALIVE: Final = 15.0
 """seconds after which a comment is sent, if nothing else is"""
@@ -74,7 +73,7 @@ async def stream(call: Call) -> Response:
     style = query.get("format", "cloudevents")
     if style not in ("cloudevents", "plain"):
         raise Problem(400, f"format is cloudevents or plain, not {style[:40]!r}", parameter="format")
-    filter, since, last = _filter(call), _since(query.get("since")), _last(call)
+    filter, since, last = await _filter(call), _since(query.get("since")), _last(call)
     name = _session(call)
     if len(node.closers) >= node.config.limits.connections:
         raise Problem(503, "too many connections", {"Retry-After": "10"})
@@ -168,21 +167,29 @@ def message(delivered: Delivered, source: str, *, plain: bool) -> bytes:
 # What is asked for
 
 
-def _filter(call: Call) -> Filter:
-    query = call.request.query_params
+async def _filter(call: Call) -> Filter:
+    query, limits = call.request.query_params, call.service.node.config.limits
+    permitted(call.principal, "subscribe")
     texts, documents = query.getlist("filter"), query.getlist("filters")
-    limit = call.service.node.config.limits.filter_chars
-    if sum(map(len, [*texts, *documents])) > limit:
-        raise Problem(400, f"the filters have more than {limit} characters, the limit", parameter="filter")
-    wanted = [parse(text) for text in texts]
+    check_size(sum(map(len, [*texts, *documents])), limits)
+    return await within(lambda: taken(_read(texts, documents, call.principal), limits), limits)
+
+
+def _read(texts: list[str], documents: list[str], principal: Principal) -> Filter:
+    wanted = [filter_of(text) for text in texts]
     for document in documents:
         try:
-            wanted.append(subscriptions.parse(msgspec.json.decode(document)))
+            wanted.append(filter_of(_document(document)))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Problem(400, f"filters is no JSON: {error}", parameter="filters") from None
     for filter in wanted or [EVERYTHING]:
-        security.subscribable(call.principal, filter)
+        security.subscribable(principal, filter)
     return reduce(or_, wanted) if wanted else EVERYTHING
+
+
+def _document(text: str) -> object:
+    document = msgspec.json.decode(text)
+    return [document] if isinstance(document, str) else document  # a text would be one of the native language
 
 
 def _since(text: str | None) -> float | str | None:
@@ -208,9 +215,12 @@ def _last(call: Call) -> _Last | None:
 
 def _session(call: Call) -> str:
     name = call.request.query_params.get("session", "")
-    if len(name) > 200 or not name.isprintable() or name.startswith(("~", SESSION)):
-        problem = f"the name of a session has at most 200 printable characters, and does not begin with ~ or {SESSION}"
-        raise Problem(400, problem, parameter="session")
+    if not name:
+        return ""
+    try:
+        names.check_session(name)
+    except ValueError as error:
+        raise Problem(400, str(error), parameter="session") from None
     node = call.service.node
     session = node.broker.sessions.get(name)
     if session is not None and node.security is not None and session.owner != call.principal.name:

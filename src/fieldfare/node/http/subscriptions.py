@@ -18,9 +18,20 @@ from starlette.responses import Response
 
 from fieldfare.filters.filter import Filter
 from fieldfare.node import security
+from fieldfare.node.admission import check_size, permitted, taken, within
+from fieldfare.node.http import masking
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
-from fieldfare.node.http.webhooks import Credential, ProtocolSettings, Settings, Wanted, Webhook, Webhooks, filter_of
+from fieldfare.node.http.webhooks import (
+    Credential,
+    Filters,
+    ProtocolSettings,
+    Settings,
+    Wanted,
+    Webhook,
+    Webhooks,
+    filter_of,
+)
 
 RESERVED: Final = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
@@ -49,6 +60,7 @@ class Request(Wanted, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     id: Any = None
     status: Any = None
+    hint: Any = None
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,36 +71,48 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     protocol: str
     source: str | None = None
     types: list[str] | None = None
-    filters: list[Any] | None = None
+    filters: Filters | None = None
     config: Settings = Settings()
     protocolsettings: ProtocolSettings = ProtocolSettings()
     status: State
+    hint: str = ""
+    """what one may not expect of the filter"""
+
+
+HINT: Final = (
+    "CESQL has integers only: a field such as 119.5 is no number to it, and matches no comparison with one. To compare"
+    ' numbers of all kinds, write {"fieldfare": "price < 120"} instead of {"sql": ...}'
+)
 
 
 def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
     """What answers, by path and method."""
 
+    def seen(call: Call, hook: Webhook, filter: Filter | None = None) -> Subscription:
+        found = shown(hooks, hook, by=call.principal.name)
+        return msgspec.structs.replace(found, hint=HINT) if filter is not None and "'INT(" in str(filter) else found
+
     async def show_all(call: Call) -> Response:
-        return answer([shown(hooks, hook) for hook in hooks.all.values() if _mine(call, hook)])
+        return answer([seen(call, hook) for hook in hooks.all.values() if _mine(call, hook)])
 
     async def add(call: Call) -> Response:
         wanted, filter, private = await _read(call)
         id = call.service.node.fresh()
         hook = await hooks.add(id, wanted, filter, principal=call.principal, private=private)
-        return answer(shown(hooks, hook), 201, {"Location": f"/subscriptions/{id}"})
+        return answer(seen(call, hook, filter), 201, {"Location": f"/subscriptions/{id}"})
 
     async def show(call: Call) -> Response:
-        return answer(shown(hooks, _found(hooks, call)))
+        return answer(seen(call, _found(hooks, call)))
 
     async def change(call: Call) -> Response:
-        _found(hooks, call)
-        wanted, filter, private = await _read(call)
+        before = _found(hooks, call).wanted
+        wanted, filter, private = await _read(call, before)
         hook = await hooks.change(_found(hooks, call), wanted, filter, principal=call.principal, private=private)
-        return answer(shown(hooks, hook))
+        return answer(seen(call, hook, filter))
 
     async def remove(call: Call) -> Response:
         hook = _found(hooks, call)
-        last = shown(hooks, hook)
+        last = seen(call, hook)
         await hooks.remove(hook)
         return answer(last)
 
@@ -110,9 +134,9 @@ def confirmation(hooks: Webhooks) -> Handler:
     return confirm
 
 
-def shown(hooks: Webhooks, hook: Webhook) -> Subscription:
-    """A subscription as others may see it."""
-    wanted, progress = hook.wanted, hooks.progress[hook.id]
+def shown(hooks: Webhooks, hook: Webhook, *, by: str) -> Subscription:
+    """A subscription as somebody may see it: whoever is not its owner sees no URL that may be secret."""
+    wanted, progress = masking.masked(hook.wanted, own=hook.owner == by), hooks.progress[hook.id]
     session = hooks.session(hook)
     return Subscription(
         id=hook.id,
@@ -146,19 +170,20 @@ def _found(hooks: Webhooks, call: Call) -> Webhook:
     return hook
 
 
-async def _read(call: Call) -> tuple[Wanted, Filter, bool]:
+async def _read(call: Call, before: Wanted | None = None) -> tuple[Wanted, Filter, bool]:
     """What is asked for, its filter, and whether its sink may be anywhere."""
+    permitted(call.principal, "subscribe")
     request = await read(call, Request)
     wanted = Wanted(**{name: getattr(request, name) for name in Wanted.__struct_fields__})
-    limit = call.service.node.config.limits.filter_chars
-    written = msgspec.json.encode([wanted.source, wanted.types, wanted.filters])
-    if len(written) > limit:
-        raise Problem(413, f"source, types and filters have more than {limit} characters, the limit")
+    if before is not None:
+        wanted = masking.unmasked(wanted, before)
     if wanted.source == "" or any(not one for one in wanted.types or ()):
         raise Problem(400, "source, and each of types, must not be empty; leave out what does not matter")
     _check_headers(wanted.protocolsettings)
     _check_credential(wanted.sinkcredential)
-    filter = security.subscribable(call.principal, filter_of(wanted))
+    limits = call.service.node.config.limits
+    check_size(len(msgspec.json.encode([wanted.source, wanted.types, wanted.filters])), limits)
+    filter = await within(lambda: security.subscribable(call.principal, taken(filter_of(wanted), limits)), limits)
     return wanted, filter, call.principal.permissions.administer
 
 

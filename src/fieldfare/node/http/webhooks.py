@@ -16,9 +16,10 @@ import hmac
 import logging
 import random
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
+import httpx
 import msgspec
 
 from fieldfare.events import msgpack
@@ -28,12 +29,12 @@ from fieldfare.filters.errors import FilterDocumentError
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages import subscriptions
 from fieldfare.filters.languages.python import field
-from fieldfare.node import history
+from fieldfare.node import descriptors, history
 from fieldfare.node.consumer import Consumer, Delivered
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
-from fieldfare.node.http.sinks import Outcome, SinkError
+from fieldfare.node.http.sinks import Outcome
 from fieldfare.node.kept import Refusal, Row, Session
 from fieldfare.node.quotas import check_new_session
 from fieldfare.node.rights import may_read
@@ -96,6 +97,16 @@ class Credential(_Part, frozen=True):
     accesstokenexpiresutc: str = ""
 
 
+Filters: TypeAlias = Annotated[
+    list[Any],
+    msgspec.Meta(
+        description="Objects with one of exact, prefix, suffix, all, any, not, sql (CESQL, whose numbers are integers),"
+        " and fieldfare (a filter in the native language, over all fields). All of them must match.",
+        examples=[[{"prefix": {"source": "/tills/"}}, {"fieldfare": "data.sum >= 2.5"}]],
+    ),
+]
+
+
 class Wanted(_Part, frozen=True):
     """What a subscriber asks for."""
 
@@ -103,7 +114,7 @@ class Wanted(_Part, frozen=True):
     protocol: Literal["HTTP"]
     source: str | None = None
     types: list[str] | None = None
-    filters: list[Any] | None = None
+    filters: Filters | None = None
     config: Settings = Settings()
     protocolsettings: ProtocolSettings = ProtocolSettings()
     sinkcredential: Credential | None = None
@@ -181,7 +192,9 @@ class Webhooks:
         """Go on with those that were kept."""
         self._service = service
         self._node = service.node
-        self._client = sinks.make_client()
+        most = descriptors.share(descriptors.raise_limit()).sinks // 2
+        self._clients = {public: sinks.make_client(public=public, connections=most) for public in (False, True)}
+        """by whether they speak to public addresses only"""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.all: dict[str, Webhook] = {}
         self.progress: dict[str, Progress] = {}
@@ -209,7 +222,7 @@ class Webhooks:
                 await self._node.submit(lambda broker, now, name=name: broker.end(name, now))  # type: ignore[misc]
             await asyncio.Event().wait()
         finally:
-            await self._client.aclose()
+            await asyncio.gather(*(client.aclose() for client in self._clients.values()))
 
     def session(self, hook: Webhook) -> Session | None:
         """The session of a webhook; there is one, but for a moment."""
@@ -312,13 +325,17 @@ class Webhooks:
         targets = [sink for sink in (wanted.sink, wanted.config.deadlettersink) if sink]
         callback = f"{self._base}/subscriptions/{hook.id}/confirm?key={hook.key}"
         for sink in targets:
-            await self._check(hook, sink)
+            sinks.check_url(sink)
+            if self._public(hook):
+                await sinks.check_public(sink)
         rates: list[int | None] = []
         for sink in targets:
             later = callback if wanted.config.validation == "callback" and sink == wanted.sink else ""
             headers = headers_of(wanted) if sink == wanted.sink else {}
             rates.append(
-                await sinks.agreed_rate(self._client, sink, self.origin, wanted.config.rate, headers, callback=later)
+                await sinks.agreed_rate(
+                    self._client(hook), sink, self.origin, wanted.config.rate, headers, callback=later
+                )
             )
         rate = rates[0]
         return msgspec.structs.replace(hook, active=rate is not None, rate=rate or wanted.config.rate)
@@ -328,11 +345,13 @@ class Webhooks:
         """Where this node speaks HTTP."""
         return "http" + self._service.hood.url.removeprefix("ws").rstrip("/")
 
-    async def _check(self, hook: Webhook, sink: str) -> None:
-        sinks.check_url(sink)
-        private = hook.private and hook.principal(self._node.security).permissions.administer
-        if self._node.security is not None and not private:
-            await sinks.check_public(sink)
+    def _public(self, hook: Webhook) -> bool:
+        """Must its sinks have public addresses?"""
+        security = self._node.security
+        return security is not None and not (hook.private and hook.principal(security).permissions.administer)
+
+    def _client(self, hook: Webhook) -> httpx.AsyncClient:
+        return self._clients[self._public(hook)]
 
     # Delivering
 
@@ -428,13 +447,9 @@ class Webhooks:
         wanted = hook.wanted
         message = binding.binary(delivered.event, str(delivered.position), self.source)
         headers = {**headers_of(wanted), "WebHook-Request-Origin": self.origin}
-        try:
-            await self._check(hook, wanted.sink)
-        except SinkError as error:
-            return Outcome(0, str(error))
         method = wanted.protocolsettings.method
         return await sinks.send(
-            self._client, wanted.sink, message, headers, seconds=wanted.config.timeout, method=method
+            self._client(hook), wanted.sink, message, headers, seconds=wanted.config.timeout, method=method
         )
 
     # Dead letters
@@ -458,7 +473,7 @@ class Webhooks:
             "reason": reason,
             "attempts": attempts,
             "subscription": hook.id,
-            "sink": hook.wanted.sink,
+            "sink": sinks.masked(hook.wanted.sink),
             "position": delivered.position,
         }
         head = {
@@ -481,13 +496,8 @@ class Webhooks:
         message = binding.binary(letter, "", self.source)
         outcome = Outcome(0)
         for attempt in range(1, LETTER_ATTEMPTS + 1):
-            try:
-                await self._check(hook, sink)
-            except SinkError as error:
-                outcome = Outcome(0, str(error))
-                break
             headers = {"WebHook-Request-Origin": self.origin}
-            outcome = await sinks.send(self._client, sink, message, headers, seconds=seconds)
+            outcome = await sinks.send(self._client(hook), sink, message, headers, seconds=seconds)
             if outcome.delivered or not outcome.again:
                 break
             if attempt < LETTER_ATTEMPTS:
