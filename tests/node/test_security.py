@@ -446,6 +446,21 @@ def test_with_a_secret_alone_there_are_standard_roles() -> None:
     assert rights("other") == [False] * 5
 
 
+def test_a_node_shows_no_more_than_is_needed_to_join() -> None:
+    """A node that is joined could else use the token of the one that joins to administer others."""
+    roles = {
+        "boss": RoleSettings(publish=True, subscribe=True, administer=True, join=True),
+        "all": RoleSettings(publish=True, subscribe=True, join=True),
+        "node": RoleSettings(join=True),
+    }
+    for names, expected in ((("boss", "all", "node"), "node"), (("boss", "all"), "all"), (("boss",), "boss")):
+        config = Config(
+            name="oslo", security=SecuritySettings(secret=SECRET, roles={name: roles[name] for name in names})
+        )
+        security = security_of(config)
+        assert principal_of(joining_token(config, NOW), security, NOW).roles == (expected,)
+
+
 def test_nodes_that_share_a_secret_may_join_each_other() -> None:
     config = settings(issuer="us", audience="here", algorithms=("HS256",))
     who = principal_of(joining_token(config, NOW), security_of(config), NOW)

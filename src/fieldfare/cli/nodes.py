@@ -14,10 +14,13 @@ import typer
 
 from fieldfare.cli.errors import InputError
 from fieldfare.client.errors import ConnectionRefused
+from fieldfare.protocol.addresses import is_exposed
 
 DEFAULT_NODE: Final = "ws://127.0.0.1:7400"
 PATIENCE: Final = 10.0
 """seconds for a node to answer"""
+_warned: Final[set[str]] = set()
+"""addresses that were warned of"""
 
 NodeOption: TypeAlias = Annotated[
     str, typer.Option("--node", "-n", metavar="URL", envvar="FIELDFARE_NODE", help="Which node.")
@@ -81,6 +84,11 @@ def fetch(node: str, path: str, token: str = "", *, method: str = "GET", body: o
     if data is not None:
         request.add_header("Content-Type", "application/json")
     if token:
+        if is_exposed(address) and web_address(node) not in _warned:
+            _warned.add(web_address(node))
+            typer.echo(
+                f"warning: over {web_address(node)} everybody on the way can read your token: use wss://", err=True
+            )
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - the same

@@ -108,7 +108,7 @@ async def _show(
 
     try:
         async with (
-            connect(url, token=token, session=session, on_state=state) as client,
+            connect(url, token=token, insecure=True, session=session, on_state=state) as client,
             client.subscribe(wanted, since=since, id="sub", keep=bool(session)) as events,
         ):
             if not as_json:

@@ -66,6 +66,7 @@ def connect(
     at: str = "",
     on_state: StateHook = lambda state, reason: None,
     on_dropped: DroppedHook = lambda count, reason: None,
+    insecure: bool = False,
 ) -> Client:
     """A client of the node at a URL, to be used with `async with`.
 
@@ -83,6 +84,7 @@ def connect(
         on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
             `closed`, and the reason.
         on_dropped: called when events for you were lost at the node, with how many (0: nobody knows) and the reason.
+        insecure: show the token even where everybody on the way can read it: over `ws://` to another machine.
     """
     return Client(
         [url] if isinstance(url, str) else list(url),
@@ -96,6 +98,7 @@ def connect(
         at=at,
         on_state=on_state,
         on_dropped=on_dropped,
+        insecure=insecure,
     )
 
 
@@ -116,6 +119,7 @@ class Client:
         at: str,
         on_state: StateHook,
         on_dropped: DroppedHook,
+        insecure: bool,
     ) -> None:
         """Nothing happens yet."""
         self.codec = codec
@@ -130,7 +134,9 @@ class Client:
         self._on_dropped = on_dropped
         self._durable = bool(session)
         self._token = token
-        self._connection = Connection(self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state)
+        self._connection = Connection(
+            self, urls, codec, ssl=ssl, reconnect=reconnect, on_state=on_state, insecure=insecure
+        )
         self._closing = False
         self._moving = False
         self._identity = ""

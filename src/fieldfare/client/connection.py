@@ -68,6 +68,7 @@ class Connection:
         ssl: tls.SSLContext | None,
         reconnect: bool,
         on_state: StateHook,
+        insecure: bool = False,
     ) -> None:
         """Nothing happens yet."""
         for url in urls:
@@ -81,6 +82,7 @@ class Connection:
         self._codec = codec
         self._ssl = ssl
         self._reconnect = reconnect
+        self._insecure = insecure
         self._on_state = on_state
         self.socket: websockets.ClientConnection | None = None
         self.error: Exception | None = None
@@ -135,7 +137,7 @@ class Connection:
                 return
         if self._move is not None:
             raise RuntimeError("the client is on its way to another node already")
-        dialling = dial([url], self._codec, self._ssl, lambda: self._listener.hello(moving=True), self._wait)
+        dialling = self._get_through([url], lambda: self._listener.hello(moving=True))
         move = self._move = asyncio.create_task(dialling)
         self._begun.clear()
         self._moves.set()
@@ -240,7 +242,10 @@ class Connection:
 
     async def _dial(self) -> None:
         if not await self._dial_invited():
-            self._begin(*await dial(self._urls, self._codec, self._ssl, self._listener.hello, self._wait))
+            self._begin(*await self._get_through(self._urls, self._listener.hello))
+
+    async def _get_through(self, urls: list[str], hello: Callable[[], f.Hello]) -> Dialled:
+        return await dial(urls, self._codec, self._ssl, hello, self._wait, insecure=self._insecure)
 
     async def _dial_invited(self) -> bool:
         """Go where only nodes say that the session is: with a ticket, never with the token.
@@ -251,7 +256,7 @@ class Connection:
             return False
         url, ticket = self._invited
         try:
-            dialled = await dial([url], self._codec, self._ssl, lambda: self._listener.hello(ticket=ticket), self._wait)
+            dialled = await self._get_through([url], lambda: self._listener.hello(ticket=ticket))
         except ConnectionRefused:
             self._invited = None
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl as tls
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,10 @@ import websockets.uri
 
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.protocol import frames as f
+from fieldfare.protocol.addresses import is_exposed
 from fieldfare.protocol.codec import Codec, FrameError
+
+logger = logging.getLogger("fieldfare.client")
 
 PATIENCE: Final = 10.0
 """seconds for a node to answer"""
@@ -39,15 +43,18 @@ async def dial(
     ssl: tls.SSLContext | None,
     hello: Callable[[], f.Hello],
     wait: Callable[[str], None] = lambda _: None,
+    *,
+    insecure: bool = False,
 ) -> Dialled:
     """Try all URLs once. Those that do not answer go to the end of the list.
 
-    `wait` is called with the name of the node from which the session has to come first.
+    `wait` is called with the name of the node from which the session has to come first. A token is not said where
+    others can read it, unless that is wanted (`insecure`).
     """
     problems = []
     for url in tuple(urls):
         try:
-            return await _dial_one(url, codec, ssl, hello, wait)
+            return await _dial_one(url, codec, ssl, hello, wait, insecure=insecure)
         except (OSError, TimeoutError, websockets.InvalidHandshake, websockets.ConnectionClosed) as error:
             if isinstance(error, ConnectionRefused):
                 raise
@@ -62,7 +69,15 @@ async def _dial_one(
     ssl: tls.SSLContext | None,
     hello: Callable[[], f.Hello],
     wait: Callable[[str], None],
+    *,
+    insecure: bool,
 ) -> Dialled:
+    first = hello()
+    if (first.token or first.ticket) and is_exposed(url):
+        problem = f"over {url} everybody on the way can read your token: use wss://"
+        if not insecure:
+            raise ConnectionRefused(f"{problem}, or say insecure=True")
+        logger.warning(problem)
     name = websockets.Subprotocol(codec.name)
     options: dict[str, Any] = {"ssl": ssl} if ssl is not None else {}
     socket = await websockets.connect(
@@ -71,7 +86,7 @@ async def _dial_one(
     try:
         if socket.subprotocol != name:
             raise ConnectionRefused(f"{url} is no node of Fieldfare, or one that does not speak {name}")
-        await socket.send(codec.encode(hello()))
+        await socket.send(codec.encode(first))
         welcome = await _heard(socket, codec)
         while isinstance(welcome, f.Waiting):
             wait(welcome.source)

@@ -451,7 +451,9 @@ def joining_token(config: Config, now: float, seconds: float = 300.0) -> str | N
     settings = config.security
     if settings is None or settings.secret.is_empty:
         return None
-    roles = [name for name, role in (settings.roles or STANDARD_ROLES).items() if role.join]
+    joining = {name: role for name, role in (settings.roles or STANDARD_ROLES).items() if role.join}
+    # The role that permits the least besides: whoever is at the other end could use the token for all of it.
+    roles = sorted(joining, key=lambda name: _weight(joining[name]))[:1]
     return make_token(
         settings.secret,
         config.name,
@@ -462,6 +464,13 @@ def joining_token(config: Config, now: float, seconds: float = 300.0) -> str | N
         audience=settings.audience,
         algorithm=(settings.algorithms or ("HS256",))[0],
     )
+
+
+def _weight(role: RoleSettings) -> int:
+    """How much a role permits, roughly; to administer is more than all else."""
+    wide = sum(one is True for one in (role.publish, role.subscribe, role.advertise))
+    some = sum(bool(one) for one in (role.publish, role.subscribe, role.advertise, role.interest))
+    return 100 * role.administer + 10 * wide + some
 
 
 def tls_context(config: Config) -> ssl.SSLContext | None:

@@ -32,6 +32,7 @@ from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
 from fieldfare.node.service import HTTP, Service
 from fieldfare.node.wanted import Wishes
+from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
 
 logger = logging.getLogger("fieldfare.node")
@@ -134,12 +135,11 @@ async def _link(service: Service, socket: WebSocket) -> None:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=LINK)
-    subject = None if node.security is None else principal.name
     widen = socket.scope["state"][WIDEN]
     widen(MEETING)
-    connection = LinkConnection(
-        service.hood, _Accepted(socket), dialled=False, met=partial(widen, LARGEST_FRAME), subject=subject
-    )
+    subject = None if node.security is None else principal.name
+    met = partial(widen, LARGEST_FRAME)
+    connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
     unwatch = security.watch(principal, node.security, connection.end)
     try:
         await connection.serve()
@@ -178,6 +178,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     node = Node(config)
     hood = Neighbourhood(node)
     scheme = "wss" if config.tls is not None and config.tls.certificate else "ws"
+    _warn(config)
     hood.url = config.public_url or f"{scheme}://{_printable(config.host)}:{port}"
     service = Service(node, hood, Wishes(node))
     Carrier(node)
@@ -220,6 +221,15 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         await asyncio.gather(serving, return_exceptions=True)
         await door.close()
         await node.stop()
+
+
+def _warn(config: Config) -> None:
+    """Say where tokens can be read on their way: a network may be private, so it is not refused."""
+    if config.security is not None and config.tls is None and not is_this_machine(config.host):
+        logger.warning("tokens come to %s without TLS, and everybody on the way can read them: set [tls]", config.host)
+    if config.security is not None or not config.join_token.is_empty:
+        for url in filter(is_exposed, config.join):
+            logger.warning("over %s everybody on the way can read the token of this node: use wss://", url)
 
 
 def _load() -> None:

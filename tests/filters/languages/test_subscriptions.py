@@ -147,7 +147,7 @@ def test_sql_is_what_cesql_says() -> None:
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-DIALECTS = "exact, prefix, suffix, all, any, not, sql"
+DIALECTS = "exact, prefix, suffix, all, any, not, sql, fieldfare"
 
 
 @pytest.mark.parametrize(
@@ -308,3 +308,14 @@ def test_what_the_dialects_cannot_say(text: str, said: str) -> None:
     with pytest.raises(ValueError, match="cannot be expressed in the CloudEvents dialects: ") as caught:
         render(native(text))
     assert str(caught.value).endswith(f": {said}")
+
+
+def test_our_own_dialect_is_the_native_language_over_all_fields() -> None:
+    assert parse([{"fieldfare": "price < 119.5 AND data.sum > 2"}]) == native("price < 119.5 AND data.sum > 2")
+    negated = parse({"not": {"any": [{"fieldfare": "price < 1.5"}, {"exact": {"type": "a"}}]}})
+    assert negated.matches({"price": 2, "type": "b"})
+    assert not negated.matches({"price": 1.25, "type": "b"})
+    with pytest.raises(FilterDocumentError, match="at /0/fieldfare: line 1, column 8"):
+        parse([{"fieldfare": "price <"}])
+    with pytest.raises(FilterDocumentError, match="at /fieldfare: expected a filter as a string, found 5"):
+        parse({"fieldfare": 5})

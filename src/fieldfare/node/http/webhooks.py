@@ -346,9 +346,9 @@ class Webhooks:
         return "http" + self._service.hood.url.removeprefix("ws").rstrip("/")
 
     def _public(self, hook: Webhook) -> bool:
-        """Must its sinks have public addresses? Its owner may not be an administrator any more."""
-        private = hook.private and hook.principal(self._node.security).permissions.administer
-        return self._node.security is not None and not private
+        """Must its sinks have public addresses?"""
+        security = self._node.security
+        return security is not None and not (hook.private and hook.principal(security).permissions.administer)
 
     def _client(self, hook: Webhook) -> httpx.AsyncClient:
         return self._clients[self._public(hook)]
