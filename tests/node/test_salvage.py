@@ -340,6 +340,26 @@ def test_a_store_that_is_gone_is_no_new_one(made: Path, tmp_path: Path, size: in
     assert _started(folder) == ({}, LAST + 1)
 
 
+def test_commits_behind_a_flipped_bit_in_the_write_ahead_log_stay(tmp_path: Path) -> None:
+    path, wal = tmp_path / "node.sqlite", tmp_path / "node.sqlite-wal"
+    store = Store(path)
+    for number in range(20):
+        store.commit([Row("webhook", (f"hook {number}",), "x" * 100), Row("name", (), f"a{number}")])
+    files = {file: file.read_bytes() for file in (path, wal)}  # as a kill leaves them
+    store.close()
+    path.write_bytes(files[path])
+    data = bytearray(files[wal])
+    data[len(data) // 3] ^= 1
+    wal.write_bytes(data)
+    with pytest.raises(StoreError, match=r"node\.sqlite-wal is damaged"):
+        Store(path)
+    assert salvage(tmp_path).is_whole, "later commits wrote the page again"
+    store = Store(path)
+    rows = store.load()
+    store.close()
+    assert (rows["name"], len(rows["webhook"])) == ({(): "a19"}, 20)
+
+
 def test_a_dry_run_changes_nothing(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(made, folder)

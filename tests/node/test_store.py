@@ -256,3 +256,46 @@ def test_a_flipped_bit_in_what_a_kill_left_is_found(tmp_path: Path) -> None:
         data[at] ^= 1 << dice.randrange(8)
         with pytest.raises(StoreDamaged, match=r"node.sqlite-wal is damaged: .* has a wrong checksum"):
             opened(bytes(data))
+
+
+def test_a_commit_that_a_kill_cut_short_is_no_damage(tmp_path: Path) -> None:
+    """Smaller commits are written over its frames, and the rest of these stays behind them."""
+    path, log = tmp_path / "node.sqlite", tmp_path / "node.sqlite-wal"
+
+    def killed(rows: list[Row]) -> dict[Path, bytes]:
+        store = Store(path)
+        store.commit(rows)
+        files = {file: file.read_bytes() for file in (path, log)}
+        store.close()
+        return files
+
+    def left(files: dict[Path, bytes]) -> None:
+        for file in tmp_path.iterdir():
+            file.unlink()
+        for file, data in files.items():
+            file.write_bytes(data)
+
+    files = killed([Row("outbox", ("rome", number), b"x" * 1000) for number in range(100)])
+    files[log] = files[log][: -3 * (24 + 4096)]  # the commit did not come to its end
+    left(files)
+    left(killed([Row("session", ("ana",), 1)]))
+    store = Store(path)
+    assert store.load() == {"session": {("ana",): 1}}
+    store.close()
+
+
+def test_a_power_failure_that_left_out_a_frame_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, log = tmp_path / "node.sqlite", tmp_path / "node.sqlite-wal"
+    store = Store(path)
+    store.commit([Row("session", ("ana",), 1)])
+    begin = log.stat().st_size
+    for number in range(2, 6):
+        store.commit([Row("session", ("ana",), number)])
+    files = {file: file.read_bytes() for file in (path, log)}
+    store.close()
+    path.write_bytes(files[path])
+    log.write_bytes(files[log][:begin] + bytes(24 + 4096) + files[log][begin + 24 + 4096 :])
+    store = Store(path)
+    assert store.load() == {"session": {("ana",): 1}}
+    store.close()
+    assert "the last commits are not all there" in caplog.text

@@ -10,6 +10,7 @@ than it should be. Both are checked when the file is opened, and so is what wait
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterable
@@ -44,6 +45,9 @@ _ENVIRONMENT: Final = (
 """errors that say nothing of what is in the file"""
 FAILURES: Final = (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError)
 """what SQLite may raise over a damaged file; also if its message quotes what is no text any more"""
+
+
+logger = logging.getLogger("fieldfare.node")
 
 
 class StoreError(ValueError):
@@ -99,14 +103,21 @@ class Store:
         """of all rows: what a row that goes takes from the digest"""
         if path != ":memory:" and not Path(path).exists():
             private.create(Path(path))  # SQLite gives its other files the mode of this one
-        if wrong := wal.read(log := wal.wal_path(Path(path))).problem:
-            raise StoreDamaged(log, wrong)
+        commits = wal.read(log := wal.wal_path(Path(path)))
+        if commits.problem:
+            raise StoreDamaged(log, commits.problem)
+        if commits.is_torn:
+            logger.warning(
+                "%s: the last commits are not all there, and are taken back: was there a power failure?", log
+            )
         self._connection = connect(path)
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {sync}")
             self._prepare()
             self._check()
+            # Frames of a commit that was cut short go: those that are written over them must not look damaged.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except FAILURES as error:
             self._connection.close()
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF

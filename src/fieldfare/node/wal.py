@@ -5,7 +5,8 @@ first frame with a wrong checksum it stops, without a word: right for a torn end
 all commits behind it. A frame continues the checksum of the frame before it, so those behind a bad one can be judged
 on their own: if one of them is good, the bad one is no torn end.
 
-A wrong last frame cannot be told from a torn one, since SQLite writes over the frames of an earlier round.
+A wrong last frame cannot be told from a torn one, since SQLite writes over the frames of an earlier round. Nor is it
+damage if frames of an earlier round, or of a commit that a kill cut short, stand where later ones should.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Frame(NamedTuple):
     """pages of the file, if it is the last of a commit; else 0"""
     data: bytes
     is_good: bool
+    is_written: bool
+    """it has the salts of this round, but for one bit at most"""
 
 
 class Wal(NamedTuple):
@@ -48,11 +51,26 @@ class Wal(NamedTuple):
     @property
     def problem(self) -> str:
         """What is damaged, if anything."""
-        good = [number for number, frame in enumerate(self.frames, 1) if frame.is_good]
-        if good and not self.has_header:
-            return "its header has a wrong checksum"
-        bad = next((number for number, frame in enumerate(self.frames, 1) if not frame.is_good), 0)
-        return f"frame {bad} of {good[-1]} has a wrong checksum" if bad and good and good[-1] > bad else ""
+        if not self.has_header:
+            return "its header has a wrong checksum" if self.last_commit else ""
+        bad = self._first_bad
+        written = bad and self.frames[bad - 1].is_written
+        return f"frame {bad} of {self.last_commit} has a wrong checksum" if written else ""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a commit is there, but not what was written before it: a power failure may leave that."""
+        return bool(self._first_bad) and not self.problem
+
+    @property
+    def last_commit(self) -> int:
+        """The number of the last good frame that ends a commit."""
+        return max((number for number, one in enumerate(self.frames, 1) if one.is_good and one.commit), default=0)
+
+    @property
+    def _first_bad(self) -> int:
+        """The number of the first bad frame, if a commit follows."""
+        return next((number for number, one in enumerate(self.frames[: self.last_commit], 1) if not one.is_good), 0)
 
 
 def wal_path(path: Path) -> Path:
@@ -81,7 +99,13 @@ def read(path: Path) -> Wal:
     sums = _sums(checked, seeds)
     salts = head[4:6] if has_header else heads[0][2:4]
     frames = [
-        Frame(one[0], one[1], row[_FRAME.size :].tobytes(), one[2:4] == salts and one[4:6] == found)
+        Frame(
+            page=one[0],
+            commit=one[1],
+            data=row[_FRAME.size :].tobytes(),
+            is_good=one[2:4] == salts and one[4:6] == found,
+            is_written=sum((a ^ b).bit_count() for a, b in zip(one[2:4], salts, strict=True)) <= 1,
+        )
         for one, row, found in zip(heads, body, sums, strict=True)
     ]
     return Wal(size, has_header, frames)
@@ -89,9 +113,8 @@ def read(path: Path) -> Wal:
 
 def applied(image: bytes, wal: Wal) -> bytes:
     """A file with all good frames up to the last commit."""
-    last = max((number for number, frame in enumerate(wal.frames) if frame.is_good and frame.commit), default=-1)
     pages = bytearray(image)
-    for frame in wal.frames[: last + 1]:
+    for frame in wal.frames[: wal.last_commit]:
         if frame.is_good and 0 < frame.page <= 1 << 24:
             begin = (frame.page - 1) * wal.size
             pages.extend(bytes(max(0, begin + wal.size - len(pages))))
