@@ -73,7 +73,7 @@ class Consumer:
     async def subscribe(self, id: str, filter: Filter, since: float | str | None = None) -> None:
         """Ask for events, perhaps from a position or a time on."""
         if since is not None:
-            self.gone = await history.subscribe(self._node, self.name, id, filter, history.Past(since))
+            self.gone = await history.subscribe(self._node, self.name, id, filter, since)
         else:
             await self._node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), self.name, now))
 
