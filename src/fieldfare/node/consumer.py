@@ -12,7 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.node import history, losses
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Refusal, Session
+from fieldfare.node.kept import NEVER, Refusal, Session
 from fieldfare.node.node import Node
 from fieldfare.routing import messages as m
 
@@ -28,6 +28,8 @@ class Delivered(NamedTuple):
     publisher: str
     event: Event
     subscriptions: tuple[str, ...]
+    expires: float = NEVER
+    """when nobody is to get it any more"""
 
 
 class Consumer:
@@ -133,7 +135,7 @@ class Consumer:
                 yield [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
-                        pending.subscriptions,
+                        pending.subscriptions, pending.expires,
                     )
                     for number, pending in taken
                     if (entry := entries.get(pending.position)) is not None

@@ -366,6 +366,8 @@ class Webhooks:
                 await progress.changed.wait()
                 continue
             await self._turn(hook, progress)
+            if delivered.expires <= self._node.clock():  # its time to live has ended while the sink was away
+                return
             attempts += 1
             outcome = await self._send(hook, delivered)
             progress.problem = outcome.problem
