@@ -656,13 +656,13 @@ class DurableBroker:
     # Coming back
 
     def _restore(self, stored: Stored, entries: Iterable[Entry]) -> None:
-        for (name,), (identity, sequence, count, done, _, _, dropped, owner, *more) in stored.get(
+        for (name,), (identity, sequence, count, done, _, low, dropped, owner, *more) in stored.get(
             "session", {}
         ).items():
             moved, doubt, moves = more or ("", 0, 0)  # an earlier version had none of these
             self.sessions[str(name)] = Session(
                 identity, True, False, self.now, sequence, count, 0, done, done, dropped, owner,
-                moved=moved, doubt=doubt, moves=moves,
+                moved=moved, doubt=doubt, moves=moves, low=low,
             )  # fmt: skip
         for (neighbour,), (role, _, mine, theirs, counts, born) in stored.get("neighbour", {}).items():
             said, heard, changed, safe = counts
@@ -686,7 +686,7 @@ class DurableBroker:
             self._restore_entry(entry)
         self.keeping.settle()
         for session in self.sessions.values():
-            session.pending = _last(session.pending, self.limit)
+            self._trim(session)
             session.replays = sum(pending.replayed for pending in session.pending.values())
             session.oldest = next(iter(session.pending), session.count + 1)
             session.released = session.sent = session.count  # an earlier life may have sent all of it
@@ -695,6 +695,11 @@ class DurableBroker:
             link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
             link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=self.position)
             link.released = link.said
+
+    def _trim(self, session: Session) -> None:
+        """Drop again what was dropped since the row of a session was written, and count it."""
+        before, session.pending = len(session.pending), _last(session.pending, self.limit)
+        session.dropped += before - len(session.pending)
 
     def _restore_filters(self, stored: Stored) -> None:
         for neighbour, about, text in stored.get("told", {}):
@@ -728,12 +733,12 @@ class DurableBroker:
             session = self.sessions.get(name)
             if session is not None and session.mark == mark:
                 session.count = max(session.count, number)
-                if number > session.done:
+                if number > session.done and entry.position >= session.low:
                     key = name_of(entry.publisher, rest.replaces)
                     session.pending[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
                     self._replace(name, session, number)
                     if len(session.pending) > 2 * self.limit:
-                        session.pending = _last(session.pending, self.limit)
+                        self._trim(session)
         for neighbour, number in rest.out:
             link = self.links.get(neighbour)
             if link is not None and entry.position > link.born:
