@@ -125,7 +125,7 @@ def test_asking_across_threads() -> None:
 def test_nobody_there_and_not_started() -> None:
     with pytest.raises(ConnectionLost), ff.connect_sync(f"ws://127.0.0.1:{free_port()}"):
         pass
-    with pytest.raises(RuntimeError, match="with ff.connect_sync"):
+    with pytest.raises(RuntimeError, match=r"with ff\.connect_sync"):
         ff.connect_sync("ws://127.0.0.1:1").publish({})
 
 
