@@ -10,13 +10,18 @@ import httpx
 import pytest
 from tests.client.nodes import node, run, until
 from tests.node.talking import line, settings, talking
+from tests.node.test_durable_regressions import make, release, stored
+from tests.node.test_durable_regressions import publish as publish_to
 
 import fieldfare as ff
 from fieldfare.client.client import Client
+from fieldfare.filters import parse
+from fieldfare.node.kept import low_water
 from fieldfare.node.node import Node
 from fieldfare.node.service import Service
 from fieldfare.node.storage import MemoryLog
 from fieldfare.protocol import frames as f
+from fieldfare.routing import messages as m
 
 LIMIT = {"sessions.limit": 5}
 
@@ -66,6 +71,29 @@ def test_a_client_that_was_away_too_long_is_told(tmp_path: Path, caplog: pytest.
             assert client.dropped == 0
 
     run(main(), 60)
+
+
+def test_what_was_dropped_is_counted_though_the_node_was_killed() -> None:
+    """The log is read from further back than the session needs it: that counts for nothing."""
+    broker = make(limit=5)
+    broker.attach("old", "old", 0.0)
+    broker.change(m.Subscribe("s", parse("x = 1")), "old", 0.0)
+    publish_to(broker, 1, 8)
+    steps = [release(broker)]
+    broker.checkpoint()
+    steps.append(release(broker))
+    publish_to(broker, 9, 2)
+    steps.append(release(broker))
+    assert broker.sessions["ana"].dropped == 5
+    rows, entries = stored(*steps), [entry for step in steps for entry in step.entries]
+    assert low_water(rows) == 1
+    for _ in range(2):
+        again = make(rows, entries, limit=5)
+        assert again.sessions["ana"].dropped == 5
+        assert list(again.sessions["ana"].pending) == [6, 7, 8, 9, 10]
+        again.checkpoint()
+        steps.append(release(again))
+        rows = stored(*steps)
 
 
 def test_a_client_that_is_too_slow_is_told() -> None:

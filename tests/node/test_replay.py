@@ -16,6 +16,7 @@ from fieldfare.node import history
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Pending, Publication
 from fieldfare.node.server import running
+from fieldfare.protocol import frames as f
 from fieldfare.routing import messages as m
 from fieldfare.routing.broker import Broker
 
@@ -41,6 +42,9 @@ def test_a_replay_honours_time_to_live_and_replaces(tmp_path: Path, monkeypatch:
             async with talking(service) as ana:
                 await ana.subscribe("s", "x > 0", since=1)
                 assert [one["x"] for one in await ana.events(3)] == [1, 4, 7]
+            async with talking(service) as ana:
+                await ana.ask(f.Subscribe, "s", "x > 0", 1, complete=True)
+                assert [one["x"] for one in await ana.events(7)] == [*range(1, 8)]
             shift = 10 * LATER  # what is replayed and waits has its time to live, too
             async with talking(service, "eve", credit=0) as eve:
                 await eve.subscribe("s", "x > 0", since=1)

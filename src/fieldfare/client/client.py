@@ -548,10 +548,11 @@ class Client:
                 subscription.moved()
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
+        taken_over = welcome.doubt > 0 and welcome.moves != self._moves  # by a keeper, which counts anew
         self._keepers, self._moves, self._lives = welcome.keepers, welcome.moves, welcome.lives
         self._mailbox.doubt = welcome.doubt
         anew = welcome.identity != self._identity
-        self._dropped = welcome.warned if anew else self._dropped
+        self._dropped = welcome.warned if anew or taken_over else self._dropped
         self._identity = welcome.identity
         self._mailbox.resume(welcome.acknowledged, anew=anew, void=welcome.void)
         if anew:

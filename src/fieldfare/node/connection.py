@@ -497,8 +497,9 @@ class Connection:
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
-                past = history.Past(frame.since, frame.life, complete=frame.complete)
-                gone = await history.subscribe(node, self._name, frame.id, wanted, past)
+                gone = await history.subscribe(
+                    node, self._name, frame.id, wanted, frame.since, life=frame.life, complete=frame.complete
+                )
                 self._reply(f.Done(request, gone))
         except ValueError as error:
             self._refuse(error, request)

@@ -12,7 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.node import history, losses, rights, security
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Refusal, Session
+from fieldfare.node.kept import NEVER, Refusal, Session
 from fieldfare.node.node import Node
 from fieldfare.node.security import Principal
 from fieldfare.routing import messages as m
@@ -29,6 +29,8 @@ class Delivered(NamedTuple):
     publisher: str
     event: Event
     subscriptions: tuple[str, ...]
+    expires: float = NEVER
+    """when nobody is to get it any more"""
 
 
 class Consumer:
@@ -88,7 +90,7 @@ class Consumer:
     async def subscribe(self, id: str, filter: Filter, since: float | str | None = None) -> None:
         """Ask for events, perhaps from a position or a time on."""
         if since is not None:
-            self.gone = await history.subscribe(self._node, self.name, id, filter, history.Past(since))
+            self.gone = await history.subscribe(self._node, self.name, id, filter, since)
         else:
             await self._node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), self.name, now))
 
@@ -147,7 +149,7 @@ class Consumer:
                 found = [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
-                        pending.subscriptions,
+                        pending.subscriptions, pending.expires,
                     )
                     for number, pending in taken
                     if (entry := entries.get(pending.position)) is not None

@@ -450,9 +450,9 @@ class DurableBroker:
         for forward, clients, neighbours in self.broker.spread([forward for forward, _ in taken], via, now):
             self.position += 1
             to = []
+            key = name_of(forward.publisher, forward.replaces)
             for name, ids in clients.items():
                 session = self.sessions[name]
-                key = name_of(forward.publisher, forward.replaces)
                 self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER, replaces=key))
                 self.moving.delivered(name, session.count, _id(forward))
                 self.keeping.delivered(name, session.count, _id(forward))

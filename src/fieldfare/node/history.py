@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
@@ -28,28 +28,20 @@ FEW: Final = 500
 """entries that may be looked through while the node waits"""
 
 
-class Past(NamedTuple):
-    """Which events of the past are wanted."""
-
-    since: float | str
-    """a position or a time"""
-    life: str = ""
-    """of the log, in which the position was given, if that is known"""
-    complete: bool = False
-    """all that the log has: also what was replaced, or has outlived its time to live"""
-
-
-async def subscribe(node: Node, session: str, id: str, filter: Filter, past: Past) -> int:
+async def subscribe(
+    node: Node, session: str, id: str, filter: Filter, since: float | str, *, life: str = "", complete: bool = False
+) -> int:
     """Let a session have what a filter matches, from a position or a time on.
 
-    Gives the position where the log begins, if older events were wanted, and are gone.
+    If it is to be `complete`, also what was replaced, or has outlived its time to live, as far as the log has it. Gives
+    the position where the log begins, if older events were wanted, and are gone.
     """
     log = node.storage.log
-    if past.life and isinstance(past.since, int):
-        check_position(past.since, past.life, node.lives)
-    begin = first_position(log, past.since)
-    older = begin == log.first > 1 and (past.since < begin if isinstance(past.since, int) else begin <= log.last)
-    found = Found(id, complete=past.complete)
+    if life and isinstance(since, int):
+        check_position(since, life, node.lives)
+    begin = first_position(log, since)
+    older = begin == log.first > 1 and (since < begin if isinstance(since, int) else begin <= log.last)
+    found = Found(id, complete=complete)
     begin_of, limit = log.first, node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = log.last

@@ -157,6 +157,8 @@ class Session(msgspec.Struct):
     """its identity was taken up from the disk, with a number of events that may be too low"""
     sent: int = 0
     """up to which deliveries may have been sent on an earlier connection"""
+    low: int = 0
+    """the log has nothing for it before this position, but for what was dropped; known after a restart"""
     warned: int = 0
     """of how many dropped deliveries the client was told; and what it is being told, with which delivery"""
     warning: tuple[int, int] = 0, 0

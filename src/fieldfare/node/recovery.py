@@ -66,7 +66,7 @@ def restore(broker: DurableBroker, stored: Stored, entries: Iterable[Entry]) -> 
         _restore_entry(broker, entry)
     broker.keeping.settle()
     for session in broker.sessions.values():
-        session.pending = _last(session.pending, broker.limit)
+        _trim(session, broker.limit)
         session.replays = sum(pending.replayed for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent = session.count  # an earlier life may have sent all of it
@@ -94,11 +94,11 @@ def _without_orphans(stored: Stored) -> Stored:
 
 
 def _restore_sessions(broker: DurableBroker, rows: Mapping[Key, Any]) -> None:
-    for (name,), (identity, sequence, count, done, _, _, dropped, owner, *more) in rows.items():
+    for (name,), (identity, sequence, count, done, _, low, dropped, owner, *more) in rows.items():
         moved, doubt, moves, lives = _filled(more, "", 0, 0, ())
         broker.sessions[str(name)] = Session(
             identity, True, False, broker.now, sequence, count, 0, done, done, dropped, owner,
-            moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True,
+            moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True, low=low,
         )  # fmt: skip
 
 
@@ -163,12 +163,12 @@ def _restore_entry(broker: DurableBroker, entry: Entry) -> None:
         session = broker.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
-            if number > session.done:
+            if number > session.done and entry.position >= session.low:
                 key = name_of(entry.publisher, rest.replaces)
                 session.pending[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
                 broker.replace(name, session, number)
                 if len(session.pending) > 2 * broker.limit:
-                    session.pending = _last(session.pending, broker.limit)
+                    _trim(session, broker.limit)
     for neighbour, number in rest.out:
         link = broker.links.get(neighbour)
         if link is not None and entry.position > link.born:
@@ -177,6 +177,8 @@ def _restore_entry(broker: DurableBroker, entry: Entry) -> None:
                 link.outbox[number] = entry.position
 
 
-def _last(pending: dict[int, Pending], limit: int) -> dict[int, Pending]:
-    """The last ones by number, in order."""
-    return {number: pending[number] for number in sorted(pending)[-limit:]}
+def _trim(session: Session, limit: int) -> None:
+    """Drop again what was dropped since the row of a session was written, and count it."""
+    last = {number: session.pending[number] for number in sorted(session.pending)[-limit:]}
+    session.dropped += len(session.pending) - len(last)
+    session.pending = last

@@ -96,6 +96,24 @@ def test_what_fails_is_tried_again_and_nothing_overtakes_it() -> None:
     asyncio.run(main())
 
 
+def test_what_has_outlived_its_time_to_live_is_not_tried_again() -> None:
+    async def main() -> None:
+        async with api() as found, sink() as to:
+            node = found.service.node
+            real, later = node.clock, 0.0
+            node.clock = lambda: real() + later
+            to.answers = lambda headers, tries: 500 if headers["ce-id"] == "1" else 200
+            await subscribed(found, to)
+            await found.client.post("/events?ttl=100", json=[{"x": 1}, {"x": 2}])
+            await to.wait(2)
+            later = 1000.0
+            await publish(found, 3)
+            await until(lambda: to.ids()[-1] == "3")
+            assert set(to.ids()) == {"1", "3"}
+
+    asyncio.run(main())
+
+
 def test_retry_after_is_kept_and_timeouts_count() -> None:
     async def main() -> None:
         async with api() as found, sink() as to:

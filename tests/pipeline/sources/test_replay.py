@@ -87,3 +87,11 @@ def test_what_is_no_longer_wanted_live_is_in_the_log() -> None:
             over.set()
             thread.join()
         assert found == list(range(10, 10 + len(found)))
+
+
+def test_what_was_replaced_is_there_all_the_same() -> None:
+    """What was read once must be there when it is read again."""
+    with node_elsewhere() as url, ff.connect_sync(url) as client:
+        for number in range(3):
+            client.publish({"number": number}, replaces="state")
+        assert numbers(replay(Asked(url, "", "TRUE"), 1, 10)) == [0, 1, 2]

@@ -344,7 +344,7 @@ def _overview(service: Service, rates: Rates, webhooks: int) -> Overview:
         name=node.name,
         url=hood.url,
         version=our_version(),
-        uptime=round(max(0.0, node.clock() - started), 3),
+        uptime=round(max(0.0, node.steady() - started), 3),
         strategy=node.config.strategy,
         traffic=traffic,
         rates=rates,

@@ -244,7 +244,7 @@ class Webhooks:
             if wanted.config.since is None:
                 await node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), hook.session, now))
             else:
-                await history.subscribe(node, hook.session, id, filter, history.Past(wanted.config.since))
+                await history.subscribe(node, hook.session, id, filter, wanted.config.since)
             await self._keep(hook)
         except ValueError:
             await node.submit(lambda broker, now: broker.end(hook.session, now))
@@ -415,6 +415,8 @@ class Webhooks:
                 logger.warning("webhook %s: %s", id, progress.problem)
                 return
             await self._turn(hook, progress)
+            if delivered.expires <= self._node.clock():  # its time to live has ended while the sink was away
+                return
             attempts += 1
             outcome = await self._send(hook, delivered)
             progress.problem = outcome.problem
