@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 from hypothesis import given
@@ -125,3 +126,17 @@ def test_no_branch_contradicts_itself() -> None:
     """What reaches from one branch into the other here would be nothing."""
     some, rest = parse("x < 5 AND PATH('//i', q > 5)"), parse("NOT x < 5 AND NOT PATH('//i', q > 2)")
     assert set((some | rest).branches) == {*some.branches, *rest.branches}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40), st.randoms()
+)
+def test_the_normal_form_does_not_depend_on_the_order(
+    corners: list[tuple[int, int, int]], chance: random.Random
+) -> None:
+    """Also where the effort does not suffice; and what comes out comes out again."""
+    boxes = [parse(f"a >= {a} AND a < {a + 3} AND b > {b} AND c != {c}").boxes[0] for a, b, c in corners]
+    form = branches.normal_form(boxes)
+    chance.shuffle(boxes)
+    assert set(branches.normal_form(boxes)) == set(form)
+    assert set(branches.normal_form(reversed(form))) == set(form)

@@ -491,3 +491,14 @@ def test_read_integer(text: str) -> None:
     except ValueError:
         number = None
     assert read_integer(text) == (number if number is not None and INT32_MIN <= number <= INT32_MAX else None)
+
+
+def test_no_text_grows_beyond_its_limit() -> None:
+    """A short filter could ask for a long field thousands of times."""
+    event = {"x": "a" * 100_000}
+    assert evaluate(parse(f"LENGTH(CONCAT({', '.join('x' * 10)}))"), event).value == 1_000_000
+    for function in ("CONCAT", "CONCAT_WS"):
+        outcome = evaluate(parse(f"{function}({', '.join('x' * 12)})"), event)
+        assert outcome.value == ""
+        assert outcome.error is not None
+        assert outcome.error.kind == "functionEvaluation"

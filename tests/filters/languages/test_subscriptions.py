@@ -270,8 +270,19 @@ def test_render(text: str, document: object) -> None:
         {"any": [{"exact": {"type": f"{number}"}} for number in range(300)]},
         {"all": [{"prefix": {"x": "\U0010ffff"}}, {"not": {"exact": {"x": "\U0010ffff"}}}]},
         {"all": [{"prefix": {"x": "a"}}, {"not": {"any": [{"exact": {"x": "a"}}, {"prefix": {"x": "a\0"}}]}}]},
+        # Its boxes are so tangled that it hung on their order whether all of the largest were found.
+        {"any": [
+            {"all": [
+                {"suffix": {"x": "true"}},
+                {"any": [{"prefix": {"y": "55."}}, {"exact": {"y": "\0"}}, {"suffix": {"y": ".b"}}]},
+            ]},
+            {"prefix": {"x": "aab"}},
+            {"not": {"any": [
+                {"prefix": {"y": "aa", "x": "5.a"}}, {"prefix": {"y": "\0\0.b", "x": "b"}}, {"exact": {"x": "a\U0010ffff"}},
+            ]}},
+        ]},
     ],
-)
+)  # fmt: skip
 def test_there_and_back(document: object) -> None:
     assert parse(render(parse(document))) == parse(document)
 
