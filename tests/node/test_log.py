@@ -590,9 +590,8 @@ def test_readers_while_all_else_goes_on(tmp_path: Path) -> None:
         time.sleep(0.001)
 
     threads = [guarded(read_all), guarded(read_some), guarded(seal)]
-    began, position = time.monotonic(), 0
-    enough = lambda: time.monotonic() - began > 2.5 and log.first > 1000 and min(reads) > 20  # noqa: E731
-    while not enough() and not done.is_set():
+    until, position = time.monotonic() + 2.5, 0
+    while not done.is_set() and (time.monotonic() < until or log.first <= 1000 or min(reads) <= 20):
         log.append([_entry(position + number) for number in range(1, 21)])
         position += 20
         if position % 100 == 0:
