@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -10,11 +11,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app, network_page
-from fieldfare.cli.network_page import facts, layout, page
+from fieldfare.cli.network_page import facts, layout, page, warning
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import Violation
 from fieldfare.simulation.scenario import Brokers, Clients, Scenario, load, parse, run
@@ -66,6 +68,29 @@ def test_a_summary(file: Path) -> None:
     names = [re.split(r"\s{2,}", row.strip())[0] for row in rows]
     assert names[:3] == ["events", "deliveries", "messages"]
     assert re.search(r"^violations +0$", result.stdout, re.MULTILINE)
+
+
+def test_it_says_how_much_was_due_and_judged(file: Path, tmp_path: Path) -> None:
+    out = simulate(file, "--out", tmp_path / "run").stdout
+    due, judged = (
+        int(re.search(rf"^{words} +([\d,]+)$", out, re.MULTILINE)[1].replace(",", ""))  # type: ignore[index]
+        for words in ("deliveries due", "… of them judged")
+    )
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert due > judged > 0
+    assert (summary["figures"]["due"], summary["figures"]["judged"], summary["warning"]) == (due, judged, None)
+    assert "<dt>… of them judged</dt>" in (tmp_path / "run" / "network.html").read_text("utf-8")
+    assert "JUDGED" not in out
+
+
+def test_a_run_in_which_nothing_was_judged_says_so(done: Run, tmp_path: Path) -> None:
+    out = simulate("-", "--out", tmp_path / "run", given=SMALL.replace("events = 60", "events = 0")).stdout
+    assert "NOTHING WAS JUDGED: no client had asked" in out
+    assert "no client had asked" in json.loads((tmp_path / "run" / "summary.json").read_text())["warning"]
+    assert "NOTHING WAS JUDGED" in (tmp_path / "run" / "network.html").read_text("utf-8")
+    restless = dataclasses.replace(done, figures=msgspec.structs.replace(done.figures, due=12, judged=0))
+    assert warning(restless).startswith("NOTHING WAS JUDGED: 12 deliveries were due, but ")
+    assert warning(done) == ""
 
 
 def test_files(file: Path, tmp_path: Path) -> None:

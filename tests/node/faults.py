@@ -112,12 +112,13 @@ class Trouble:
         await node.answers()
 
     async def _stop(self, node: Process) -> None:
-        assert node.running is not None
-        node.running.send_signal(signal.SIGSTOP)
+        stopped = node.running
+        assert stopped is not None
+        stopped.send_signal(signal.SIGSTOP)
         try:
             await asyncio.sleep(self._chance.choice([0.2, 1.0, self._chance.uniform(0, 8)]))
         finally:
-            node.running.send_signal(signal.SIGCONT)
+            stopped.send_signal(signal.SIGCONT)
 
     async def _move(self, client: Any) -> None:
         await client.move(self._chance.choice(self._nodes).url)

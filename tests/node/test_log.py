@@ -203,7 +203,9 @@ while True:
 def test_nothing_reported_is_missing_after_kill_9(tmp_path: Path) -> None:
     chance = random.Random(6)
     reported = sealed = 0
-    for _ in range(20):
+    rounds = 0
+    while rounds < 20 or reported <= 2000 or sealed <= 3:  # on a slow machine it takes more of them
+        rounds += 1
         with subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
             begin = child.stdout.readline()  # the log is open
@@ -588,9 +590,8 @@ def test_readers_while_all_else_goes_on(tmp_path: Path) -> None:
         time.sleep(0.001)
 
     threads = [guarded(read_all), guarded(read_some), guarded(seal)]
-    until = time.monotonic() + 2.5
-    position = 0
-    while time.monotonic() < until and not done.is_set():
+    until, position = time.monotonic() + 2.5, 0
+    while not done.is_set() and (time.monotonic() < until or log.first <= 1000 or min(reads) <= 20):
         log.append([_entry(position + number) for number in range(1, 21)])
         position += 20
         if position % 100 == 0:

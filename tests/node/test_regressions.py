@@ -235,25 +235,6 @@ def test_links_carry_more_than_fits_in_a_frame(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(test())
 
 
-def test_a_session_cannot_be_called_like_a_neighbour() -> None:
-    """It was refused, but the link was not woken any more."""
-
-    async def test() -> None:
-        async with line(settings("a"), settings("b")) as (a, b), talking(b) as ana, talking(a) as bob:
-            await ana.subscribe("s", "TRUE")
-            await until(a.node.broker.wanted)
-            assert "a neighbour is" in await refused(a, "b")
-            await bob.publish(1, {"x": 1})
-            assert len(await ana.deliveries(1, SOON)) == 1
-            with pytest.raises(Refusal):
-                await Consumer(a.node, "b").__aenter__()
-            await bob.publish(2, {"x": 2})
-            assert len(await ana.deliveries(1, SOON)) == 1
-            assert "b" not in a.node.closers
-
-    asyncio.run(test())
-
-
 def test_a_neighbour_misses_only_what_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node without a folder keeps so much and no more."""
     monkeypatch.setattr(storage.MemoryLog.__init__, "__defaults__", (100,))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulation import specification
 from tests.simulation.flooding import Flooding
@@ -14,6 +14,7 @@ from fieldfare.events import Event
 from fieldfare.filters import parse
 from fieldfare.simulation import checker
 from fieldfare.simulation.network import Network
+from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import line
 from fieldfare.simulation.trace import (
     Delivered,
@@ -217,3 +218,22 @@ def test_many_subscriptions_are_checked_the_same_way(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(checker, "_FEW", 0)
     assert sorted(checker.check(trace)) == sorted(slow)
     assert slow
+
+
+@settings(max_examples=20)
+@given(seeds, st.booleans())
+def test_what_is_judged_is_what_would_be_missed(seed: int, advertisements: bool) -> None:
+    """In a run without violations: take one delivery out of it, and see whether the checker notices."""
+    trace = list(random_run(seed, events=3).trace)
+
+    def missed(of: list[Record]) -> int:
+        late = checker.liveness(of, advertisements=advertisements)
+        return len(late) + len(checker.local_liveness(of, advertisements=advertisements))
+
+    tally = Tally()
+    if missed(trace):
+        return  # flooding does not ask for advertisements, nor wait for them
+    checker.liveness(trace, advertisements=advertisements, tally=tally)
+    places = [place for place, record in enumerate(trace) if isinstance(record, Delivered)]
+    assert tally.judged == sum(missed(trace[:place] + trace[place + 1 :]) > 0 for place in places)
+    assert tally.judged <= tally.due

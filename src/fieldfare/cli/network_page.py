@@ -47,7 +47,7 @@ def page(result: Result, title: str) -> str:
     places = layout(result.topology)
     known = facts(result, places)
     words = {
-        "COUNTS": escape(headline(result)),
+        "COUNTS": escape(" ".join(filter(None, (headline(result), warning(result))))),
         "FIGURES": "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in shown_figures(result)),
         "SAMPLED": _sampled(known),
         "SPEEDS": _speeds(result.seconds),
@@ -79,7 +79,23 @@ def shown_figures(result: Result) -> list[tuple[str, str]]:
         ("latency, p99", _milliseconds(found.latency_p99)),
     ]
     refused = [("refused", f"{found.refused:,}")] if found.refused else []
-    return [*rows, *refused, ("violations", "not checked" if found.violations is None else f"{found.violations:,}")]
+    if found.violations is None or found.due is None or found.judged is None:
+        return [*rows, *refused, ("violations", "not checked")]
+    judged = [("deliveries due", f"{found.due:,}"), ("… of them judged", f"{found.judged:,}")]
+    return [*rows, *refused, *judged, ("violations", f"{found.violations:,}")]
+
+
+def warning(result: Result) -> str:
+    """What one must know before one believes in no violations: in this run nothing could have been missing."""
+    found = result.figures
+    if found.judged is None or found.judged > 0:
+        return ""
+    if not found.due:
+        return "NOTHING WAS JUDGED: no client had asked for any event when it was published."
+    return (
+        f"NOTHING WAS JUDGED: {found.due:,} deliveries were due, but links, brokers or subscriptions changed before "
+        "the network came to rest. Let events be published while it is quiet."
+    )
 
 
 def _milliseconds(seconds: float | None) -> str:

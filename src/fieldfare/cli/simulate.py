@@ -114,7 +114,7 @@ def _print(result: Result) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fieldfare.cli.network_page import headline, shown_figures
+    from fieldfare.cli.network_page import headline, shown_figures, warning
     from fieldfare.cli.values import printable
 
     console = Console(highlight=False)
@@ -125,6 +125,8 @@ def _print(result: Result) -> None:
     for name, value in shown_figures(result):
         table.add_row(name, value)
     console.print(table)
+    if doubt := warning(result):
+        console.print(Text(doubt, style="bold red"))
     for one in (result.violations or [])[:_SHOWN]:
         line = f"{result.trace[one.order].time:.3f} s: {one.rule}: {one.problem}"
         console.print(Text(printable(line), style="red"))
@@ -136,7 +138,7 @@ def _print(result: Result) -> None:
 def _write(result: Result, out: Path, title: str, *, with_page: bool) -> None:
     import msgspec
 
-    from fieldfare.cli.network_page import page
+    from fieldfare.cli.network_page import page, warning
     from fieldfare.simulation import trace
 
     out.mkdir(parents=True, exist_ok=True)
@@ -145,6 +147,7 @@ def _write(result: Result, out: Path, title: str, *, with_page: bool) -> None:
         "scenario": result.scenario,
         "seconds": result.seconds,
         "figures": result.figures,
+        "warning": warning(result) or None,
         "brokers": {
             name: {"table": result.tables.get(name), **msgspec.to_builtins(work)} for name, work in result.work.items()
         },

@@ -22,6 +22,7 @@ from fieldfare.matching.base import Matcher
 from fieldfare.matching.brute import BruteForce
 from fieldfare.matching.index import Index
 from fieldfare.routing.strategies import Order, Strategy
+from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology
 from fieldfare.simulation.trace import (
     Advertised,
@@ -184,8 +185,13 @@ def attribution(trace: Trace) -> list[Violation]:
     return found
 
 
-def liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
-    """What was asked for, and with advertisements also promised, is delivered once the network has settled."""
+def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None = None) -> list[Violation]:
+    """What was asked for, and with advertisements also promised, is delivered once the network has settled.
+
+    A tally is told what was due and what of it was judged, here or by `local_liveness`.
+    """
+    tally = Tally() if tally is None else tally
+    mobile = {record.client for record in trace if isinstance(record, Departed | Arrived)}
     found: list[Violation] = []
     owed: defaultdict[str, dict[EventId, set[str]]] = defaultdict(dict)
     """to clients: events, by the subscriptions for which they are due"""
@@ -215,19 +221,30 @@ def liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
                         f"to {client}: {event_id} is missing, due for {sorted(mine[event_id])}" for event_id in mine
                     )
                     found += [Violation("liveness", record.order, problem) for problem in problems]
+                    for event_id in mine:
+                        tally.judges((client, event_id))
             case Departed():
                 away.add(record.client)
             case Arrived():
                 away.discard(record.client)
             case Delivered():
-                owed[record.client].pop((record.publisher, record.sequence), None)
-            case Published() if quiet > disturbed:
-                settled = {id: one for id, one in promised.of[record.client].items() if one.since < quiet}
-                if advertisements and not _any_match(settled, record.event):
+                event_id = record.publisher, record.sequence
+                if owed[record.client].pop(event_id, None) is not None:
+                    tally.judges((record.client, event_id))
+            case Published():
+                event_id = record.client, record.sequence
+                if advertisements and not _any_match(promised.of[record.client], record.event):
                     continue
-                for client, id, asked in subscriptions.match(record.event):
+                wanted = list(subscriptions.match(record.event))
+                tally.asks(len({client for client, _, _ in wanted}))
+                for client in {client for client, _, asked in wanted if asked.broker == record.broker} - mobile:
+                    tally.judges_at_once((client, event_id))
+                settled = {id: one for id, one in promised.of[record.client].items() if one.since < quiet}
+                if quiet <= disturbed or (advertisements and not _any_match(settled, record.event)):
+                    continue
+                for client, id, asked in wanted:
                     if asked.since < quiet and network.joined(asked.broker, record.broker):
-                        owed[client].setdefault((record.client, record.sequence), set()).add(id)
+                        owed[client].setdefault(event_id, set()).add(id)
     return found
 
 
@@ -359,12 +376,14 @@ def _disagreements(a: str, b: str, got: Mapping[str, Mapping[EventId, int]]) -> 
             yield Violation("total", order, f"{a} gets {one} before {next_one}, and {b} after it")
 
 
-def check(trace: Trace, *, advertisements: bool = False, order: Order = "causal") -> list[Violation]:
-    """All that a network of brokers must hold to, in the order that it promises."""
+def check(
+    trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
+) -> list[Violation]:
+    """All that a network of brokers must hold to, in the order that it promises; a tally says how much was judged."""
     checks: list[Callable[[], list[Violation]]] = [
         lambda: safety(trace, advertisements=advertisements),
         lambda: attribution(trace),
-        lambda: liveness(trace, advertisements=advertisements),
+        lambda: liveness(trace, advertisements=advertisements, tally=tally),
         lambda: local_liveness(trace, advertisements=advertisements),
         *([lambda: fifo(trace)] if order in ("fifo", "causal") else []),
         *([lambda: causal(trace)] if order == "causal" else []),

@@ -10,6 +10,7 @@ import msgspec
 
 from fieldfare.simulation.checker import EventId, Violation
 from fieldfare.simulation.counters import Traffic, Work
+from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Delivered, Forwarded, Published, Trace
 
 Hop: TypeAlias = tuple[str, str]
@@ -40,10 +41,18 @@ class Figures(msgspec.Struct, frozen=True):
     latency_p99: float | None
     violations: int | None
     """of the specification; None: not checked"""
+    due: int | None = None
+    """deliveries that clients had asked for when the event was published; None: not checked"""
+    judged: int | None = None
+    """of these, those whose absence would have been a violation"""
 
 
 def figures(
-    trace: Trace, traffic: Traffic, work: Work, tables: Iterable[int], violations: list[Violation] | None
+    trace: Trace,
+    traffic: Traffic,
+    work: Work,
+    tables: Iterable[int],
+    checked: tuple[list[Violation], Tally] | None,
 ) -> Figures:
     """All of them."""
     times, sizes = sorted(latencies(trace)), list(tables)
@@ -61,7 +70,9 @@ def figures(
         false_positives=false_positives(trace),
         latency_mean=sum(times) / len(times) if times else None,
         latency_p99=times[(len(times) * 99 - 1) // 100] if times else None,
-        violations=None if violations is None else len(violations),
+        violations=None if checked is None else len(checked[0]),
+        due=None if checked is None else checked[1].due,
+        judged=None if checked is None else checked[1].judged,
     )
 
 

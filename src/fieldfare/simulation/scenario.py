@@ -28,6 +28,7 @@ from fieldfare.simulation.faults import Fault, Roles
 from fieldfare.simulation.figures import Figures, figures
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.sites import Processing as Seconds
+from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology, from_edges
 from fieldfare.simulation.trace import Record
 from fieldfare.simulation.workloads import Action, Count, Positive, Share
@@ -308,7 +309,8 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     progress("checking" if checked else "counting")
     order = promised(strategy, topology, network.trace)
     advertised = strategy.advertisements is not None
-    violations = check(network.trace, advertisements=advertised, order=order) if checked else None
+    tally = Tally()
+    violations = check(network.trace, advertisements=advertised, order=order, tally=tally) if checked else None
     tables = network.table_sizes()
     return Result(
         scenario,
@@ -318,7 +320,13 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
         dict(network.work),
         tables,
         violations,
-        figures(network.trace, network.total_traffic(), network.total_work(), tables.values(), violations),
+        figures(
+            network.trace,
+            network.total_traffic(),
+            network.total_work(),
+            tables.values(),
+            None if violations is None else (violations, tally),
+        ),
         network.now,
         _resting(network.brokers),
     )
