@@ -68,7 +68,7 @@ kills: setup ## kill real nodes KILLS times (200) while clients publish and subs
 kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
 	@$(BIN)/python -m tests.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m kills tests/pipeline
 
-soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= repeats a run
+soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
 	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),10) $(SEED)
 
 soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat

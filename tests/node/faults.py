@@ -80,7 +80,7 @@ class Trouble:
 
     def __init__(self, chance: random.Random, nodes: list[Process], wires: list[Wire], clients: list[Any]) -> None:
         self.counts: Counter[str] = Counter()
-        self._chance, self._nodes, self._wires, self._clients = chance, nodes, wires, clients
+        self.chance, self._nodes, self._wires, self._clients = chance, nodes, wires, clients
         self._busy: dict[int, asyncio.Task[None]] = {}
 
     def strike(self) -> None:
@@ -88,13 +88,13 @@ class Trouble:
         kinds: list[tuple[str, list[Any], Callable[[Any], Coroutine[Any, Any, None]]]] = [
             ("node killed", self._nodes, self._kill),
             ("node stopped for a while", self._nodes, self._stop),
-            ("link cut", self._wires, lambda wire: wire.cut(self._chance.uniform(0, 4))),
-            ("link swallowed everything", self._wires, lambda wire: wire.swallow(self._chance.uniform(0.5, 6))),
+            ("link cut", self._wires, lambda wire: wire.cut(self.chance.uniform(0, 4))),
+            ("link swallowed everything", self._wires, lambda wire: wire.swallow(self.chance.uniform(0.5, 6))),
             ("client broke off", [one for one in self._clients if hasattr(one, "drop")], lambda one: one.drop()),
             ("client moved", [one for one in self._clients if hasattr(one, "move")], self._move),
         ]
-        kind, victims, fault = self._chance.choice(kinds)
-        victim = self._chance.choice(victims)
+        kind, victims, fault = self.chance.choice(kinds)
+        victim = self.chance.choice(victims)
         if id(victim) not in self._busy or self._busy[id(victim)].done():
             self.counts[kind] += 1
             self._busy[id(victim)] = asyncio.create_task(fault(victim))
@@ -107,7 +107,7 @@ class Trouble:
 
     async def _kill(self, node: Process) -> None:
         node.kill()
-        await asyncio.sleep(self._chance.choice([0.0, 0.0, self._chance.uniform(0, 3)]))
+        await asyncio.sleep(self.chance.choice([0.0, 0.0, self.chance.uniform(0, 3)]))
         node.start()
         await node.answers()
 
@@ -116,9 +116,9 @@ class Trouble:
         assert stopped is not None
         stopped.send_signal(signal.SIGSTOP)
         try:
-            await asyncio.sleep(self._chance.choice([0.2, 1.0, self._chance.uniform(0, 8)]))
+            await asyncio.sleep(self.chance.choice([0.2, 1.0, self.chance.uniform(0, 8)]))
         finally:
             stopped.send_signal(signal.SIGCONT)
 
     async def _move(self, client: Any) -> None:
-        await client.move(self._chance.choice(self._nodes).url)
+        await client.move(self.chance.choice(self._nodes).url)

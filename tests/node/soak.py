@@ -244,7 +244,7 @@ async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], m
     began = told = time.monotonic()
     while time.monotonic() - began < 60 * minutes:
         for _ in range(TOGETHER):
-            await asyncio.sleep(random.uniform(0.1, 1.0))
+            await asyncio.sleep(trouble.chance.uniform(0.1, 1.0))
             trouble.strike()
         before = {one.session: one.accepted for one in all_.publishers}
         await trouble.over()
