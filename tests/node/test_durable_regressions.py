@@ -11,7 +11,7 @@ import pytest
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, NEVER, Pending, Publication, Step, Row
+from fieldfare.node.kept import LARGEST, NEVER, Pending, Publication, Row, Step
 from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -88,9 +88,7 @@ def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
     [b"\xc1 from a newer version", wire.encode(m.Forward(Event({"x": 2}), "eve", LARGEST, "e", "a"))],
     ids=["no message", "a number that is too large"],
 )
-def test_what_a_neighbour_said_around_nonsense_is_not_lost(
-    unreadable: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_neighbour_said_around_nonsense_is_not_lost(unreadable: bytes, caplog: pytest.LogCaptureFixture) -> None:
     broker = make()
     broker.connect("a", m.Role.PEER, 0.0)
     release(broker)

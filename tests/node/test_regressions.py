@@ -27,9 +27,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node import links, storage
 from fieldfare.node.config import Secret
 from fieldfare.node.connection import Connection
-from fieldfare.node.consumer import Consumer
 from fieldfare.node.http import routes
-from fieldfare.node.kept import LARGEST, Publication, Refusal
+from fieldfare.node.kept import LARGEST, Publication
 from fieldfare.node.links import LinkConnection, LinkError, Said
 from fieldfare.node.log import LogError
 from fieldfare.node.node import Node, NodeStopped

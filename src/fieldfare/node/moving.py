@@ -149,6 +149,9 @@ class Moving:
             raise Refusal(self.refused.pop((name, asking)))
         here, elsewhere = self._broker.broker.name, at not in ("", self._broker.broker.name)
         session = self._broker.sessions[name] if self.where(name) == "here" else None
+        if session is not None and elsewhere and identity not in ("", session.identity) and self._is_unused(name):
+            self._broker.end(name, now)  # its client dialled here once, and did not wait for the answer
+            session = None
         if session is not None and elsewhere and name not in self._anew and identity:
             if session.identity != identity:
                 raise Refusal(f"{here} has another session {name}: leave it, or use another name")
@@ -167,6 +170,12 @@ class Moving:
                 raise NotYet(f"{here} knows no way to the node {source}, which has the session {name}")
             self.ask(name, source, fresh, asking)
         return None
+
+    def _is_unused(self, name: str) -> bool:
+        """Whether a session holds nothing that anybody could miss."""
+        session, client = self._broker.sessions[name], self._broker.broker.clients.all.get(name)
+        asks = client is not None and (client.subscriptions or client.advertisements)
+        return not (session.here or session.sequence or session.count or asks)
 
     def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
         if name not in self._broker.keeping.copies:

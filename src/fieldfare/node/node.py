@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from fieldfare.node import private
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
@@ -161,7 +162,7 @@ class Node:
         self.storage.remember(Row("id", (), id))
         name = Path(self.config.data) / NAME_FILE
         if not name.exists():
-            name.write_text(f"{self.name}\n", "utf-8")
+            private.create(name, f"{self.name}\n".encode())
         return id
 
     # For whoever has something to do
