@@ -755,12 +755,10 @@ class DurableBroker:
         link = self.links[neighbour]
         if not link.outbox:
             link.low = self.position
-        begins = not link.lives or link.lives[-1][0] != self.life
-        link.lives = extend(link.lives, self.life, link.said + 1)
+        if not link.lives or link.lives[-1][0] != self.life:
+            self.lives_of(neighbour)
         link.said += 1
         link.outbox[link.said] = what
-        if begins:
-            self._note_link(neighbour)
         self._ready.add(neighbour)
         return link.said
 
