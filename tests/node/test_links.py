@@ -10,6 +10,7 @@ import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
+from fieldfare.node.links import LinkConnection
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
@@ -155,5 +156,32 @@ def test_hierarchical_nodes() -> None:
                     assert right.node.broker.broker.entries == 0
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
+
+    asyncio.run(test())
+
+
+def test_who_is_stopped_while_nodes_meet_hangs_up() -> None:
+    """Else the neighbour takes the node for linked, and refuses it when it comes back."""
+
+    class Silent:
+        closed = False
+
+        async def receive(self) -> bytes | str | None:
+            await asyncio.Event().wait()
+            return None
+
+        async def send(self, data: bytes | str) -> None: ...
+
+        async def close(self, code: int, reason: str) -> None:
+            self.closed = True
+
+    async def test() -> None:
+        async with running(settings("a")) as a:
+            socket = Silent()
+            meeting = asyncio.create_task(LinkConnection(a.hood, socket, dialled=True).serve())
+            await asyncio.sleep(0)
+            meeting.cancel()
+            await asyncio.wait({meeting})
+            assert socket.closed
 
     asyncio.run(test())

@@ -244,6 +244,8 @@ class LinkConnection:
             raise problem from None
         except BaseException:
             self._leave()
+            with contextlib.suppress(ConnectionError, RuntimeError):  # else the neighbour would take it for linked
+                await self._socket.close(1001, "")
             raise
         self._met()
         logger.info("linked to %s", self.neighbour)
