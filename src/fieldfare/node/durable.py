@@ -473,12 +473,12 @@ class DurableBroker:
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
         stay = self._stay(session)
-        if not session.lives or session.lives[-1][0] != stay:
-            session.lives = extend(session.lives, stay, session.count + 1)
-            if session.durable:
-                self.note_session(name)
+        begins = not session.lives or session.lives[-1][0] != stay
+        session.lives = extend(session.lives, stay, session.count + 1)
         session.count += 1
         session.pending[session.count] = pending
+        if begins and session.durable:  # not before: the row says from where on the log is for the session
+            self.note_session(name)
         self.replace(name, session, session.count)
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
