@@ -50,7 +50,7 @@ from fieldfare.node.log import Entry
 from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
-from fieldfare.routing.broker import Broker
+from fieldfare.routing.broker import FROM_NEIGHBOURS, Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
 from fieldfare.routing.named import unnamed
@@ -631,6 +631,8 @@ class DurableBroker:
         """A message of a neighbour. One that cannot be read is set aside: refused, it would come again for ever."""
         try:
             message, unreadable = wire.decode_leniently(data)
+            if not isinstance(message, (*FROM_NEIGHBOURS, m.Parcel)):  # a client may have the neighbour's name
+                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
             if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
