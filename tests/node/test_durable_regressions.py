@@ -229,3 +229,15 @@ def test_a_log_that_lost_its_end_brings_nothing_wrong() -> None:
     assert broker.sessions["ana"].dropped == 1
     assert broker.links["c"].born <= 10
     assert broker.low_water() == 1
+
+
+def test_the_first_event_in_a_life_of_the_log_is_for_a_session_that_is_away() -> None:
+    """Its row was written with the event, and said that the log has nothing for it up to there."""
+    first = make(life="one")
+    before = release(first)
+    second = make(stored(before), life="two")  # nobody comes back, and so nothing has begun in this life
+    second.attach("bob", "bob", 0.0, known="bob")
+    publish(second, 1, 1)
+    step = release(second)
+    third = make(stored(before, step), step.entries, life="three")
+    assert list(third.sessions["ana"].pending) == [1]

@@ -20,9 +20,12 @@ a client that cannot get its session from its node has it taken over from there 
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
+
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+"""what is counted: a larger one could be neither written nor counted on"""
 
 
 class Word(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
@@ -81,11 +84,11 @@ class Ready(Word, frozen=True):
 class Carried(msgspec.Struct, frozen=True, array_like=True):
     """An event that waits for the session, under its number."""
 
-    number: int
+    number: Number
     subscriptions: tuple[str, ...]
     expires: float
     publisher: str
-    sequence: int
+    sequence: Number
     by: str
     source: str
     replaces: str
@@ -103,32 +106,32 @@ class Carry(Word, frozen=True):
 class Moved(Word, frozen=True):
     """That was all: it is yours."""
 
-    sequence: int
+    sequence: Number
     """of the last event that it published"""
-    count: int
+    count: Number
     """of its deliveries"""
-    done: int
-    dropped: int
-    had: list[tuple[str, str, int]]
+    done: Number
+    dropped: Number
+    had: list[tuple[str, str, Number]]
     """publishers, and the last events of theirs that it has had"""
-    doubt: int = 0
+    doubt: Number = 0
     """up to which number deliveries may be events that the client has had under other numbers"""
-    moves: int = 0
+    moves: Number = 0
     """how often the session has moved"""
-    lives: tuple[tuple[str, int], ...] = ()
+    lives: tuple[tuple[str, Number], ...] = ()
     """in which lives of which logs its deliveries were numbered"""
-    warned: int = 0
+    warned: Number = 0
     """of how many dropped deliveries the client was told"""
 
 
 class Done(Word, frozen=True):
     """To a keeper: how far the session is."""
 
-    sequence: int
-    count: int
-    done: int
-    moves: int
-    had: list[tuple[str, str, int]]
+    sequence: Number
+    count: Number
+    done: Number
+    moves: Number
+    had: list[tuple[str, str, Number]]
     """publishers, and the last events of theirs that the client is done with"""
 
 

@@ -43,14 +43,15 @@ from fieldfare.node.kept import (
     held_row,
     name_of,
     pack,
+    pending_numbers,
 )
 from fieldfare.node.letters import Letters
-from fieldfare.node.lineage import Lineage, extend, still_valid
+from fieldfare.node.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import Moving
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
-from fieldfare.routing.broker import Broker
+from fieldfare.routing.broker import FROM_NEIGHBOURS, Broker
 from fieldfare.routing.filtered import Filtered
 from fieldfare.routing.messages import Message, Role, Send, Tell
 from fieldfare.routing.named import unnamed
@@ -333,7 +334,7 @@ class DurableBroker:
         session.done = number
         if losses.acknowledged(session, number) and session.durable:
             self._rows.append(losses.row(name, session))
-        for other in range(session.oldest, number + 1):
+        for other in pending_numbers(session, session.oldest, number):
             self._drop(name, session, other)
         session.oldest = max(session.oldest, number + 1)
         if session.durable:
@@ -357,13 +358,14 @@ class DurableBroker:
         """The next deliveries for a session that is there, at most so many."""
         session = self.sessions[name]
         found: list[tuple[int, Pending]] = []
-        for number in range(max(session.taken + 1, session.oldest), session.released + 1):
+        for number in pending_numbers(session, max(session.taken + 1, session.oldest), session.released):
             if len(found) == limit:
-                break
+                return found
             session.taken = number
-            pending = session.pending.get(number)
-            if pending is not None and pending.expires > now:
+            pending = session.pending[number]
+            if pending.expires > now:
                 found.append((number, pending))
+        session.taken = max(session.taken, session.released)
         return found
 
     def expire(self, now: float, life: float) -> list[str]:
@@ -473,12 +475,12 @@ class DurableBroker:
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
         stay = self._stay(session)
-        if not session.lives or session.lives[-1][0] != stay:
-            session.lives = extend(session.lives, stay, session.count + 1)
-            if session.durable:
-                self.note_session(name)
+        begins = not session.lives or session.lives[-1][0] != stay
+        session.lives = extend(session.lives, stay, session.count + 1)
         session.count += 1
         session.pending[session.count] = pending
+        if begins and session.durable:  # not before: the row says from where on the log is for the session
+            self.note_session(name)
         self.replace(name, session, session.count)
         self._ready.add(name)
         if len(session.pending) > (self.limit if session.durable or self.policy == "buffer" else self.queue):
@@ -524,7 +526,7 @@ class DurableBroker:
         """
         self.disconnect(neighbour, now)
         sends = self.broker.receive(m.Connect(role), neighbour, now)
-        self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position, known=known, id=id)
+        self.links[neighbour] = Link(role, mine=mine, theirs=theirs, born=self.position, known=known[-MOST:], id=id)
         self.lives_of(neighbour)
         self._say_all(sends)
         self.keeping.welcome(neighbour)
@@ -588,7 +590,7 @@ class DurableBroker:
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
             link.taken = link.heard = taken
             link.changed, link.since, link.already = min(link.changed, taken), self.position, {}
-        link.known, link.id = lives, id
+        link.known, link.id = lives[-MOST:], id
         self._note_link(neighbour)
         return sent
 
@@ -631,6 +633,8 @@ class DurableBroker:
         """A message of a neighbour. One that cannot be read is set aside: refused, it would come again for ever."""
         try:
             message, unreadable = wire.decode_leniently(data)
+            if not isinstance(message, (*FROM_NEIGHBOURS, m.Parcel)):  # a client may have the neighbour's name
+                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
             if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
@@ -772,8 +776,8 @@ def _oldest(session: Session) -> int:
 
     Not `next(iter(session.pending))`, which has to look over all that was removed at the front.
     """
-    while session.oldest not in session.pending and session.oldest < session.count:
-        session.oldest += 1
+    if session.oldest not in session.pending:
+        session.oldest = next(pending_numbers(session, session.oldest, session.count), session.oldest)
     return session.oldest
 
 

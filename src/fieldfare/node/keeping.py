@@ -17,7 +17,20 @@ import msgspec
 
 from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
-from fieldfare.node.kept import INTERNAL, NEVER, Pending, Rest, Row, Session, Stored, behind, is_behind, name_of, pack
+from fieldfare.node.kept import (
+    INTERNAL,
+    NEVER,
+    Pending,
+    Rest,
+    Row,
+    Session,
+    Stored,
+    behind,
+    is_behind,
+    name_of,
+    pack,
+    pending_numbers,
+)
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import pending_of
 from fieldfare.routing import messages as m
@@ -177,9 +190,8 @@ class Keeping:
     def waiting(self, name: str, keeper: str, limit: int) -> tuple[str, list[tuple[int, Pending]]]:
         """What is to be sent next to a keeper, and for which ticket."""
         copy, session = self.copies[name][keeper], self._broker.sessions[name]
-        numbers = range(max(copy.carried + 1, session.oldest), copy.upto + 1)
-        found = ((number, session.pending[number]) for number in numbers if number in session.pending)
-        return copy.ticket, list(islice(found, limit))
+        numbers = pending_numbers(session, max(copy.carried + 1, session.oldest), copy.upto)
+        return copy.ticket, [(number, session.pending[number]) for number in islice(numbers, limit)]
 
     def send(self, sent: Sent) -> None:
         """Send it."""

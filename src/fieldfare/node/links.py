@@ -21,6 +21,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from fieldfare.mobility.handover import Number
 from fieldfare.node.config import is_name
 from fieldfare.node.connection import Socket
 from fieldfare.node.durable import DurableBroker
@@ -80,19 +81,19 @@ class Greet(LinkFrame, frozen=True):
 
     mine: str
     theirs: str
-    heard: int
+    heard: Number
     knows: Lineage = ()
     """in which lives of your log that was, as you said when we met last"""
     lives: Lineage = ()
     """in which lives of our log our messages to you are numbered"""
-    first: int = 1
+    first: Number = 1
     """the number of the first of them that we can still say"""
 
 
 class Said(LinkFrame, frozen=True):
     """Messages, with the number of the first."""
 
-    first: int
+    first: Number
     messages: list[bytes]
 
 
@@ -105,7 +106,7 @@ class Aside(LinkFrame, frozen=True):
 class Received(LinkFrame, frozen=True):
     """All up to a number is safe here."""
 
-    number: int
+    number: Number
 
 
 class Reach(LinkFrame, frozen=True):

@@ -29,8 +29,10 @@ from fieldfare.node.kept import (
     is_behind,
     name_of,
     pack,
+    pending_numbers,
     rest_of,
 )
+from fieldfare.node.lineage import MOST
 from fieldfare.node.log import Entry
 from fieldfare.node.tickets import Pass, first_pass
 from fieldfare.routing import messages as m
@@ -348,8 +350,8 @@ class Moving:
     def waiting(self, name: str, limit: int) -> list[tuple[int, Pending]]:
         """What is to be sent next of a frozen session: deliveries, whose entries `carry` needs."""
         departure, session = self.departures[name], self._broker.sessions[name]
-        numbers = range(max(departure.carried + 1, session.oldest), session.count + 1)
-        return list(islice(((n, session.pending[n]) for n in numbers if n in session.pending), limit))
+        numbers = pending_numbers(session, max(departure.carried + 1, session.oldest), session.count)
+        return [(number, session.pending[number]) for number in islice(numbers, limit)]
 
     def carry(
         self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry], now: float
@@ -423,7 +425,7 @@ class Moving:
         aside, session = self._broker.sessions[name], arrival.session
         session.sequence, session.count, session.done = moved.sequence, moved.count, moved.done
         session.dropped, session.doubt = moved.dropped + aside.dropped, moved.doubt
-        session.moves, session.lives, session.warned = moved.moves + 1, moved.lives, moved.warned
+        session.moves, session.lives, session.warned = moved.moves + 1, moved.lives[-MOST:], moved.warned
         self._broker.keep(losses.row(name, session))
         session.taken, session.moved = session.done, arrival.here(self._broker.position)
         session.sent = moved.count  # its old node may have sent all of that

@@ -72,7 +72,7 @@ class Overviews:
 
     def hear(self, frame: Question | Answer) -> None:
         """A neighbour asks, answers, or passes on what others do."""
-        if len(frame.overview if isinstance(frame, Answer) else b"") > LARGEST or frame.hops >= MOST_HOPS:
+        if len(frame.overview if isinstance(frame, Answer) else b"") > LARGEST or not 0 <= frame.hops < MOST_HOPS:
             return
         if frame.to != self._hood.node.name:
             self._send(msgspec.structs.replace(frame, hops=frame.hops + 1))

@@ -107,7 +107,7 @@ class Broker:
         handler = _HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(f"{type(message).__name__} is nothing that a broker is told")
-        if isinstance(message, _FROM_NEIGHBOURS):
+        if isinstance(message, FROM_NEIGHBOURS):
             if not self.routes.knows(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
             for tell in message.tells if isinstance(message, m.Batch) else (message,):
@@ -348,4 +348,4 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Batch: Broker._batch,
     **dict.fromkeys(_HEARD, Broker._hear),
 }
-_FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Disconnect, *_HEARD)
+FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Disconnect, *_HEARD)

@@ -1,0 +1,111 @@
+"""A neighbour that is broken or wicked breaks nothing but itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+import websockets
+from tests.node.talking import settings, talking, until
+from tests.node.wicked import wicked
+
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.mobility import handover as h
+from fieldfare.node import links
+from fieldfare.node.durable import DurableBroker
+from fieldfare.node.server import running
+from fieldfare.node.service import Service
+from fieldfare.routing import messages as m
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.messages import Role
+
+
+async def works(service: Service) -> None:
+    """A node takes and delivers events, and can write."""
+    async with talking(service) as client:
+        await client.subscribe("s", "kind = 'test'")
+        await client.publish(1, {"kind": "test"})
+        assert await client.events(1) == [{"kind": "test"}]
+    assert not service.node.failure.done()
+
+
+@pytest.mark.parametrize("message", [m.Subscribe("x", parse("TRUE")), m.Leave(), m.Unsubscribe("s")])
+def test_a_neighbour_does_not_speak_for_the_client_of_its_name(message: m.Message) -> None:
+    """A subscription without a session ended the node with the next event."""
+
+    async def test() -> None:
+        async with running(settings()) as a, talking(a, "mallory") as client:
+            await client.subscribe("s", "x > 0")
+            async with wicked(a) as one:
+                await one.say(message)
+                await until(lambda: a.node.broker.links["mallory"].heard == one.said)
+                assert list(a.node.broker.broker.clients.all["mallory"].subscriptions) == ["s"]
+                await works(a)
+
+    asyncio.run(test())
+
+
+BEYOND = 2**64 - 1
+EVENT = msgpack.encode(Event({"x": 1}))
+
+
+def carried(number: int, sequence: int = 1, event: bytes = EVENT) -> h.Carried:
+    return h.Carried(number, ("s",), 0.0, "p", sequence, "by", "source", "", event)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [h.Going("s", "t", "i", "", keep=True), h.Done("s", "t", 1, BEYOND, 0, 0, []), h.Come("s", "u", "", True)],
+        [h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Carry("s", "t", [carried(1, BEYOND)])],
+        [h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Moved("s", "t", 1, BEYOND, 1, 0, [], BEYOND, BEYOND)],
+    ],
+)
+def test_numbers_that_cannot_be_written_are_not_taken(tmp_path: Path, words: list[h.Word]) -> None:
+    """The node ended when it wrote them, and again whenever the neighbour came back."""
+
+    async def test() -> None:
+        async with running(settings("a", tmp_path)) as a, wicked(a) as one:
+            await one.word(*words)
+            await until(lambda: a.node.broker.links["mallory"].heard == one.said)
+            await works(a)
+
+    asyncio.run(test())
+
+
+def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings("a", tmp_path)) as a:
+            async with wicked(a) as one:
+                pass
+            await until(lambda: not a.hood.up)
+            greet = links.Greet("mine", one.greet.mine, 0, lives=(("1", 1),), first=BEYOND)
+            async with wicked(a, greet=greet) as one:
+                one.said = BEYOND - 1
+                with contextlib.suppress(websockets.ConnectionClosed):
+                    await one.say(m.Tell(), m.Tell(), m.Tell())
+                await works(a)
+
+    asyncio.run(test())
+
+
+def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
+    """The node looked at each number between two, and did nothing else meanwhile."""
+    broker = DurableBroker(Broker("a", apart=True))
+    broker.connect("mallory", Role.PEER, 0.0)
+    count, moved = 2**50, h.Moved("s", "t", 0, 2**50, 0, 0, [])
+    for word in (
+        h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Carry("s", "t", [carried(1), carried(count)]), moved,
+    ):  # fmt: skip
+        broker.moving.receive(m.Parcel("a", "mallory", h.encode(word)), 0.0)
+    broker.release(broker.drain())
+    broker.attach("s", "j", 0.0)
+    assert [number for number, _ in broker.take("s", 10, 1.0)] == [1, count]
+    broker.acknowledge("s", 1)
+    broker.checkpoint()
+    broker.acknowledge("s", count)
+    assert not broker.sessions["s"].pending

@@ -1,0 +1,67 @@
+"""A neighbour that says whatever a test wants: what a broken or wicked node with the permission `join` could say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import websockets
+from tests.node.talking import until
+
+from fieldfare.mobility import handover as h
+from fieldfare.node import links
+from fieldfare.node.service import Service
+from fieldfare.routing import messages as m
+from fieldfare.routing import wire
+
+
+class Wicked:
+    """A link to a node, by hand."""
+
+    def __init__(self, socket: websockets.ClientConnection, name: str, to: str) -> None:
+        self._socket, self.name, self._to = socket, name, to
+        self.said = 0
+        self.greet = links.Greet("", "", 0)
+
+    async def send(self, frame: object) -> None:
+        await self._socket.send(msgspec.msgpack.encode(frame))
+
+    async def hear(self) -> Any:
+        return msgspec.msgpack.decode(await self._socket.recv(decode=False), type=links.AnyFrame)
+
+    async def say(self, *messages: m.Message) -> None:
+        first, self.said = self.said + 1, self.said + len(messages)
+        await self.send(links.Said(first, [wire.encode(message) for message in messages]))
+
+    async def word(self, *words: h.Word, origin: str = "", to: str = "") -> None:
+        await self.say(*(m.Parcel(to or self._to, origin or self.name, h.encode(word)) for word in words))
+
+
+@contextlib.asynccontextmanager
+async def wicked(
+    to: Service, name: str = "mallory", greet: links.Greet | None = None, strategy: str = "covering"
+) -> AsyncIterator[Wicked]:
+    """Meet a node; with a `greet`, as one that knows the link from before."""
+    url, link = f"{to.hood.url}/link", websockets.Subprotocol(links.LINK)
+    async with websockets.connect(url, subprotocols=[link], compression=None, max_size=None) as socket:
+        one = Wicked(socket, name, to.node.name)
+        await one.send(links.Meet(name, "ws://127.0.0.1:1", strategy, life="1"))
+        assert isinstance(await one.hear(), links.Meet)
+        one.greet = await one.hear()
+        assert isinstance(one.greet, links.Greet)
+        await one.send(greet or links.Greet("mine", "", 0, lives=(("1", 1),)))
+        reading = asyncio.create_task(_ignore(one))
+        await until(lambda: name in to.node.link_wakers or reading.done())
+        try:
+            yield one
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _ignore(one: Wicked) -> None:
+    while True:
+        await one.hear()
