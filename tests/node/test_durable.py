@@ -93,8 +93,12 @@ class World:
 
     def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
         if disk is None:
-            return DurableBroker(self.make(name))
-        return DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], now=self.now)
+            return DurableBroker(self.make(name), life=self.life())
+        return DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], now=self.now, life=self.life())
+
+    def life(self) -> str:
+        """A name that no other life of a log has."""
+        return f"life {next(self.lives)}"
 
     def run(self, name: str, action: Callable[[DurableBroker, float], object], die: int = 0, torn: int = 0) -> bool:
         """A step of a broker, which may die before anything is written (1), with some of the log written (2), with all

@@ -28,8 +28,10 @@ class Copied(Roaming):
 
     def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
         if disk is None:
-            return DurableBroker(self.make(name), keepers=1)
-        return DurableBroker(self.make(name), disk.rows, disk.log[first - 1 :], keepers=1, now=self.now)
+            return DurableBroker(self.make(name), keepers=1, life=self.life())
+        return DurableBroker(
+            self.make(name), disk.rows, disk.log[first - 1 :], keepers=1, now=self.now, life=self.life()
+        )
 
     def arrive(self, which: int, die: int = 0) -> bool:
         due = [(name, *pair) for name, one in self.brokers.items() for pair in one.keeping.due()]
