@@ -192,6 +192,11 @@ def test_a_subscription_without_asyncio_that_nobody_has_entered_says_so_too() ->
 
     def use(url: str) -> None:
         with ff.connect_sync(url) as client:
+            with (
+                client.subscribe("x > 0") as waiting,
+                pytest.raises(TimeoutError, match=r"no event came in 0\.1 seconds"),
+            ):
+                waiting.next(timeout=0.1)
             for events in (client.subscribe("x > 0"), client.subscribe("x > 0").deliveries()):
                 with pytest.raises(NotEntered, match=r"inside `with client\.subscribe"):
                     next(iter(events))
