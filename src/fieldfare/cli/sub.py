@@ -97,16 +97,14 @@ def _since(text: str) -> int | str | float | None:
 
 
 def _teller(session: str) -> Callable[[str, str], None]:
-    """Says once that the node is away, though each attempt to reach it is told, and that it is back."""
+    """Says once that the node is away, though each attempt to reach it is told."""
     before = ""
 
     def state(now: str, _: str) -> None:
         nonlocal before
         if now == "reconnecting" != before:
-            typer.secho("the node is away; waiting for it", fg="yellow", err=True)
-        elif now == "connected" and before:
-            missed = "" if session else "; what happened meanwhile is missed (with --session it waits)"
-            typer.secho(f"the node is back{missed}", fg="yellow", err=True)
+            missed = "" if session else "; what happens meanwhile is missed (with --session it waits)"
+            typer.secho(f"the node is away; waiting for it{missed}", fg="yellow", err=True)
         before = now
 
     return state
