@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app
 from fieldfare.cli.demo import NODES, WATCHERS
+from fieldfare.cli.sub import _teller
 from fieldfare.client.client import connect
 
 
@@ -123,6 +124,24 @@ def test_a_session_goes_on_where_it_was(node: Process) -> None:
     assert (gone.exit_code, "no session here" in gone.stderr) == (2, True)
 
 
+def test_double_quotes_are_told_to_be_names(node: Process) -> None:
+    invoke("""fieldfare pub '{"symbol": 1, "IBM": 1, "note": "=\\"x\\""}'""", node)
+    done = invoke("""fieldfare sub 'symbol = "IBM" AND note = '"'"'="x"'"'"'' --since 1 --count 1 --json""", node)
+    assert "\"IBM\" is the name of a field here; if you mean the text, write 'IBM'" in done.stderr
+    assert done.stderr.count("is the name of a field") == 1
+    assert json.loads(done.stdout)["symbol"] == 1
+
+
+@pytest.mark.parametrize(("session", "missed"), [("", 2), ("ana", 0)])
+def test_a_node_that_is_away_is_told_once(session: str, missed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    tell = _teller(session)
+    for state in ("connected", "reconnecting", "reconnecting", "connected", "reconnecting", "closed"):
+        tell(state, "")
+    said = capsys.readouterr().err
+    assert said.count("the node is away") == 2
+    assert said.count("what happens meanwhile is missed") == missed
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
@@ -139,6 +158,7 @@ def test_a_session_goes_on_where_it_was(node: Process) -> None:
         ("fieldfare up --strategy best", "strategy"),
         ("fieldfare up --host 0.0.0.0", "security"),
         ("fieldfare up --join http://x", "ws://"),
+        ("fieldfare up --name 'a b'", "error: --name: a name has letters"),
     ],
 )
 def test_mistakes_are_named(command: str, problem: str, node: Process) -> None:

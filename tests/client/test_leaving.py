@@ -185,6 +185,25 @@ def test_a_client_without_asyncio_that_is_closed_says_so_too() -> None:
     run(main())
 
 
+def test_a_subscription_without_asyncio_that_nobody_has_entered_says_so_too() -> None:
+    async def main() -> None:
+        async with node() as service:
+            await asyncio.to_thread(use, service.hood.url)
+
+    def use(url: str) -> None:
+        with ff.connect_sync(url) as client:
+            with (
+                client.subscribe("x > 0") as waiting,
+                pytest.raises(TimeoutError, match=r"no event came in 0\.1 seconds"),
+            ):
+                waiting.next(timeout=0.1)
+            for events in (client.subscribe("x > 0"), client.subscribe("x > 0").deliveries()):
+                with pytest.raises(NotEntered, match=r"inside `with client\.subscribe"):
+                    next(iter(events))
+
+    run(main(), 10)
+
+
 def test_a_subscription_that_nobody_has_entered_says_so() -> None:
     async def main() -> None:
         async with node() as service, ff.connect(service.hood.url) as client:

@@ -347,7 +347,7 @@ def test_a_mistake_in_the_environment_is_named(environment: dict[str, str], mess
         ({"public_ulr": "x"}, "--public-ulr: there is no such setting; did you mean public_url?"),
         ({"bridge": [{}]}, "--bridge: there is no such setting"),
         ({"public_url": "x"}, "--public-url: public_url: 'x' will not do"),
-        ({"port": -1}, "--port: port: expected int >= 0"),
+        ({"port": -1}, "--port: expected int >= 0"),
     ],
 )
 def test_a_mistake_in_the_flags_is_named(flags: dict[str, object], message: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,6 +15,9 @@ from fieldfare.cli.nodes import DEFAULT_NODE, NodeOption, TokenOption, client_ad
 
 if TYPE_CHECKING:
     from fieldfare.filters import Filter
+
+_STRING: Final = re.compile(r"'(?:[^']|'')*'")
+_QUOTED: Final = re.compile(r"""(?:[=<>]|\b(?:WITH|CONTAINS|LIKE|MATCHES|IN\s*\())\s*"([^"]*)\"""", re.IGNORECASE)
 
 
 @reported()
@@ -55,6 +60,9 @@ def command(
         wanted = parse(filter)
     except (FilterSyntaxError, FilterTooComplex) as error:
         raise InputError("FILTER", error) from None
+    for name in _QUOTED.findall(_STRING.sub("''", filter)):
+        hint = f"\"{name}\" is the name of a field here; if you mean the text, write '{name}'"
+        typer.secho(hint, fg="yellow", err=True)
     run(
         _show(
             wanted,
@@ -88,6 +96,20 @@ def _since(text: str) -> int | str | float | None:
     return text
 
 
+def _teller(session: str) -> Callable[[str, str], None]:
+    """Says once that the node is away, though each attempt to reach it is told."""
+    before = ""
+
+    def state(now: str, _: str) -> None:
+        nonlocal before
+        if now == "reconnecting" != before:
+            missed = "" if session else "; what happens meanwhile is missed (with --session it waits)"
+            typer.secho(f"the node is away; waiting for it{missed}", fg="yellow", err=True)
+        before = now
+
+    return state
+
+
 async def _show(
     wanted: Filter,
     url: str,
@@ -102,13 +124,9 @@ async def _show(
     from fieldfare.client.errors import Refused
     from fieldfare.events import json
 
-    def state(now: str, _: str) -> None:
-        if now == "reconnecting":
-            typer.secho("the node is away; waiting for it", fg="yellow", err=True)
-
     try:
         async with (
-            connect(url, token=token, insecure=True, session=session, on_state=state) as client,
+            connect(url, token=token, insecure=True, session=session, on_state=_teller(session)) as client,
             client.subscribe(wanted, since=since, id="sub", keep=bool(session)) as events,
         ):
             if not as_json:

@@ -8,6 +8,7 @@ makes the node wait, and with it all other subscriptions of the same client.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator
 from types import TracebackType
@@ -80,6 +81,18 @@ class Delivery(Generic[T_co]):
         return f"Delivery({self.number}, {self.event!r})"
 
 
+@contextlib.asynccontextmanager
+async def _within(seconds: float | None) -> AsyncIterator[None]:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise TimeoutError(f"no event came in {seconds:g} seconds") from None
+        raise
+
+
 class Subscription(Generic[T_co]):
     """Events that match a filter, as long as it is used with `async with`; made by `Client.subscribe`."""
 
@@ -129,7 +142,7 @@ class Subscription(Generic[T_co]):
 
     async def next(self, timeout: float | None = None) -> T_co:
         """The next event; a TimeoutError if there is none in so many seconds. The one before is done with."""
-        async with asyncio.timeout(timeout):
+        async with _within(timeout):
             try:
                 return await anext(self)
             except StopAsyncIteration:
@@ -174,7 +187,7 @@ class Subscription(Generic[T_co]):
 
     async def take(self, limit: int, timeout: float | None) -> list[Item]:
         """What is here, at most so much; at least one, or a TimeoutError, or an EOFError. For the client of threads."""
-        async with asyncio.timeout(timeout):
+        async with _within(timeout):
             try:
                 items = [await self._next()]
             except StopAsyncIteration:

@@ -340,6 +340,8 @@ class SyncSubscription(Generic[T_co]):
             yield SyncDelivery(self._client, Delivery(self._subscription, item, event))
 
     def _next(self, timeout: float | None) -> Item:
+        if self._subscription.answer is None:
+            raise NotEntered("nothing is subscribed yet: use it inside `with client.subscribe(...) as events:`")
         if not self._here:  # to ask another thread takes time: take some at once
             self._here.extend(self._client.call(self._subscription.take(AT_ONCE, timeout)))
         return self._here.popleft()

@@ -38,7 +38,7 @@ def choose(wanted: str = "auto") -> ModuleType | None:
         if choice == "numba":
             raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
         return None
-    if choice == "numba" or cached():
+    if choice == "numba" or (not compiling() and cached()):  # else it would wait for the thread that compiles
         return load()
     _start()
     return _kernels
@@ -72,4 +72,10 @@ def cached() -> bool:
     """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     place = Path(chosen) if chosen else Path(__file__).parent / "kernels" / "__pycache__"
-    return any(True for _ in place.rglob("match.match_batch-*.nbi"))
+    # The last of all: if the process that compiled them was ended before, the rest would keep everybody waiting.
+    return any(True for _ in place.rglob("texts.put_texts-*.nbi"))
+
+
+def compiling() -> bool:
+    """Are the kernels being compiled in this process now, which makes it slow?"""
+    return _thread is not None and _thread.is_alive()

@@ -57,7 +57,8 @@ class ConfigError(ValueError):
     def __init__(self, source: str, key: str, problem: object) -> None:
         self.source = source
         self.key = key
-        super().__init__(": ".join(part for part in (source, key, str(problem)) if part))
+        where = (source,) if source == f"--{key}" else (source, key)
+        super().__init__(": ".join(part for part in (*where, str(problem)) if part))
 
 
 class Secret:

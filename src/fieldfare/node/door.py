@@ -281,6 +281,12 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
         WebSocketsSansIOProtocol.data_received(self, data)
         self._watch()
 
+    async def send(self, message: Any) -> None:
+        """Send a message; an answer of HTTP is all that comes."""
+        await WebSocketsSansIOProtocol.send(self, message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True  # else uvicorn logs an error for each page that is refused
+
     async def receive(self) -> Any:
         """The next message; we read on when there is none."""
         message = await WebSocketsSansIOProtocol.receive(self)

@@ -236,6 +236,8 @@ def _load() -> None:
     """Load the parser and the kernels, if they were compiled before; if not, they are compiled meanwhile."""
     parse("price < 10")
     backend.choose()
+    if backend.compiling():
+        logger.warning("compiling the matching kernels, once: until then, for a minute perhaps, this node is slow")
 
 
 def _bound(config: Config) -> sockets.socket:

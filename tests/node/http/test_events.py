@@ -259,6 +259,8 @@ def test_ttl_and_replaces() -> None:
                 assert [event["x"] for event in await wait(2)] == [1, 4]
             for bad in ("0", "-1", "nan", "inf", "soon"):
                 assert is_problem(await client.post(f"/events?ttl={bad}", json={}), 400)["parameter"] == "ttl"
+            problem = is_problem(await client.post("/events?tll=60", json={}), 400)
+            assert problem["detail"] == "there is no parameter 'tll'; there are ttl, replaces"
 
     asyncio.run(main())
 

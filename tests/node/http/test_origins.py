@@ -147,7 +147,9 @@ async def talk(found: Api, path: str, protocol: str, **more: Any) -> None:
 
 
 @pytest.mark.parametrize(("path", "protocol"), [("/", "fieldfare.v1.json"), ("/link", "fieldfare.v1.link")])
-def test_websockets_of_pages_from_elsewhere_are_refused(path: str, protocol: str) -> None:
+def test_websockets_of_pages_from_elsewhere_are_refused(
+    path: str, protocol: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     async def main() -> None:
         async with api(http__origins=(APP,)) as found:
             for origin in (EVIL, "null", "http://localhost:1"):
@@ -162,6 +164,7 @@ def test_websockets_of_pages_from_elsewhere_are_refused(path: str, protocol: str
             await talk(found, path, protocol)
 
     asyncio.run(main())
+    assert "ERROR" not in capfd.readouterr().err  # a page cannot fill the log
 
 
 def test_a_token_does_not_open_the_door_to_a_page() -> None:

@@ -228,6 +228,15 @@ def test_the_stream_ends_with_the_token(monkeypatch: pytest.MonkeyPatch) -> None
     asyncio.run(main())
 
 
+def test_a_parameter_that_is_misspelt_does_not_ask_for_everything() -> None:
+    async def main() -> None:
+        async with api() as found:
+            problem = is_problem(await found.client.get("/stream?filtre=x"), 400)
+            assert problem["detail"].startswith("there is no parameter 'filtre'; there are filter, filters")
+
+    asyncio.run(main())
+
+
 def test_types_cannot_forge_messages() -> None:
     event = Event({"type": "a\nid: 99\ndata: forged\n\n", "x": "line\nbreak"})
     text = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "/n", plain=False).decode()

@@ -18,7 +18,7 @@ from fieldfare.events.event import Event
 from fieldfare.node import security
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
-from fieldfare.node.http.resource import Call, answer, body, media_type
+from fieldfare.node.http.resource import Call, answer, body, media_type, only
 from fieldfare.node.kept import Refusal
 from fieldfare.node.security import AccessDenied
 
@@ -39,6 +39,7 @@ async def publish(call: Call) -> Response:
     """Take the events of a request."""
     node, headers = call.service.node, call.request.headers.raw
     kind = media_type(call.request)
+    only(call, "ttl", "replaces")
     ttl, replaces = _ttl(call), _option(call, "replaces")
     data = await body(call)
     if binding.is_binary(headers) and kind not in (binding.STRUCTURED, binding.BATCH):

@@ -157,6 +157,15 @@ async def read(call: Call, kind: type[T]) -> T:
         raise Problem(400, f"the body is no JSON: {error}") from None
 
 
+def only(call: Call, *names: str) -> None:
+    """Refuse a parameter that there is not: one that is misspelt would do nothing, without a word."""
+    for name in call.request.query_params:
+        if name not in names:
+            raise Problem(
+                400, f"there is no parameter {name[:40]!r}; there are {', '.join(names)}", parameter=name[:40]
+            )
+
+
 def number(call: Call, name: str, default: int, low: int, high: int) -> int:
     """A whole number in the query."""
     text = call.request.query_params.get(name)

@@ -44,7 +44,7 @@ from fieldfare.node.admission import bounded, check_size, permitted, taken, with
 from fieldfare.node.consumer import Consumer, Delivered
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
-from fieldfare.node.http.resource import Call
+from fieldfare.node.http.resource import Call, only
 from fieldfare.node.kept import Refusal
 from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied, Principal
@@ -75,6 +75,7 @@ async def stream(call: Call) -> Response:
     query = call.request.query_params
     if "access_token" in query:
         raise Problem(400, "a token does not belong in a URL, where logs keep it: use the header Authorization")
+    only(call, "filter", "filters", "format", "since", "session")
     node = call.service.node
     style = query.get("format", "cloudevents")
     if style not in ("cloudevents", "plain"):
