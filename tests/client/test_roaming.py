@@ -232,13 +232,16 @@ def test_a_session_that_nobody_has_used_gives_way() -> None:
     """A node that was slow may have one of a client that went elsewhere before it was answered."""
 
     async def work() -> None:
-        async with line() as nodes, ff.connect(nodes[0].hood.url, session="taxi") as taxi:
-            async with taxi.subscribe("n >= 0") as events:
-                await nodes[2].node.submit(lambda broker, now: broker.attach("taxi", "another", now))
-                await nodes[2].node.submit(lambda broker, now: broker.detach("taxi", now))
-                await taxi.move(nodes[2].hood.url)
-                await taxi.publish({"n": 1})
-                assert await take(events, 1) == [1]
+        async with (
+            line() as nodes,
+            ff.connect(nodes[0].hood.url, session="taxi") as taxi,
+            taxi.subscribe("n >= 0") as events,
+        ):
+            await nodes[2].node.submit(lambda broker, now: broker.attach("taxi", "another", now))
+            await nodes[2].node.submit(lambda broker, now: broker.detach("taxi", now))
+            await taxi.move(nodes[2].hood.url)
+            await taxi.publish({"n": 1})
+            assert await take(events, 1) == [1]
 
     run(work())
 
