@@ -104,7 +104,7 @@ async def stream(call: Call) -> Response:
         if isinstance(error, Refusal):
             raise Problem(400, str(error)) from None
         raise
-    forgotten = last.position + 1 - since if last is not None and not name and isinstance(since, int) else 0
+    forgotten = 0 if last is None or name else last.position - _same(last, node)
     return _Stream(call, consumer, plain=style == "plain", forgotten=forgotten)
 
 
