@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import websockets
 from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
+from fieldfare.node import links
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
@@ -155,5 +157,25 @@ def test_hierarchical_nodes() -> None:
                     assert right.node.broker.broker.entries == 0
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
+
+    asyncio.run(test())
+
+
+def test_the_first_that_a_neighbour_says_may_be_large() -> None:
+    """All that it wants may be more than a client may say; and it is said as soon as both have greeted."""
+
+    async def test() -> None:
+        protocols = [websockets.Subprotocol(links.LINK)]
+        large = b"\xc1" * (2 << 20)  # nothing that can be read, but that is another matter
+        async with (
+            running(settings()) as node,
+            websockets.connect(f"{node.hood.url}/link", subprotocols=protocols) as b,
+        ):
+            meet = links.Meet("b", "", node.node.config.strategy, life="1")
+            for frame in (meet, links.Greet("x", "", 0, lives=(("1", 1),)), links.Said(1, [large])):
+                await b.send(msgspec.msgpack.encode(frame))
+                if not isinstance(frame, links.Said):
+                    await b.recv()
+            await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].heard == 1)
 
     asyncio.run(test())
