@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -177,5 +178,21 @@ def test_the_first_that_a_neighbour_says_may_be_large() -> None:
                 if not isinstance(frame, links.Said):
                     await b.recv()
             await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].heard == 1)
+
+    asyncio.run(test())
+
+
+def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
+    """Its node may have lost it: then it is asked for once, and not for ever."""
+
+    async def test() -> None:
+        known: dict[str, Any] = {"at": "a", "identity": "gone", "moves": 3, "seen": 7}
+        two = line(settings("a"), settings("b"))
+        async with asyncio.timeout(60), two as (a, b), talking(a) as bob, talking(b, "ana", **known) as ana:
+            assert ana.welcome.identity not in ("", "gone")
+            await ana.subscribe("s", "x > 0")
+            await until(a.node.broker.wanted)
+            await bob.publish(1, {"x": 1})
+            assert await ana.events(1) == [{"x": 1}]
 
     asyncio.run(test())
