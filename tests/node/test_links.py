@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import websockets
 from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
+from fieldfare.node import links
 from fieldfare.node.links import LinkConnection
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
@@ -183,5 +186,41 @@ def test_who_is_stopped_while_nodes_meet_hangs_up() -> None:
             meeting.cancel()
             await asyncio.wait({meeting})
             assert socket.closed
+
+    asyncio.run(test())
+
+
+def test_the_first_that_a_neighbour_says_may_be_large() -> None:
+    """All that it wants may be more than a client may say; and it is said as soon as both have greeted."""
+
+    async def test() -> None:
+        protocols = [websockets.Subprotocol(links.LINK)]
+        large = b"\xc1" * (2 << 20)  # nothing that can be read, but that is another matter
+        async with (
+            running(settings()) as node,
+            websockets.connect(f"{node.hood.url}/link", subprotocols=protocols) as b,
+        ):
+            meet = links.Meet("b", "", node.node.config.strategy, life="1")
+            for frame in (meet, links.Greet("x", "", 0, lives=(("1", 1),)), links.Said(1, [large])):
+                await b.send(msgspec.msgpack.encode(frame))
+                if not isinstance(frame, links.Said):
+                    await b.recv()
+            await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].heard == 1)
+
+    asyncio.run(test())
+
+
+def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
+    """Its node may have lost it: then it is asked for once, and not for ever."""
+
+    async def test() -> None:
+        known: dict[str, Any] = {"at": "a", "identity": "gone", "moves": 3, "seen": 7}
+        two = line(settings("a"), settings("b"))
+        async with asyncio.timeout(60), two as (a, b), talking(a) as bob, talking(b, "ana", **known) as ana:
+            assert ana.welcome.identity not in ("", "gone")
+            await ana.subscribe("s", "x > 0")
+            await until(a.node.broker.wanted)
+            await bob.publish(1, {"x": 1})
+            assert await ana.events(1) == [{"x": 1}]
 
     asyncio.run(test())

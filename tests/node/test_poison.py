@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.node.talking import linked, settings, talking, until
 
+from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.node.durable import DurableBroker
@@ -100,3 +101,46 @@ def test_unreadable_filters_in_every_message() -> None:
         assert EVERYTHING in (message.tells[0] if isinstance(message, m.Batch) else message.said).added  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="cannot be read"):
         wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"is": "Subscribe", "id": "s", "filter": "TRUE"},
+        {"is": "Leave"},
+        {"is": "Unsubscribe", "id": "s"},
+        {"is": "Publish", "event": msgpack.encode(Event({"x": 1}))},
+        {"is": "Copy", "neighbour": "c", "tell": {"is": "Tell"}},
+        {"is": "Ask", "topic": "t"},
+        {"is": "Batch", "tells": [{"is": "Tell", "added": ["x > 1"]}, {"is": "Tell", "added": ["x < 1 AND x > 1"]}]},
+    ],
+)
+def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) -> None:
+    """A neighbour may have the name of a session: it must not be taken for it."""
+    broker = DurableBroker(Broker("a", apart=True))
+    broker.connect("ana", m.Role.PEER, 0.0)
+    for name in ("ana", "bob"):
+        broker.attach(name, name, 0.0)
+    broker.change(m.Subscribe("s", parse("x > 0")), "ana", 0.0)
+    broker.connect("eve", m.Role.PEER, 0.0)
+    for neighbour in ("ana", "eve"):
+        broker.hear(neighbour, 1, [msgspec.msgpack.encode(said), _tell(added=["y > 0"])], 1.0)
+        assert broker.links[neighbour].taken == 2
+    assert broker.publish([Publication("bob", 1, [Event({"x": 1, "y": 1})])], 2.0) == [1]
+    assert list(broker.sessions["ana"].pending) == [1]
+    assert all(1 in broker.links[neighbour].outbox.values() for neighbour in ("ana", "eve"))
+
+
+def test_a_filter_that_matches_nothing_stands_for_everything() -> None:
+    broker = DurableBroker(Broker("a"))
+    broker.connect("b", m.Role.PEER, 0.0)
+    broker.hear("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
+    assert broker.wanted() == {EVERYTHING}
+
+
+def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
+    broker = DurableBroker(Broker("a"))
+    broker.connect("b", m.Role.PEER, 0.0)
+    for data in (b"", b"\xc1", _tell(), msgspec.msgpack.encode({"is": "Aside", "said": {"is": "Tell"}})):
+        broker.hear_aside("b", data, 1.0)
+    assert caplog.text.count("b says aside what cannot be taken") == 4

@@ -13,6 +13,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node import history, losses, rights, security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import NEVER, Refusal, Session
+from fieldfare.node.lineage import still_valid
 from fieldfare.node.node import Node
 from fieldfare.node.security import Principal
 from fieldfare.routing import messages as m
@@ -103,14 +104,25 @@ class Consumer:
         await self._node.submit(lambda broker, _: broker.acknowledge(self.name, number))
         self.acknowledged = number
 
-    async def resume(self, number: int, position: int) -> None:
+    @property
+    def life(self) -> str:
+        """The life in which deliveries are numbered; for a session that does not survive, that of the log."""
+        session = self._node.broker.sessions.get(self.name)
+        return session.lives[-1][0] if session is not None and self._durable else self._node.broker.life
+
+    async def resume(self, number: int, position: int, life: str = "") -> None:
         """Be done with all up to a delivery that an earlier connection took, if it is that of the same event.
 
-        A session of the same name may be another one by now, and count anew: then what comes twice is the lesser evil.
+        A session of the same name may be another one by now, and count anew; and a node that went back in time gives
+        numbers and positions again: in another life, if that is known. What comes twice is the lesser evil.
         """
 
         def job(broker: DurableBroker, _: float) -> None:
             session = broker.sessions[self.name]
+            known = ((life, 1),) if life else ()
+            if still_valid(number, known, session.lives) < number:
+                logger.warning("the session %s: delivery %d is another one by now", self.name, number)
+                return
             pending = session.pending.get(number)
             if pending is not None and pending.position == position and number <= session.released:
                 session.taken = max(session.taken, number)

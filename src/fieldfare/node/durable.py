@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fieldfare.events import msgpack
-from fieldfare.filters import parse
+from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import losses, recovery
 from fieldfare.node.keeping import Keeping
@@ -616,7 +616,7 @@ class DurableBroker:
                 if isinstance(message, m.Parcel):
                     self._open(message, now)
                 else:
-                    self._say_all(self.broker.receive(message, neighbour, now))
+                    message = self._heed(neighbour, number, message, now)
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
                     if isinstance(tell, Tell):
                         self._note_told(tell, neighbour)
@@ -637,6 +637,8 @@ class DurableBroker:
                 raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
             if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
                 raise ValueError(f"{message.sequence} is no number of an event")
+            if isinstance(message, wire.FROM_CLIENTS):  # the broker would take it for that of a session of this name
+                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
             self._rows.append(Row("unreadable", (neighbour, number), data))
@@ -644,6 +646,23 @@ class DurableBroker:
         for text in unreadable:
             logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
         return message
+
+    def _heed(self, neighbour: str, number: int, message: Message, now: float) -> Message:
+        """Let the broker take what a neighbour says. What it does not take is set aside, for the same reason.
+
+        A neighbour that asks for what it may not ask for gets everything, and misses nothing. Gives what was taken.
+        """
+        tells = message.tells if isinstance(message, m.Batch) else (message,)
+        asked = {tell.about for tell in tells if isinstance(tell, Tell)}
+        instead = [m.Batch(tuple(Tell((EVERYTHING,), about=about) for about in sorted(asked)))] if asked else []
+        for one in (message, *instead):
+            try:
+                self._say_all(self.broker.receive(one, neighbour, now))
+                return one
+            except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
+                logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)
+                self._rows.append(Row("unreadable", (neighbour, number), wire.encode(message)))
+        return Tell()
 
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
@@ -657,10 +676,13 @@ class DurableBroker:
 
     def hear_aside(self, neighbour: str, data: bytes, now: float) -> None:
         """Take what a neighbour says that nobody keeps."""
-        message, _ = wire.decode_leniently(data)
-        if not isinstance(message, m.Aside):
-            raise ValueError(f"{type(message).__name__} must have a number")
-        self._say_all(self.broker.receive(message, neighbour, now))
+        try:
+            message, _ = wire.decode_leniently(data)
+            if not isinstance(message, m.Aside):
+                raise ValueError(f"{type(message).__name__} must have a number")
+            self._say_all(self.broker.receive(message, neighbour, now))
+        except Exception as error:  # noqa: BLE001 - it may get lost; but the link must not go with it
+            logger.error("%s says aside what cannot be taken: %s", neighbour, error)
 
     def asides(self, neighbour: str) -> list[bytes]:
         """What a neighbour is to hear that nobody keeps; it is forgotten here."""

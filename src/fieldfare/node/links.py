@@ -248,7 +248,6 @@ class LinkConnection:
             with contextlib.suppress(ConnectionError, RuntimeError):  # else the neighbour would take it for linked
                 await self._socket.close(1001, "")
             raise
-        self._met()
         logger.info("linked to %s", self.neighbour)
         self._hood.tell_reach()
         tasks = [asyncio.create_task(job()) for job in (self._read_all, self._send_all, self._ended.wait)]
@@ -285,6 +284,7 @@ class LinkConnection:
         if known is not None and known.role is not wanted:
             known = None
         mine = await self._greeting(known)
+        self._met()  # before it hears our greeting: what it says then, all that it wants perhaps, may be large
         await self._send(mine)
         greet = await self._receive(Greet)
         self._check_cycle(meet)  # once more, and without a pause before it counts: another link may be new

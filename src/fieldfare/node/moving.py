@@ -151,11 +151,11 @@ class Moving:
             raise Refusal(self.refused.pop((name, asking)))
         here, elsewhere = self._broker.broker.name, at not in ("", self._broker.broker.name)
         session = self._broker.sessions[name] if self.where(name) == "here" else None
-        another = session is not None and elsewhere and identity not in ("", session.identity)
-        if another and name not in self._anew and self._is_unused(name):
+        doubtful = elsewhere and name not in self._anew  # else nobody has it, and it would be asked for again for ever
+        if session is not None and doubtful and identity not in ("", session.identity) and self._is_unused(name):
             self._broker.end(name, now)  # its client dialled here once, and did not wait for the answer
             session = None
-        if session is not None and elsewhere and name not in self._anew and identity:
+        if session is not None and doubtful and identity:
             if session.identity != identity:
                 raise Refusal(f"{here} has another session {name}: leave it, or use another name")
             if session.moves < moves:

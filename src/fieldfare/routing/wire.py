@@ -7,7 +7,7 @@ dump can be read by people.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -131,6 +131,8 @@ def _filter(text: str) -> Filter:
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
 _BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch | m.Aside
 _ANY: Final = _CLIENTS | _BROKERS | pastry.OverlayMessage
+FROM_CLIENTS: Final = get_args(_CLIENTS)
+"""the types of messages that a node never says to another one"""
 _UNREADABLE: Final = Filter(EVERYTHING.boxes)
 """stands for a filter that cannot be read; told from another one only by `is`"""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)

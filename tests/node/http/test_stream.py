@@ -77,7 +77,8 @@ def test_a_stream_of_what_matches() -> None:
             event = JSONFormat().read(None, json.dumps(two.data).encode())
             assert (event.get_type(), event.get_id(), event.get_source()) == ("t", "2", "/fieldfare/a")
             assert [one.data["data"] for one in (two, four, six)] == [{"n": 2}, {"n": 4}, {"n": 6}]
-            assert [one.id for one in (two, four, six)] == ["2:1", "4:2", "6:3"]
+            life = found.service.node.broker.life
+            assert [one.id for one in (two, four, six)] == [f"2:1:{life}", f"4:2:{life}", f"6:3:{life}"]
             assert two.event == "t"
             await nobody_is_there(found)
 
@@ -239,9 +240,9 @@ def test_a_parameter_that_is_misspelt_does_not_ask_for_everything() -> None:
 
 def test_types_cannot_forge_messages() -> None:
     event = Event({"type": "a\nid: 99\ndata: forged\n\n", "x": "line\nbreak"})
-    text = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "/n", plain=False).decode()
+    text = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "/n", "c0", plain=False).decode()
     assert text.count("\n") == 3
-    assert text.startswith("id: 2:1\ndata: {")
+    assert text.startswith("id: 2:1:c0\ndata: {")
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -252,7 +253,8 @@ def test_curl() -> None:
             url = f"{found.url}/stream?since=1&format=plain&filter={quote('n < 2')}"
             command = ["curl", "-sSN", "--noproxy", "*", "--max-time", "1", url]
             done = await asyncio.to_thread(lambda: subprocess.run(command, capture_output=True, text=True, check=False))
-            assert 'id: 1:1\nevent: t\ndata: {"n":1,"type":"t"}\n\n' in done.stdout
+            life = found.service.node.broker.life
+            assert f'id: 1:1:{life}\nevent: t\ndata: {{"n":1,"type":"t"}}\n\n' in done.stdout
             assert "id: 2" not in done.stdout
 
     asyncio.run(main())
@@ -276,3 +278,48 @@ def test_whatever_is_asked_there_is_a_clear_answer(client: httpx.Client, query: 
             response.read()
             is_problem(response, (400, 409))
     assert client.get("/ready").status_code == 200
+
+
+@pytest.mark.parametrize("session", [{}, {"session": "ana"}])
+@pytest.mark.parametrize("later", [2, 3, 5])
+def test_a_client_goes_on_with_a_node_that_went_back(tmp_path: Path, session: dict[str, str], later: int) -> None:
+    """Positions and numbers are given again, to other events: none of those is taken for one that the client has had."""
+    folder, copy = tmp_path / "node", tmp_path / "copy"
+    query = {"format": "plain", **session}
+
+    async def main() -> None:
+        async with api(folder) as found:
+            await publish(found, 1)
+            assert numbers(await take(found, 1, since=1, **query)) == [1]
+            await nobody_is_there(found)
+        shutil.copytree(folder, copy)
+        async with api(folder) as found:
+            await publish(found, 2, 3, 4)
+            before = await take(found, 4, since=1, **query)
+            assert numbers(before) == [1, 2, 3, 4]
+            await nobody_is_there(found)
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+        async with api(folder) as found:
+            new = list(range(5, 5 + later))
+            await publish(found, *new)
+            # That life is unknown to the copy: so all comes again, and without a session a word about that before it.
+            again = await take(found, later + (1 if session else 2), last=before[-1].id, **query)
+            got = [message.data["n"] for message in again if "n" in message.data]
+            assert got[-later:] == new
+            assert session or again[0].event == "fieldfare.dropped"
+
+    asyncio.run(main())
+
+
+def test_ids_of_earlier_versions_are_taken() -> None:
+    async def main() -> None:
+        async with api() as found:
+            await publish(found, 1, 2, 3)
+            assert numbers(await take(found, 2, last="1:1", format="plain")) == [2, 3]
+            taken = await take(found, 3, since=1, format="plain", session="ana")
+            await nobody_is_there(found)
+            old = taken[0].id.rpartition(":")[0]
+            assert numbers(await take(found, 2, last=old, format="plain", session="ana")) == [2, 3]
+
+    asyncio.run(main())

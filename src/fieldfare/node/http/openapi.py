@@ -101,7 +101,7 @@ _STREAM: Final = (
     _parameter("since", "a position, or a time: also events that happened already"),
     _parameter("session", "the name of a session that survives"),
     _parameter("format", "cloudevents or plain"),
-    _parameter("Last-Event-ID", "POSITION:NUMBER of the last message that was seen", place="header"),
+    _parameter("Last-Event-ID", "POSITION:NUMBER:LIFE of the last message that was seen", place="header"),
 )
 _PUBLISH: Final = (
     _parameter("ttl", "seconds after which nobody is to get the events any more; or the header TTL", "number"),

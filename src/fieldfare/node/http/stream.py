@@ -11,10 +11,11 @@
 If events were lost, because more waited than the node keeps or `since` goes further back than the log, a message
 `event: fieldfare.dropped` without an id says how many (`dropped`, 0 if nobody knows) and the `reason`.
 
-Each message has the id `POSITION:NUMBER`. A client that comes back with `Last-Event-ID`, as `EventSource` does by
+Each message has the id `POSITION:NUMBER:LIFE`. A client that comes back with `Last-Event-ID`, as `EventSource` does by
 itself, goes on behind it: with a session, all up to it is acknowledged; without one, the log is read from there. That
 is the only way to acknowledge; so a stream with a session ends after `TURN` events, the client comes back, and nothing
-piles up.
+piles up. The life of the log (see `lineage`) says whether the position and the number are still those of the same
+event: if the node has gone back in time, nothing is acknowledged, or the log is read from where both still agree.
 
 **Tokens** come in the header `Authorization` only. A token in a URL would end up in logs and histories, so
 `access_token` is refused; and a cookie would be sent by pages that have no business here. `EventSource` cannot set
@@ -46,6 +47,8 @@ from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
 from fieldfare.node.kept import Refusal
+from fieldfare.node.lineage import still_valid
+from fieldfare.node.node import Node
 from fieldfare.node.quotas import check_new_session
 from fieldfare.node.security import AccessDenied, Principal
 
@@ -59,7 +62,8 @@ LOST: Final = b"fieldfare.dropped"
 """what a message is called that tells of events that will not come"""
 SUBSCRIPTION: Final = "stream"
 """the id of what a stream asks for"""
-_ID: Final = re.compile(r"([0-9]{1,15}):([0-9]{1,15})")
+_ID: Final = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::([0-9a-f.]{1,40}))?")
+"""earlier versions left out the life"""
 _BREAKS: Final = re.compile(r"[\r\n\0]")
 
 
@@ -68,6 +72,8 @@ class _Last(NamedTuple):
 
     position: int
     number: int
+    life: str
+    """in which they were given; empty if nobody knows"""
 
 
 async def stream(call: Call) -> Response:
@@ -88,9 +94,9 @@ async def stream(call: Call) -> Response:
     await consumer.__aenter__()
     try:
         if last is not None and name:
-            await consumer.resume(last.number, last.position)
+            await consumer.resume(last.number, last.position, last.life)
         elif last is not None:
-            since = last.position + 1
+            since = _same(last, node) + 1
         mine = node.broker.broker.clients.all.get(consumer.name)
         if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else it was asked for before, and goes on
             await consumer.subscribe(SUBSCRIPTION, filter, since)
@@ -99,16 +105,24 @@ async def stream(call: Call) -> Response:
         if isinstance(error, Refusal):
             raise Problem(400, str(error)) from None
         raise
-    return _Stream(call, consumer, plain=style == "plain")
+    forgotten = 0 if last is None or name else last.position - _same(last, node)
+    return _Stream(call, consumer, plain=style == "plain", forgotten=forgotten)
+
+
+def _same(last: _Last, node: Node) -> int:
+    """The last position up to that of a message that is still the same event."""
+    known = ((last.life.partition(".")[0], 1),) if last.life else ()
+    return min(still_valid(last.position, known, node.lives), node.storage.log.last)
 
 
 class _Stream(StreamingResponse):
     """An answer that goes on, and lets go of its session at the end."""
 
-    def __init__(self, call: Call, consumer: Consumer, *, plain: bool) -> None:
+    def __init__(self, call: Call, consumer: Consumer, *, plain: bool, forgotten: int) -> None:
         self._consumer = consumer
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(_messages(call, consumer, plain=plain), 200, headers, "text/event-stream")
+        messages = _messages(call, consumer, plain=plain, forgotten=forgotten)
+        super().__init__(messages, 200, headers, "text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until either side goes."""
@@ -118,7 +132,7 @@ class _Stream(StreamingResponse):
             await self._consumer.__aexit__()
 
 
-async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIterator[bytes]:
+async def _messages(call: Call, consumer: Consumer, *, plain: bool, forgotten: int) -> AsyncIterator[bytes]:
     node = call.service.node
     source = f"/fieldfare/{quote(node.name, safe='')}"
     yield f": {quote(node.name)}\nretry: {AGAIN}\n\n".encode()
@@ -126,6 +140,9 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
         return
     if consumer.gone:
         yield _lost(0, f"the log of {node.name} begins at position {consumer.gone}: what is older is gone")
+    if forgotten:
+        reason = f"{node.name} went back in time: it has forgotten the last {forgotten} positions that you know"
+        yield _lost(0, reason)
     sent = 0
     until = call.principal.until or float("inf")
     deliveries = consumer.deliveries()
@@ -156,7 +173,8 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool) -> AsyncIter
                 consumer.lost = 0
             sent += len(some)
             if some:
-                yield b"".join(message(delivered, source, plain=plain) for delivered in some)
+                life = consumer.life
+                yield b"".join(message(delivered, source, life, plain=plain) for delivered in some)
                 if consumer.name.startswith("~"):  # nobody will come back for it
                     await consumer.acknowledge(some[-1].number)
     finally:
@@ -172,11 +190,11 @@ def _lost(count: int, reason: str) -> bytes:
     return b"event: " + LOST + b"\ndata: " + data + b"\n\n"
 
 
-def message(delivered: Delivered, source: str, *, plain: bool) -> bytes:
+def message(delivered: Delivered, source: str, life: str, *, plain: bool) -> bytes:
     """An event as a server-sent event."""
     event = delivered.event
     data = binding.plain(event) if plain else binding.structured(event, str(delivered.position), source)
-    lines = [f"id: {delivered.position}:{delivered.number}".encode()]
+    lines = [f"id: {delivered.position}:{delivered.number}:{life}".encode()]
     if event.type and not _BREAKS.search(event.type):
         lines.append(b"event: " + event.type.encode())
     return b"\n".join([*lines, b"data: " + data, b"", b""])
@@ -227,8 +245,8 @@ def _last(call: Call) -> _Last | None:
         return None
     found = _ID.fullmatch(text)
     if found is None:
-        raise Problem(400, f"Last-Event-ID is POSITION:NUMBER, as messages have it, not {text[:40]!r}")
-    return _Last(int(found[1]), int(found[2]))
+        raise Problem(400, f"Last-Event-ID is POSITION:NUMBER:LIFE, as messages have it, not {text[:40]!r}")
+    return _Last(int(found[1]), int(found[2]), found[3] or "")
 
 
 def _session(call: Call) -> str:
