@@ -71,3 +71,14 @@ def test_a_named_filter_that_is_none_is_refused(filter: list[Any]) -> None:
     data = msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": filter})
     with pytest.raises(ValueError, match="no message"):
         wire.decode(data)
+
+
+def test_filters_that_were_prepared_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["prepared = 1", "prepared = 2", "prepared + + ("]
+    told = msgspec.msgpack.encode({"is": "Tell", "added": texts})
+    event = wire.encode(m.Forward(Event({"x": 1}), "ana", 1, "i", "a"))
+    assert [wire.is_event(data) for data in (told, event)] == [False, True]
+    wire.prepare([told])
+    monkeypatch.setattr(wire, "parse", None)
+    message, unreadable = wire.decode_leniently(told)
+    assert (len(message.added), unreadable) == (3, texts[2:])  # type: ignore[attr-defined]

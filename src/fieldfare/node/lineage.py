@@ -46,6 +46,15 @@ def extend(lineage: Lineage, life: str, first: int) -> Lineage:
     return (*(one for one in lineage if one[1] < first), (life, first))[-MOST:]
 
 
+def life_of(lineage: Lineage, number: int) -> str:
+    """The life in which a number was given; empty if that is not known any more.
+
+    >>> life_of((("a", 1), ("b", 101)), 100)
+    'a'
+    """
+    return next((life for life, first in reversed(lineage) if first <= number), "")
+
+
 def void_from(known: Lineage, present: Lineage) -> int:
     """The first number that means something else in the present lineage than in one that is known; 0 if none does.
 

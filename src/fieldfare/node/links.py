@@ -486,6 +486,9 @@ class LinkConnection:
             match _decode(data):
                 case Said(first=first, messages=messages):
                     await node.room()
+                    told = [message for message in messages if not wire.is_event(message)]
+                    if told:  # to read filters may take seconds, in which everybody else would wait
+                        await asyncio.to_thread(wire.prepare, told)
                     events = await node.submit(partial(_hear, other, first, messages))
                     self.traffic.events_in += events
                     self.traffic.tells_in += len(messages) - events

@@ -21,7 +21,7 @@ from fieldfare.node import private
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
-from fieldfare.node.lineage import Lineage, as_lineage, extend
+from fieldfare.node.lineage import Lineage, as_lineage, extend, life_of
 from fieldfare.node.log import Entry, LogError
 from fieldfare.node.security import security_of
 from fieldfare.node.storage import Storage
@@ -207,6 +207,10 @@ class Node:
     def fresh(self) -> str:
         """A name that nothing else has."""
         return secrets.token_hex(8)
+
+    def event_id(self, position: int) -> str:
+        """An id for an event that has none of its own: a position alone may stand for two, in two lives of the log."""
+        return f"{position}-{life_of(self.lives, position)}"
 
     def keep(self, row: Row) -> None:
         """Called from a job: let a row that is not the broker's be written with all that the job does."""

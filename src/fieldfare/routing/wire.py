@@ -6,6 +6,8 @@ dump can be read by people.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, get_args
 
@@ -121,11 +123,38 @@ def from_wire(type: type, value: Any) -> object:
     raise ValueError("a filter is a text, or a name and a text")
 
 
-@lru_cache(maxsize=10_000)
 def _filter(text: str) -> Filter:
-    """Neighbours often say the same filter again."""
-    with budget.within(STEPS, SIZE):
-        return parse(text)
+    read = _read_filter(text)
+    if isinstance(read, Filter):
+        return read
+    raise read.with_traceback(None)
+
+
+@lru_cache(maxsize=20_000)
+def _read_filter(text: str) -> Filter | ValueError:
+    """A filter, or why there is none. Neighbours often say the same filter again, and it is read twice: see `prepare`."""
+    try:
+        with budget.within(STEPS, SIZE):
+            return parse(text)
+    except RecursionError:
+        return ValueError("the filter is nested too deeply")
+    except ValueError as error:
+        return error
+
+
+def is_event(data: bytes) -> bool:
+    """Whether a message is a `Forward`, from the look of it; then there is no filter in it."""
+    return b"Forward" in data[:16]
+
+
+def prepare(messages: Iterable[bytes]) -> None:
+    """Read the filters of messages, and remember them: to decode these takes little time after that.
+
+    That is for whoever has a thread for it: a neighbour may say thousands of filters at once.
+    """
+    for data in messages:
+        with suppress(ValueError):
+            decode_leniently(data)
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse

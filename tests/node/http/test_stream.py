@@ -240,7 +240,7 @@ def test_a_parameter_that_is_misspelt_does_not_ask_for_everything() -> None:
 
 def test_types_cannot_forge_messages() -> None:
     event = Event({"type": "a\nid: 99\ndata: forged\n\n", "x": "line\nbreak"})
-    text = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "/n", "c0", plain=False).decode()
+    text = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "2-c0", "/n", "c0", plain=False).decode()
     assert text.count("\n") == 3
     assert text.startswith("id: 2:1:c0\ndata: {")
 

@@ -174,7 +174,9 @@ async def _messages(call: Call, consumer: Consumer, *, plain: bool, forgotten: i
             sent += len(some)
             if some:
                 life = consumer.life
-                yield b"".join(message(delivered, source, life, plain=plain) for delivered in some)
+                ids = [node.event_id(delivered.position) for delivered in some]
+                written = zip(some, ids, strict=True)
+                yield b"".join(message(delivered, id, source, life, plain=plain) for delivered, id in written)
                 if consumer.name.startswith("~"):  # nobody will come back for it
                     await consumer.acknowledge(some[-1].number)
     finally:
@@ -190,10 +192,10 @@ def _lost(count: int, reason: str) -> bytes:
     return b"event: " + LOST + b"\ndata: " + data + b"\n\n"
 
 
-def message(delivered: Delivered, source: str, life: str, *, plain: bool) -> bytes:
-    """An event as a server-sent event."""
+def message(delivered: Delivered, id: str, source: str, life: str, *, plain: bool) -> bytes:
+    """An event as a server-sent event; it has an id of its own, or gets one."""
     event = delivered.event
-    data = binding.plain(event) if plain else binding.structured(event, str(delivered.position), source)
+    data = binding.plain(event) if plain else binding.structured(event, id, source)
     lines = [f"id: {delivered.position}:{delivered.number}:{life}".encode()]
     if event.type and not _BREAKS.search(event.type):
         lines.append(b"event: " + event.type.encode())

@@ -447,7 +447,7 @@ class Webhooks:
 
     async def _send(self, hook: Webhook, delivered: Delivered) -> Outcome:
         wanted = hook.wanted
-        message = binding.binary(delivered.event, str(delivered.position), self.source)
+        message = binding.binary(delivered.event, self._node.event_id(delivered.position), self.source)
         headers = {**headers_of(wanted), "WebHook-Request-Origin": self.origin}
         method = wanted.protocolsettings.method
         return await sinks.send(
