@@ -132,7 +132,7 @@ def _filter(text: str) -> Filter:
 
 @lru_cache(maxsize=20_000)
 def _read_filter(text: str) -> Filter | ValueError:
-    """A filter, or why there is none. Neighbours often say the same filter again, and it is read twice: see `prepare`."""
+    """A filter, or why there is none. Neighbours often say the same again; and each is read twice (see `prepare`)."""
     try:
         with budget.within(STEPS, SIZE):
             return parse(text)

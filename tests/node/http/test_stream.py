@@ -75,7 +75,8 @@ def test_a_stream_of_what_matches() -> None:
             await publish(found, *range(1, 8))
             two, four, six = await reading
             event = JSONFormat().read(None, json.dumps(two.data).encode())
-            assert (event.get_type(), event.get_id(), event.get_source()) == ("t", "2", "/fieldfare/a")
+            id = f"2-{found.service.node.broker.life}"
+            assert (event.get_type(), event.get_id(), event.get_source()) == ("t", id, "/fieldfare/a")
             assert [one.data["data"] for one in (two, four, six)] == [{"n": 2}, {"n": 4}, {"n": 6}]
             life = found.service.node.broker.life
             assert [one.id for one in (two, four, six)] == [f"2:1:{life}", f"4:2:{life}", f"6:3:{life}"]
