@@ -115,15 +115,15 @@ def from_wire(type: type, value: Any) -> object:
         return msgpack.decode(value)
     match value:
         case str():
-            return _filter(value)
+            return filter_of(value)
         case [str() as name, str() as text]:
-            return NamedFilter(name, _filter(text))
+            return NamedFilter(name, filter_of(text))
     raise ValueError("a filter is a text, or a name and a text")
 
 
 @lru_cache(maxsize=10_000)
-def _filter(text: str) -> Filter:
-    """Neighbours often say the same filter again."""
+def filter_of(text: str) -> Filter:
+    """A neighbour's filter, within a budget. The same is often said again."""
     with budget.within(STEPS, SIZE):
         return parse(text)
 
