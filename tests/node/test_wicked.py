@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import websockets
-from tests.node.talking import settings, talking, until
+from tests.node.talking import line, settings, talking, until
 from tests.node.wicked import wicked
 
 from fieldfare.events import msgpack
@@ -146,5 +146,26 @@ def test_what_comes_with_a_session_and_is_no_event_is_left_out(codec: Codec[Any]
             await until(lambda: a.node.broker.moving.where("s") == "here")
             async with talking(a, "s", codec) as client:
                 assert [delivery.number for delivery in await client.deliveries(1)] == [2]
+
+    asyncio.run(test())
+
+
+def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_for_ever() -> None:
+    """Two nodes sent a letter to each other, thousands of times a second; and clients followed to its address."""
+
+    async def test() -> None:
+        names = [settings(name) for name in ("a", "b", "c", "d")]
+        async with line(*names) as (a, b, c, d):
+            await until(lambda: "d" in a.hood.reaches() and "a" in d.hood.reaches())
+            async with wicked(a) as one:
+                await one.send(links.Reach(dict.fromkeys(("mallory", "b", "d"), "ws://127.0.0.1:2")))
+                await until(lambda: a.hood.behind["mallory"].get("d"))
+                await until(lambda: b.hood.behind["a"].get("mallory"))
+                assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)
+                letter = h.encode(h.Offer("s", "t", ""))
+                await a.node.submit(lambda broker, _: broker.letters.post("d", letter))
+                await until(lambda: d.node.broker.moving.arrivals)
+                assert b.node.broker.links["a"].said < 20
+            assert c.node.ready
 
     asyncio.run(test())

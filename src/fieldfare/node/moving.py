@@ -246,10 +246,10 @@ class Moving:
     def _post(self, to: str, word: h.AnyWord) -> None:
         self._broker.letters.post(to, h.encode(word))
 
-    def receive(self, parcel: m.Parcel, now: float) -> None:
+    def receive(self, parcel: m.Parcel, now: float, via: str = "") -> None:
         """A letter is here: for this node, or for another one."""
         if parcel.to != self._broker.broker.name:
-            self._broker.letters.forward(parcel)
+            self._broker.letters.forward(parcel, via)
             return
         other, keeping = parcel.origin, self._broker.keeping
         match h.decode(parcel.content):
