@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets
-from tests.node.talking import settings, talking, until
+from tests.node.talking import line, settings, talking, until
 from tests.node.wicked import wicked
 
 from fieldfare.events import msgpack
@@ -19,6 +20,7 @@ from fieldfare.node import links
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
+from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
 from fieldfare.routing import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.messages import Role
@@ -109,3 +111,61 @@ def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     broker.checkpoint()
     broker.acknowledge("s", count)
     assert not broker.sessions["s"].pending
+
+
+WANTS = {"s": "budgeted > 1 AND name LIKE '%a%b%'"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [h.Going("s", "t", "i", "", WANTS, keep=True)],
+        [h.Offer("s", "t", ""), h.Going("s", "t", "i", "", WANTS)],
+    ],
+)
+def test_filters_of_sessions_that_come_are_read_within_a_budget(
+    words: list[h.Word], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fieldfare.routing.wire.STEPS", 1)
+    broker = DurableBroker(Broker("a", apart=True))
+    broker.connect("mallory", Role.PEER, 0.0)
+    for word in words:
+        broker.moving.receive(m.Parcel("a", "mallory", h.encode(word)), 0.0)
+    assert "s" not in broker.sessions
+
+
+@pytest.mark.parametrize("codec", [MSGPACK_CODEC, JSON_CODEC])
+def test_what_comes_with_a_session_and_is_no_event_is_left_out(codec: Codec[Any]) -> None:
+    """The client could not read the frame that it stood in, and came back for it again and again."""
+
+    async def test() -> None:
+        async with running(settings()) as a, wicked(a) as one:
+            carry = h.Carry("s", "t", [carried(1, event=b"\xc1"), carried(2)])
+            words = (h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), carry, h.Moved("s", "t", 0, 2, 0, 0, []))
+            await one.word(*words)
+            await until(lambda: a.node.broker.moving.where("s") == "here")
+            async with talking(a, "s", codec) as client:
+                assert [delivery.number for delivery in await client.deliveries(1)] == [2]
+
+    asyncio.run(test())
+
+
+def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_for_ever() -> None:
+    """Two nodes sent a letter to each other, thousands of times a second; and clients followed to its address."""
+
+    async def test() -> None:
+        names = [settings(name) for name in ("a", "b", "c", "d")]
+        async with line(*names) as (a, b, c, d):
+            await until(lambda: "d" in a.hood.reaches() and "a" in d.hood.reaches())
+            async with wicked(a) as one:
+                await one.send(links.Reach(dict.fromkeys(("mallory", "b", "d"), "ws://127.0.0.1:2")))
+                await until(lambda: a.hood.behind["mallory"].get("d"))
+                await until(lambda: b.hood.behind["a"].get("mallory"))
+                assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)
+                letter = h.encode(h.Offer("s", "t", ""))
+                await a.node.submit(lambda broker, _: broker.letters.post("d", letter))
+                await until(lambda: "s" in d.node.broker.sessions)  # it has asked a, and nobody had it
+                assert b.node.broker.links["a"].said < 20
+            assert c.node.ready
+
+    asyncio.run(test())

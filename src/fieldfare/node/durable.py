@@ -614,7 +614,7 @@ class DurableBroker:
                 self._spread(events, neighbour, now)
                 events = []
                 if isinstance(message, m.Parcel):
-                    self._open(message, now)
+                    self._open(message, neighbour, now)
                 else:
                     message = self._heed(neighbour, number, message, now)
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
@@ -695,9 +695,9 @@ class DurableBroker:
         """Let time pass."""
         self._say_all(self.broker.tick(now))
 
-    def _open(self, parcel: m.Parcel, now: float) -> None:
+    def _open(self, parcel: m.Parcel, via: str, now: float) -> None:
         try:
-            self.moving.receive(parcel, now)
+            self.moving.receive(parcel, now, via)
         except Exception:  # the link must not come to a halt: it would bring the same again and again
             logger.exception("a letter from %s could not be taken", parcel.origin)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.filters import parse
 from fieldfare.mobility import handover as h
 from fieldfare.node.kept import (
     INTERNAL,
@@ -32,8 +31,9 @@ from fieldfare.node.kept import (
     pending_numbers,
 )
 from fieldfare.node.log import Entry
-from fieldfare.node.moving import pending_of
+from fieldfare.node.moving import pending_of, readable
 from fieldfare.routing import messages as m
+from fieldfare.routing import wire
 from fieldfare.routing.seen import EventId
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Keeping:
         if kept is None and taken:
             return
         try:
-            wishes = {id: m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()}
+            wishes = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in going.subscriptions.items()}
         except ValueError as error:
             logger.error(
                 "the session %s of %s has no copy here: what it asks for cannot be read: %s", name, node, error
@@ -272,7 +272,7 @@ class Keeping:
     def carry(self, carry: h.Carry, now: float) -> None:
         """Some of what waited for a session before this was its keeper."""
         kept = self._kept(carry)
-        for one in carry.items if kept is not None else ():
+        for one in readable(carry) if kept is not None else ():
             assert kept is not None
             to = [(carry.session, kept.mark, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)

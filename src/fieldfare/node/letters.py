@@ -31,9 +31,13 @@ class Letters:
         """Write to a node."""
         self.forward(Parcel(to, self._broker.broker.name, content))
 
-    def forward(self, parcel: Parcel) -> None:
-        """Send a letter on its way; if there is none, it waits for one."""
-        links = self._broker.links
+    def forward(self, parcel: Parcel, via: str = "") -> None:
+        """Send a letter on its way; if there is none, it waits for one.
+
+        It never goes back to the neighbour that it came from: two that each think the way leads through the other, for
+        a moment or since somebody lies, would send it to each other for ever.
+        """
+        links = self._broker.links.keys() - {via}
         way = next((one for one, nodes in self._behind.items() if parcel.to in nodes and one in links), None)
         if parcel.to in links:
             way = parcel.to

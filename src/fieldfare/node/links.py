@@ -153,10 +153,17 @@ class Neighbourhood:
         self.overviews = Overviews(self)
 
     def reaches(self, but: str = "") -> dict[str, str]:
-        """The nodes that we reach without a neighbour, ourselves among them."""
-        near = {name: "" for name in self.node.broker.links if name != but}
-        behind = [nodes for neighbour, nodes in self.behind.items() if neighbour != but]
-        return {self.node.name: self.url, **near, **{name: url for nodes in behind for name, url in nodes.items()}}
+        """The nodes that we reach without a neighbour, ourselves among them.
+
+        Only a neighbour itself says where it is; of nodes behind neighbours, that counts which the one says that we
+        have known for longest. Clients follow their sessions to these addresses, with tickets for those nodes.
+        """
+        links, found = self.node.broker.links, {self.node.name: self.url}
+        for neighbour, nodes in self.behind.items():
+            for name, url in nodes.items() if neighbour != but else ():
+                if name == neighbour or name not in links:
+                    found.setdefault(name, url)
+        return {**{name: "" for name in links if name != but}, **found}
 
     def _address(self, name: str) -> str:
         """Where clients reach a node, if it has said something that is of use to them."""

@@ -7,13 +7,15 @@ and entries: a node that is killed goes on where it was.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.filters import parse
+from fieldfare.events import msgpack
+from fieldfare.events.limits import EventError
 from fieldfare.mobility import handover as h
 from fieldfare.node import losses
 from fieldfare.node.kept import (
@@ -36,12 +38,16 @@ from fieldfare.node.lineage import MOST
 from fieldfare.node.log import Entry
 from fieldfare.node.tickets import Pass, first_pass
 from fieldfare.routing import messages as m
+from fieldfare.routing import wire
 from fieldfare.routing.seen import EventId
 
 if TYPE_CHECKING:
     from fieldfare.node.durable import DurableBroker
 
 Where: TypeAlias = Literal["here", "coming", "going", "unknown"]
+
+
+logger = logging.getLogger("fieldfare.node")
 
 
 class Unsettled(Refusal):
@@ -241,10 +247,10 @@ class Moving:
     def _post(self, to: str, word: h.AnyWord) -> None:
         self._broker.letters.post(to, h.encode(word))
 
-    def receive(self, parcel: m.Parcel, now: float) -> None:
+    def receive(self, parcel: m.Parcel, now: float, via: str = "") -> None:
         """A letter is here: for this node, or for another one."""
         if parcel.to != self._broker.broker.name:
-            self._broker.letters.forward(parcel)
+            self._broker.letters.forward(parcel, via)
             return
         other, keeping = parcel.origin, self._broker.keeping
         match h.decode(parcel.content):
@@ -390,8 +396,8 @@ class Moving:
             self._post(source, h.Cancel(name, going.ticket))
             return
         try:
-            promises = [m.Advertise(id, parse(text)) for id, text in going.advertisements.items()]
-            wishes = [m.Subscribe(id, parse(text)) for id, text in going.subscriptions.items()]
+            promises = [m.Advertise(id, wire.filter_of(text)) for id, text in going.advertisements.items()]
+            wishes = [m.Subscribe(id, wire.filter_of(text)) for id, text in going.subscriptions.items()]
         except ValueError as error:
             self._post(source, h.Cancel(name, going.ticket))
             self._refuse(name, f"{self._broker.broker.name} cannot read what the session {name} wants: {error}")
@@ -412,7 +418,7 @@ class Moving:
         arrival = self._arrival(carry)
         if arrival is None or arrival.session is None:
             return
-        for one in carry.items:
+        for one in readable(carry):
             to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
             rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
             position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
@@ -577,6 +583,21 @@ class Moving:
             if departure is not None and mine and entry.position > departure.since:
                 key = entry.publisher, rest.by
                 departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
+
+
+def readable(carry: h.Carry) -> list[h.Carried]:
+    """What came with a session, without what is no event: no client could read what stands beside it."""
+    found = []
+    for one in carry.items:
+        try:
+            msgpack.decode(one.event)
+        except EventError as error:
+            logger.error(
+                "an event that came with the session %s cannot be read, and is left out: %s", carry.session, error
+            )
+        else:
+            found.append(one)
+    return found
 
 
 def pending_of(one: h.Carried, position: int) -> Pending:

@@ -117,13 +117,14 @@ def from_wire(type: type, value: Any) -> object:
         return msgpack.decode(value)
     match value:
         case str():
-            return _filter(value)
+            return filter_of(value)
         case [str() as name, str() as text]:
-            return NamedFilter(name, _filter(text))
+            return NamedFilter(name, filter_of(text))
     raise ValueError("a filter is a text, or a name and a text")
 
 
-def _filter(text: str) -> Filter:
+def filter_of(text: str) -> Filter:
+    """A neighbour's filter, within a budget."""
     read = _read_filter(text)
     if isinstance(read, Filter):
         return read
