@@ -562,3 +562,11 @@ def test_a_node_with_security_wants_a_token(browser: Browser) -> None:
             page.fill("#token", "nonsense")
             page.keyboard.press("Enter")
             expect(page.locator("#alert-token")).to_be_visible()
+
+
+@needs_browser
+def test_a_phone_shows_all_tabs_and_does_not_scroll_sideways(overlay: Nodes, browser: Browser) -> None:
+    with looking(browser, overlay.address("a")) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        expect(page.get_by_role("tab", name="Pipelines")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -229,6 +229,34 @@ def test_pings_are_not_answered_for_ever_to_who_does_not_read() -> None:
     asyncio.run(main())
 
 
+def test_who_is_told_to_go_and_does_not_read_the_last_of_it_is_shown_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little enough was unsent that nobody had paused writing; so closing waited for ever, and took up a place."""
+    made: list[Door] = []
+    monkeypatch.setattr(doors.Door, "__init__", _noting(doors.Door.__init__, made))
+
+    async def main() -> None:
+        async with api(limits__message_seconds=0.2, limits__hello_seconds=60) as found, peer(found) as one:
+            one.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await until(lambda: made[0].inside, PATIENT)
+            (plain,) = made[0].inside
+            await until(lambda: plain.transport is not None, PATIENT)
+            plain.transport.set_write_buffer_limits(high=1 << 30)
+            while not plain.transport.get_write_buffer_size():
+                plain.transport.write(b"x" * 10_000)
+            plain.transport.close()
+            await until(lambda: not made[0].inside, PATIENT)
+
+    asyncio.run(main())
+
+
+def _noting(init: Any, made: list[Door]) -> Any:
+    def noted(self: Door, *given: Any) -> None:
+        made.append(self)
+        init(self, *given)
+
+    return noted
+
+
 @pytest.mark.parametrize("token", [False, True])
 def test_a_node_may_not_send_large_frames_before_it_has_said_who_it_is(token: bool) -> None:
     async def main() -> None:

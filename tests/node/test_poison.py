@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.node.talking import linked, settings, talking, until
+from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -144,3 +144,23 @@ def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.Log
     for data in (b"", b"\xc1", _tell(), msgspec.msgpack.encode({"is": "Aside", "said": {"is": "Tell"}})):
         broker.hear_aside("b", data, 1.0)
     assert caplog.text.count("b says aside what cannot be taken") == 4
+
+
+def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path: Path) -> None:
+    """Every pattern on the same field was refused, at all nodes; and what was refused was delivered all the same."""
+
+    async def test() -> None:
+        async with (
+            line(settings("a", tmp_path / "a"), settings("b", tmp_path / "b")) as (one, other),
+            talking(one, "eve") as eve,
+            talking(one, "ana") as ana,
+            talking(other, "bob") as bob,
+        ):
+            await eve.subscribe("1", f"x STARTS WITH '{'ab' * 600}'")
+            await ana.subscribe("1", "x LIKE '%q%r%'")
+            await bob.subscribe("1", "x ENDS WITH 'r'")
+            await until(lambda: len(other.node.broker.wanted()) == 3)
+            await bob.publish(1, {"x": "qr"})
+            assert await ana.events(1) == await bob.events(1) == [{"x": "qr"}]
+
+    asyncio.run(test())

@@ -23,6 +23,8 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 CODE_POINTS: Final = 0x110000
 MAX_STATES: Final = 1024
 """above this a language is too complex to analyse, and its predicate is kept opaque"""
+MAX_PAIRS: Final = 2000
+"""of states of two automata; one that is met with many others must not take long for any of them"""
 MAX_PIECES: Final = 64
 """a language that is a union of so few intervals is one, in normal form"""
 
@@ -71,6 +73,21 @@ class Automaton:
 
     def __invert__(self) -> Automaton:
         return Automaton(tuple(not accepts for accepts in self.accepting), self.edges)
+
+    def shortest(self) -> str:
+        """One of the shortest strings that it accepts; it accepts some."""
+        texts = {0: ""}
+        queue = [0]
+        for state in queue:
+            if self.accepting[state]:
+                return texts[state]
+            low = 0
+            for end, target in self.edges[state]:
+                if target not in texts:
+                    texts[target] = texts[state] + chr(low)
+                    queue.append(target)
+                low = end
+        raise ValueError("it accepts nothing")
 
     def __ge__(self, other: Automaton) -> bool:
         return not _reaches(self, other, lambda mine, theirs: theirs and not mine)
@@ -291,7 +308,7 @@ def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
 
 
 def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> bool:
-    """Is there a string after which the two automata are in states that meet the goal?"""
+    """Is there a string after which the two automata are in states that meet the goal? TooComplex if that is long."""
     seen = {(0, 0)}
     queue = [(0, 0)]
     for p, q in queue:
@@ -305,6 +322,8 @@ def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> 
             if pair not in seen:
                 seen.add(pair)
                 queue.append(pair)
+                if len(queue) > MAX_PAIRS:
+                    raise TooComplex(f"more than {MAX_PAIRS} pairs of states")
             step_left, step_right = left[i][0] <= right[j][0], right[j][0] <= left[i][0]
             i, j = i + step_left, j + step_right
     return False

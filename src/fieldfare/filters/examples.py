@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fieldfare.events.values import MISSING, Kind
-from fieldfare.filters.automaton import Automaton
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.intervals import Intervals
@@ -42,7 +41,7 @@ def _of_set(values: ValueSet) -> tuple[Any] | None:
             return (value,)
     for kind, part in values.kinds():
         if kind is Kind.STRING:
-            return (shortest(automaton_of(part)),)
+            return (automaton_of(part).shortest(),)
         assert isinstance(part, Intervals)
         return (_number(part) if kind is Kind.NUMBER else _BOTTOM[kind] if part.start else part.cuts[0][0],)
     return None
@@ -56,19 +55,3 @@ def _number(part: Intervals) -> float:
         return low[0]  # type: ignore[no-any-return]
     above = math.nextafter(low[0], math.inf)
     return above if high is None or (above, 0) < high else low[0]  # between neighbours there is no number to show
-
-
-def shortest(automaton: Automaton) -> str:
-    """The shortest string that an automaton accepts."""
-    queue: list[tuple[int, str]] = [(0, "")]
-    seen = {0}
-    for state, text in queue:
-        if automaton.accepting[state]:
-            return text
-        low = 0
-        for end, target in automaton.edges[state]:
-            if target not in seen:
-                seen.add(target)
-                queue.append((target, text + chr(low)))
-            low = end
-    raise ValueError("the automaton accepts nothing")

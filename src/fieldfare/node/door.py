@@ -108,6 +108,16 @@ class Door:
             self.inside.discard(plain)
             raise
 
+    async def sweep(self) -> None:
+        """Show those out who were told to go, but do not read the last of what was sent: closing waits for them."""
+        before: set[Plain] = set()
+        while True:
+            await asyncio.sleep(self.limits.message_seconds)
+            closing = {plain for plain in self.inside if plain.is_closing}
+            for plain in closing & before:
+                plain.transport.abort()
+            before = closing
+
     async def close(self) -> None:
         """Show everybody out."""
         for task in self._tasks:
@@ -185,6 +195,12 @@ class Plain(_Counted, HttpToolsProtocol):
         self._extra = 0
         """bytes of the request so far that are no body"""
         self._body = 0
+
+    @property
+    def is_closing(self) -> bool:
+        """Is it over, but for what was not read yet? During a TLS handshake there is no transport."""
+        transport = cast("asyncio.Transport | None", self.transport)
+        return transport is not None and transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is at the door."""
@@ -292,6 +308,12 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
         message = await WebSocketsSansIOProtocol.receive(self)
         self._watch()
         return message
+
+    async def send(self, message: Any) -> None:
+        """Send something; a refusal with an answer of its own ends the handshake, else uvicorn logs an error."""
+        await WebSocketsSansIOProtocol.send(self, message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True
 
     def _watch(self) -> None:
         # Of a frame whose payload has not begun nothing is in the buffer. But then no ping can be answered either.

@@ -203,7 +203,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         serving.result()
         raise OSError("the server has ended at once")
     protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
-    tasks = [asyncio.create_task(door.accept(listening, protocol), name="door")]
+    tasks = [asyncio.create_task(work, name="door") for work in (door.accept(listening, protocol), door.sweep())]
     tasks += [
         asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import httpx
@@ -58,7 +59,8 @@ def test_a_page_from_elsewhere_is_refused_everywhere(
 
 @pytest.mark.parametrize(("method", "path", "more"), REQUESTS)
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:7400", "2130706433", "a@localhost", "", "x y"]
+    "host",
+    ["evil.example", "127.0.0.1.evil.example:7400", "2130706433", "a@localhost", "", "x y", "[::1].evil.example"],
 )
 def test_a_name_that_is_not_the_nodes_is_refused_everywhere(
     client: httpx.Client, method: str, path: str, more: dict[str, Any], host: str
@@ -152,6 +154,7 @@ def test_websockets_of_pages_from_elsewhere_are_refused(
 ) -> None:
     async def main() -> None:
         async with api(http__origins=(APP,)) as found:
+            logging.getLogger("uvicorn.error").addHandler(caplog.handler)
             for origin in (EVIL, "null", "http://localhost:1"):
                 with pytest.raises(websockets.InvalidStatus) as refused:
                     await talk(found, path, protocol, origin=origin)

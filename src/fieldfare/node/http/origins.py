@@ -16,6 +16,7 @@ is no browser's, and may call the node as it likes, so that nodes and clients ne
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -32,6 +33,7 @@ from fieldfare.node.traffic import Traffic
 
 PAGES: Final = ("/", "/dashboard")
 """what a link on a page from elsewhere may lead to, with all below /dashboard"""
+_HOST: Final = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(:[0-9]*)?")
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 _EXPOSED: Final = "Location, Retry-After, WWW-Authenticate"
 
@@ -116,6 +118,8 @@ class Origins:
 
 def _name(host: str) -> str:
     """The name in a `Host` header, without a port."""
+    if not _HOST.fullmatch(host):  # `urlsplit` reads [::1].example as ::1
+        return ""
     try:
         parts = urlsplit(f"//{host}")
         _ = parts.port
