@@ -309,12 +309,6 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
         self._watch()
         return message
 
-    async def send(self, message: Any) -> None:
-        """Send something; a refusal with an answer of its own ends the handshake, else uvicorn logs an error."""
-        await WebSocketsSansIOProtocol.send(self, message)
-        if message["type"] == "websocket.http.response.body" and self.close_sent:
-            self.handshake_complete = True
-
     def _watch(self) -> None:
         # Of a frame whose payload has not begun nothing is in the buffer. But then no ping can be answered either.
         if self.read_paused or not (self.frames or self.conn.reader.buffer):

@@ -354,5 +354,5 @@ def test_no_event_is_impossible_to_send(event: Event) -> None:
         assert name.isascii()
         assert value.isascii()
         assert value.isprintable()
-    lines = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "/n", "c0", plain=False).split(b"\n")
+    lines = stream.message(Delivered(1, 2, 0.0, "p", event, ()), "2-c0", "/n", "c0", plain=False).split(b"\n")
     assert [line.partition(b":")[0] for line in lines if line] in ([b"id", b"data"], [b"id", b"event", b"data"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 import httpx
@@ -154,7 +153,6 @@ def test_websockets_of_pages_from_elsewhere_are_refused(
 ) -> None:
     async def main() -> None:
         async with api(http__origins=(APP,)) as found:
-            logging.getLogger("uvicorn.error").addHandler(caplog.handler)
             for origin in (EVIL, "null", "http://localhost:1"):
                 with pytest.raises(websockets.InvalidStatus) as refused:
                     await talk(found, path, protocol, origin=origin)
