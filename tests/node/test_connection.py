@@ -266,3 +266,16 @@ def test_events_that_are_too_old_or_replaced_do_not_come() -> None:
                 assert await ana.events(1) == [{"x": 3}]
 
     run(test())
+
+
+def test_a_session_has_no_more_filters_than_the_limit() -> None:
+    async def test() -> None:
+        async with running(settings(flags={"limits.subscriptions": 2})) as node, talking(node, "ana") as ana:
+            for kind in (f.Subscribe, f.Advertise):
+                assert [type(await ana.ask(kind, id, "x > 0")) for id in "aab"] == [f.Done] * 3
+                refused = await ana.ask(kind, "c", "x > 0")
+                assert isinstance(refused, f.Refused)
+                assert "at most 2" in refused.reason
+                assert isinstance(await ana.ask(kind, "b", "x > 1"), f.Done)
+
+    asyncio.run(test())

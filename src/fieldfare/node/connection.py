@@ -33,6 +33,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
 from fieldfare.routing import messages as m
+from fieldfare.routing.messages import About
 
 CHUNK: Final = 500
 """deliveries in a frame at most"""
@@ -424,6 +425,7 @@ class Connection:
                 try:
                     _check_id(id)
                     permitted(self._known(), "advertise")
+                    self._expect_room("advertisements", id)
                     filter = await admitted(frame.filter, self._node.config.limits)
                     security.may_advertise(self._known(), filter)
                 except ValueError as error:
@@ -490,9 +492,7 @@ class Connection:
         try:
             _check_id(frame.id)
             permitted(self._known(), "subscribe")
-            mine = node.broker.broker.clients.all.get(self._name)
-            if mine is not None and len(mine.subscriptions) >= node.config.limits.subscriptions:
-                raise Refusal(f"a session has at most {node.config.limits.subscriptions} subscriptions")
+            self._expect_room("subscriptions", frame.id)
             wanted = security.subscribable(self._known(), await admitted(frame.filter, node.config.limits))
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
@@ -512,6 +512,13 @@ class Connection:
             return
         self._reply(f.Done(request))
         self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)), self._known().permissions.publish)
+
+    def _expect_room(self, about: About, id: str) -> None:
+        """Refuse what would be one too many for a session; under an id in use, another filter takes its place."""
+        mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
+        had = getattr(mine, about) if mine is not None else {}
+        if len(had) >= most and id not in had:
+            raise Refusal(f"a session has at most {most} {about}")
 
     def _known(self) -> Principal:
         assert self._principal is not None

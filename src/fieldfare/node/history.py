@@ -26,6 +26,8 @@ from fieldfare.routing import messages as m
 
 FEW: Final = 500
 """entries that may be looked through while the node waits"""
+SLICE: Final = 20_000
+"""entries that are looked through before others have a turn, and before what was found is counted"""
 
 
 async def subscribe(
@@ -44,7 +46,7 @@ async def subscribe(
     found = Found(id, complete=complete)
     begin_of, limit = log.first, node.config.sessions.limit
     while log.last - begin + 1 > FEW:
-        end = log.last
+        end = min(log.last, begin + SLICE - 1)
         async with node.searches:
             await asyncio.to_thread(lambda a=begin, b=end: found.add(matching(log.read(a, b), filter)))  # type: ignore[misc]
         begin = end + 1

@@ -102,7 +102,7 @@ def test_what_has_outlived_its_time_to_live_is_not_tried_again() -> None:
             node = found.service.node
             real, later = node.clock, 0.0
             node.clock = lambda: real() + later
-            to.answers = lambda headers, tries: 500 if headers["ce-id"] == "1" else 200
+            to.answers = lambda headers, tries: 500 if headers["ce-id"].startswith("1-") else 200
             await subscribed(found, to)
             await found.client.post("/events?ttl=100", json=[{"x": 1}, {"x": 2}])
             await to.wait(2)
