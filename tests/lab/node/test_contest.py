@@ -34,7 +34,7 @@ def test_a_node_delivers_what_it_should(name: str) -> None:
     assert result.correct
     assert (result.filters, result.events, result.deliveries) == (100, 300, 3000)
     assert result.cpu_seconds > 0
-    assert 0 < result.idle_mb < 250
+    assert 0 < result.idle_mb < 1000
     assert result.p50_ms is not None
     assert result.p99_ms is not None
     assert 0 < result.p50_ms <= result.p99_ms
