@@ -157,10 +157,10 @@ class Moving:
             raise Refusal(self.refused.pop((name, asking)))
         here, elsewhere = self._broker.broker.name, at not in ("", self._broker.broker.name)
         session = self._broker.sessions[name] if self.where(name) == "here" else None
-        if session is not None and elsewhere and identity not in ("", session.identity) and self._is_unused(name):
-            self._broker.end(name, now)  # its client dialled here once, and did not wait for the answer
-            session = None
         if session is not None and elsewhere and name not in self._anew and identity:
+            if session.identity != identity and self._is_unused(name):
+                self._broker.end(name, now)  # its client dialled here once, and did not wait for the answer
+                return self.claim(name, fresh, now, at=at, identity=identity, moves=moves, owner=owner)
             if session.identity != identity:
                 raise Refusal(f"{here} has another session {name}: leave it, or use another name")
             if session.moves < moves:
