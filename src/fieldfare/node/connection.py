@@ -75,6 +75,8 @@ class Connection:
         self._ticket = ""
         """for the next time that the client comes, if it came with one"""
         self._name = ""
+        self._identity = ""
+        """of the session: after it has ended, somebody else may have one of the same name"""
         self._credit = 0
         self._accepted = 0
         self._accepts = False
@@ -186,7 +188,7 @@ class Connection:
                 asked.rotate(-1)
                 await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
-        self._name = name
+        self._name, self._identity = name, session.identity
         node.occupy(name, self._close, self._wake.set)
         self._credit = min(max(hello.credit, 0), MOST_CREDIT)
         self._accepted = session.sequence
@@ -289,7 +291,11 @@ class Connection:
         self._wishes.forget(self._name)
         del node.closers[self._name], node.wakers[self._name]
         if node.ready:
-            await node.submit(lambda broker, now: broker.detach(self._name, now))
+            await node.submit(self._detach)
+
+    def _detach(self, broker: DurableBroker, now: float) -> None:
+        if self._name not in self._node.closers and self._is_mine():  # else another connection has come meanwhile
+            broker.detach(self._name, now)
 
     async def _hang_up(self, reason: str, *, again: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
@@ -324,7 +330,7 @@ class Connection:
         if self._accepts:
             self._accepts = False
             await self._send(f.Accepted(self._accepted))
-        if self._credit <= 0 or self._name not in self._node.broker.sessions or self._farewell is not None:
+        if self._credit <= 0 or not self._is_mine() or self._farewell is not None:
             return False
         limit = min(CHUNK, self._credit)
         session = self._node.broker.sessions[self._name]
@@ -440,8 +446,12 @@ class Connection:
                 self._refuse(Refusal("you said Hello before"), 0)
 
     def _acknowledge(self, broker: DurableBroker, number: int) -> None:
-        if self._name in broker.sessions:  # else it has just gone to another node, where this is said again
+        if self._is_mine():  # else it has just gone to another node, where this is said again
             broker.acknowledge(self._name, number)
+
+    def _is_mine(self) -> bool:
+        session = self._node.broker.sessions.get(self._name)
+        return session is not None and session.identity == self._identity
 
     def _publish(self, frame: f.Publish) -> None:
         node, number = self._node, frame.number
@@ -471,7 +481,7 @@ class Connection:
             self._refuse(error, 0, number)
             return
         expires = None if frame.ttl is None else node.clock() + frame.ttl
-        future = node.publish(Publication(self._name, number, events, expires, frame.replaces))
+        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _published(self, done: asyncio.Future[int], number: int) -> None:
@@ -498,7 +508,14 @@ class Connection:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
                 gone = await history.subscribe(
-                    node, self._name, frame.id, wanted, frame.since, life=frame.life, complete=frame.complete
+                    node,
+                    self._name,
+                    frame.id,
+                    wanted,
+                    frame.since,
+                    life=frame.life,
+                    complete=frame.complete,
+                    identity=self._identity,
                 )
                 self._reply(f.Done(request, gone))
         except ValueError as error:
@@ -527,7 +544,12 @@ class Connection:
             elif not silent:
                 self._reply(f.Done(request))
 
-        self._node.submit(job).add_done_callback(answer)
+        def checked(broker: DurableBroker, now: float) -> object:
+            if not silent:
+                broker.check_same(self._name, self._identity)
+            return job(broker, now)
+
+        self._node.submit(checked).add_done_callback(answer)
 
     def _refuse(self, error: BaseException, request: int, number: int = 0) -> None:
         if isinstance(error, Unsettled):
