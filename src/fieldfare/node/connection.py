@@ -87,7 +87,8 @@ class Connection:
         self._expiry: asyncio.TimerHandle | None = None
         self._unwatch: Callable[[], None] = lambda: None
         self._may_read: rights.MayRead | None = None
-        """asked of what has waited since another token or another role was here; None: all of it may be had"""
+        """asked of what has waited since another token or another role was here, and of dead letters; None: all of it
+        may be had"""
         self._waited = 0
         """the number of the last delivery that has"""
         self._answered = asyncio.Event()
@@ -131,6 +132,8 @@ class Connection:
             else:
                 token = hello.token or self._token
                 self._principal = security.principal_of(token, self._node.security, self._node.clock())
+            if self._node.security is not None:
+                self._may_read = rights.may_read(self._principal)
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -231,7 +234,7 @@ class Connection:
             found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
             broker.note_session(name)
         if found is not None and self._node.security is not None:
-            self._may_read, self._waited = rights.may_read(principal), found.count
+            self._waited = found.count
             for one in rights.recheck(broker, name, principal, now):
                 self._replies.append(f.Refused(one, code="denied"))
         return found
@@ -335,8 +338,7 @@ class Connection:
         limit = min(CHUNK, self._credit)
         session = self._node.broker.sessions[self._name]
         taken = self._node.broker.take(self._name, limit, self._node.clock())
-        parts = await self._deliveries(taken) if taken else []
-        session.dropped += len(taken) - sum(map(len, parts))  # the log no longer has them
+        parts = await self._deliveries(taken, session) if taken else []
         if session.dropped > self._told:
             self._told = session.dropped
             losses.said(session, parts[0][0].number if parts else session.taken)
@@ -347,7 +349,7 @@ class Connection:
             await self._send(f.Deliveries(part, self._told))
         return len(taken) == limit
 
-    async def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
+    async def _deliveries(self, taken: list[tuple[int, Pending]], of: Session) -> list[list[f.Delivery]]:
         """Deliveries in frames of a good size."""
         entries = await self._node.entries([pending.position for _, pending in taken])
         parts: list[list[f.Delivery]] = [[]]
@@ -359,8 +361,9 @@ class Connection:
         for number, pending in taken:
             entry = entries.get(pending.position)
             if entry is None:
-                continue  # the log no longer has it
-            if number <= self._waited and not self._may_have(entry):
+                of.dropped += 1  # the log no longer has it
+                continue
+            if (number <= self._waited or rights.is_letter(entry.event)) and not self._may_have(entry):
                 withheld.append(number)
                 continue
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event

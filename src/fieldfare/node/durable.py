@@ -352,7 +352,6 @@ class DurableBroker:
         session = self._session(name)
         for number in numbers:
             self._drop(name, session, number)
-            session.dropped += 1
 
     def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """The next deliveries for a session that is there, at most so many."""
