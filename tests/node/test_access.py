@@ -180,7 +180,7 @@ def test_the_filter_of_somebody_who_may_not_subscribe_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    monkeypatch.setattr("fieldfare.node.admission.filter_of", read.append)
+    monkeypatch.setattr("fieldfare.node.admission.taken", read.append)
 
     async def test() -> None:
         async with guarded(tmp_path) as node, talking(node, token=token("sam", "node")) as sam:

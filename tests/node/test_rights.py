@@ -263,3 +263,46 @@ def test_the_list_is_read_when_it_changes_only(tmp_path: Path) -> None:
     unwatch()
     some.watch(Credential("ana", "b"), lambda: ended.append("at once"))
     assert ended == ["ana", "at once"]
+
+
+LETTERS = """
+[security.roles.looker]
+subscribe = "kind = 'bill' OR type = 'fieldfare.deadletter'"
+"""
+
+
+@pytest.mark.parametrize("session", ["", "s"])
+def test_a_dead_letter_is_for_those_who_may_read_the_event_in_it(tmp_path: Path, session: str) -> None:
+    """It showed the whole event to everybody who may read events of its type."""
+
+    def letter(number: int, **event: object) -> dict[str, object]:
+        head = {"specversion": "1.0", "id": f"{number}", "source": "/a", "type": "fieldfare.deadletter"}
+        return {**head, "data": {"event": event} if event else {"position": number}}
+
+    async def test() -> None:
+        async with (
+            guarded(tmp_path, ROLES + LETTERS) as a,
+            talking(a, session, token=token("lou", "looker")) as lou,
+            talking(a, token=token("dora", "doctor")) as dora,
+            httpx.AsyncClient(base_url=a.hood.url.replace("ws", "http", 1)) as http,
+        ):
+            asked = "type = 'fieldfare.deadletter'"
+            await lou.subscribe("letters", asked)
+            await dora.subscribe("letters", asked)
+            within = letter(5, specversion="1.0", id="6", source="/b", type="fieldfare.deadletter", data={"event": {}})
+            letters = [letter(1, kind="finding"), letter(2, kind="bill"), letter(3), within, letter(4, kind="bill")]
+            await dora.publish(1, *letters)
+            assert [event["id"] for event in await dora.events(5)] == ["1", "2", "3", "5", "4"]
+            assert [event["id"] for event in await lou.events(3)] == ["2", "3", "4"]
+            assert not any(one.dropped for one in a.node.broker.sessions.values())
+            headers = {"Authorization": f"Bearer {token('lou', 'looker')}"}
+            url = f"/stream?filter={asked.replace(' ', '+')}&since=1&format=plain"
+            async with http.stream("GET", url, headers=headers) as stream:
+                ids = []
+                async for line in stream.aiter_lines():
+                    ids += [msgspec.json.decode(line[5:])["id"]] if line.startswith("data:") else []
+                    if len(ids) == 3:
+                        break
+            assert ids == ["2", "3", "4"]
+
+    asyncio.run(test())

@@ -22,6 +22,7 @@ from fieldfare.node.server import running
 from fieldfare.node.service import Service
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
 from fieldfare.routing import messages as m
+from fieldfare.routing import wire
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.messages import Role
 
@@ -169,3 +170,29 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
             assert c.node.ready
 
     asyncio.run(test())
+
+
+def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
+    """A neighbour said an event of ana's with a number that she had not reached: all of hers were duplicates then."""
+    broker = DurableBroker(Broker("a", apart=True))
+    broker.connect("mallory", Role.PEER, 0.0)
+    broker.attach("ana", "i", 0.0)
+    before = broker.drain()
+    forged = wire.encode(m.Forward(Event({"x": 1}), "ana", 2**60, "i", "mallory"))
+    broker.hear("mallory", broker.links["mallory"].taken + 1, [forged], 0.0)
+    step = broker.drain()
+    rows: dict[str, dict[Any, Any]] = {}
+    for kind, key, value in [*before.rows, *step.rows]:
+        rows.setdefault(kind, {})[key] = value
+    again = DurableBroker(Broker("a", apart=True, life=1), rows, step.entries)
+    assert again.sessions["ana"].sequence == 0
+
+
+def test_a_client_that_names_keepers_nobody_knows_leaves_no_letters() -> None:
+    broker = DurableBroker(Broker("a", apart=True))
+    broker.connect("b", Role.PEER, 0.0)
+    assert broker.moving.claim("s", "t", 0.0, at="b", identity="i") is None
+    for number in range(10):
+        broker.moving.take_over("s", f"nobody{number}", "u", 0.0)
+    assert not [row for row in broker.drain().rows if row.kind == "parked"]
+    assert broker.moving.source("s") == "b"

@@ -76,6 +76,8 @@ class Connection:
         self._ticket = ""
         """for the next time that the client comes, if it came with one"""
         self._name = ""
+        self._identity = ""
+        """of the session: after it has ended, somebody else may have one of the same name"""
         self._credit = 0
         self._accepted = 0
         self._accepts = False
@@ -86,7 +88,8 @@ class Connection:
         self._expiry: asyncio.TimerHandle | None = None
         self._unwatch: Callable[[], None] = lambda: None
         self._may_read: rights.MayRead | None = None
-        """asked of what has waited since another token or another role was here; None: all of it may be had"""
+        """asked of what has waited since another token or another role was here, and of dead letters; None: all of it
+        may be had"""
         self._waited = 0
         """the number of the last delivery that has"""
         self._answered = asyncio.Event()
@@ -130,6 +133,8 @@ class Connection:
             else:
                 token = hello.token or self._token
                 self._principal = security.principal_of(token, self._node.security, self._node.clock())
+            if self._node.security is not None:
+                self._may_read = rights.may_read(self._principal)
             await self._attach(hello)
         except TimeoutError:
             await self._hang_up("say Hello first")
@@ -187,7 +192,7 @@ class Connection:
                 asked.rotate(-1)
                 await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
-        self._name = name
+        self._name, self._identity = name, session.identity
         node.occupy(name, self._close, self._wake.set)
         self._credit = min(max(hello.credit, 0), MOST_CREDIT)
         self._accepted = session.sequence
@@ -230,7 +235,7 @@ class Connection:
             found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
             broker.note_session(name)
         if found is not None and self._node.security is not None:
-            self._may_read, self._waited = rights.may_read(principal), found.count
+            self._waited = found.count
             for one in rights.recheck(broker, name, principal, now):
                 self._replies.append(f.Refused(one, code="denied"))
         return found
@@ -290,7 +295,11 @@ class Connection:
         self._wishes.forget(self._name)
         del node.closers[self._name], node.wakers[self._name]
         if node.ready:
-            await node.submit(lambda broker, now: broker.detach(self._name, now))
+            await node.submit(self._detach)
+
+    def _detach(self, broker: DurableBroker, now: float) -> None:
+        if self._name not in self._node.closers and self._is_mine():  # else another connection has come meanwhile
+            broker.detach(self._name, now)
 
     async def _hang_up(self, reason: str, *, again: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
@@ -325,13 +334,12 @@ class Connection:
         if self._accepts:
             self._accepts = False
             await self._send(f.Accepted(self._accepted))
-        if self._credit <= 0 or self._name not in self._node.broker.sessions or self._farewell is not None:
+        if self._credit <= 0 or not self._is_mine() or self._farewell is not None:
             return False
         limit = min(CHUNK, self._credit)
         session = self._node.broker.sessions[self._name]
         taken = self._node.broker.take(self._name, limit, self._node.clock())
-        parts = await self._deliveries(taken) if taken else []
-        session.dropped += len(taken) - sum(map(len, parts))  # the log no longer has them
+        parts = await self._deliveries(taken, session) if taken else []
         if session.dropped > self._told:
             self._told = session.dropped
             losses.said(session, parts[0][0].number if parts else session.taken)
@@ -342,7 +350,7 @@ class Connection:
             await self._send(f.Deliveries(part, self._told))
         return len(taken) == limit
 
-    async def _deliveries(self, taken: list[tuple[int, Pending]]) -> list[list[f.Delivery]]:
+    async def _deliveries(self, taken: list[tuple[int, Pending]], of: Session) -> list[list[f.Delivery]]:
         """Deliveries in frames of a good size."""
         entries = await self._node.entries([pending.position for _, pending in taken])
         parts: list[list[f.Delivery]] = [[]]
@@ -354,8 +362,9 @@ class Connection:
         for number, pending in taken:
             entry = entries.get(pending.position)
             if entry is None:
-                continue  # the log no longer has it
-            if number <= self._waited and not self._may_have(entry):
+                of.dropped += 1  # the log no longer has it
+                continue
+            if (number <= self._waited or rights.is_letter(entry.event)) and not self._may_have(entry):
                 withheld.append(number)
                 continue
             event = json.encode(msgpack.decode(entry.event)) if plain else entry.event
@@ -442,8 +451,12 @@ class Connection:
                 self._refuse(Refusal("you said Hello before"), 0)
 
     def _acknowledge(self, broker: DurableBroker, number: int) -> None:
-        if self._name in broker.sessions:  # else it has just gone to another node, where this is said again
+        if self._is_mine():  # else it has just gone to another node, where this is said again
             broker.acknowledge(self._name, number)
+
+    def _is_mine(self) -> bool:
+        session = self._node.broker.sessions.get(self._name)
+        return session is not None and session.identity == self._identity
 
     def _publish(self, frame: f.Publish) -> None:
         node, number = self._node, frame.number
@@ -473,7 +486,7 @@ class Connection:
             self._refuse(error, 0, number)
             return
         expires = None if frame.ttl is None else node.clock() + frame.ttl
-        future = node.publish(Publication(self._name, number, events, expires, frame.replaces))
+        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _published(self, done: asyncio.Future[int], number: int) -> None:
@@ -498,7 +511,14 @@ class Connection:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
                 gone = await history.subscribe(
-                    node, self._name, frame.id, wanted, frame.since, life=frame.life, complete=frame.complete
+                    node,
+                    self._name,
+                    frame.id,
+                    wanted,
+                    frame.since,
+                    life=frame.life,
+                    complete=frame.complete,
+                    identity=self._identity,
                 )
                 self._reply(f.Done(request, gone))
         except ValueError as error:
@@ -534,7 +554,12 @@ class Connection:
             elif not silent:
                 self._reply(f.Done(request))
 
-        self._node.submit(job).add_done_callback(answer)
+        def checked(broker: DurableBroker, now: float) -> object:
+            if not silent:
+                broker.check_same(self._name, self._identity)
+            return job(broker, now)
+
+        self._node.submit(checked).add_done_callback(answer)
 
     def _refuse(self, error: BaseException, request: int, number: int = 0) -> None:
         if isinstance(error, Unsettled):

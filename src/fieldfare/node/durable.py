@@ -352,7 +352,6 @@ class DurableBroker:
         session = self._session(name)
         for number in numbers:
             self._drop(name, session, number)
-            session.dropped += 1
 
     def take(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """The next deliveries for a session that is there, at most so many."""
@@ -387,6 +386,12 @@ class DurableBroker:
         if name not in self.sessions:
             raise Refusal(f"there is no session {name}")
         return self.sessions[name]
+
+    def check_same(self, name: str, identity: str) -> None:
+        """Complain if a session of this name is not, or not any more, the one that is meant."""
+        self.moving.check(name)
+        if identity and self._session(name).identity != identity:
+            raise Refusal(f"the session {name} is over, and there is another one")
 
     def note_session(self, name: str) -> None:
         """Let a row say how a session stands."""
@@ -437,7 +442,7 @@ class DurableBroker:
 
     def _why_not(self, one: Publication) -> Refusal | None:
         try:
-            self.moving.check(one.session)
+            self.check_same(one.session, one.identity)
         except Refusal as refusal:
             return refusal
         if self.broker.strategy.advertisements is None:

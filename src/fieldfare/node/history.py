@@ -31,7 +31,15 @@ SLICE: Final = 20_000
 
 
 async def subscribe(
-    node: Node, session: str, id: str, filter: Filter, since: float | str, *, life: str = "", complete: bool = False
+    node: Node,
+    session: str,
+    id: str,
+    filter: Filter,
+    since: float | str,
+    *,
+    life: str = "",
+    complete: bool = False,
+    identity: str = "",
 ) -> int:
     """Let a session have what a filter matches, from a position or a time on.
 
@@ -54,6 +62,7 @@ async def subscribe(
             raise Refusal(f"more than {limit} events match since then: ask for fewer")
 
     def begin_now(broker: DurableBroker, now: float) -> None:
+        broker.check_same(session, identity)
         found.add(matching(log.read(begin, log.last), filter))
         found.add(matching(broker.unwritten, filter))  # events of the same group, which are not in the log yet
         broker.change(m.Subscribe(id, filter), session, now)

@@ -55,6 +55,8 @@ class Publication(NamedTuple):
     expires: float | None = None
     """when nobody is to get them any more"""
     replaces: str = ""
+    identity: str = ""
+    """of the session that is meant, if there may be another one of that name by now"""
 
 
 class Pending(NamedTuple):

@@ -203,8 +203,8 @@ class Moving:
     def take_over(self, name: str, keeper: str, ticket: str, now: float) -> None:
         """The node of a session that should come does not answer: let it come from a keeper, or ask the node again."""
         arrival = self.arrivals.get(name)
-        if arrival is None:
-            return
+        if arrival is None or not (keeper == self._broker.broker.name or self._broker.letters.knows(keeper)):
+            return  # clients say who their keepers are, and a letter to nobody would wait for ever
         if arrival.session is not None:  # it has answered, but that was all: what came is in the copy too
             self._discard(name, arrival, now)
             arrival = Arrival(ticket, keeper, arrival.owner, self._broker.position, onwards=arrival.onwards)
@@ -560,7 +560,7 @@ class Moving:
             further = None if onwards is None else (onwards[0], onwards[1], onwards[2])
             self.arrivals[str(name)] = Arrival(ticket, source, wanted, low - 1, session, onwards=further)
         for (name,), (low, ticket, target, ready, carried) in stored.get("departure", {}).items():
-            self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried)
+            self.departures[str(name)] = Departure(ticket, target, low - 1, ready, carried=carried)
         for (name,), (node, _) in stored.get("gone", {}).items():
             self.gone[str(name)] = node, self._broker.now  # clients could not come back while the node was down
 

@@ -234,6 +234,7 @@ class Node:
             former("the session is used by another connection now")
         self.closers[name], self.wakers[name] = close, wake
         if name in self.broker.sessions:
+            self.broker.sessions[name].here = True  # the other one may have gone just now
             self.broker.begin(self.broker.sessions[name])
 
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

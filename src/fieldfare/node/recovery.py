@@ -31,6 +31,7 @@ from fieldfare.node.log import Entry
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
 from fieldfare.routing.messages import Role, Tell
+from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
     from fieldfare.node.durable import DurableBroker
@@ -151,7 +152,7 @@ def _restore_entry(broker: DurableBroker, entry: Entry) -> None:
     if entry.time >= broker.now + broker.ahead - 2 * broker.broker.remember and not is_behind(entry):
         broker.broker.note_seen(entry.publisher, rest.by, entry.sequence, broker.now)
     publisher = broker.sessions.get(entry.publisher)
-    if publisher is not None and publisher.identity == rest.by:
+    if publisher is not None and publisher.identity == rest.by and rest.via == LOCAL:  # a neighbour may say anything
         publisher.sequence = max(publisher.sequence, entry.sequence)
     link = broker.links.get(rest.via)
     if link is not None and entry.position > max(link.born, link.since):

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from fieldfare.events.event import Event
+from fieldfare.events.limits import EventError
 from fieldfare.filters.filter import Filter
 from fieldfare.node import security
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.routing import messages as m
+
+DEAD_LETTER: Final = "fieldfare.deadletter"
+"""the type of events about others that could not be brought to a sink, which are inside"""
+_LETTER: Final = DEAD_LETTER.encode()
 
 MayRead: TypeAlias = Callable[[Mapping[str, object]], bool]
 
@@ -27,7 +33,30 @@ def may_read(principal: Principal) -> MayRead | None:
     permission = principal.permissions.subscribe
     if permission is True:
         return None
-    return permission.matches if isinstance(permission, Filter) else lambda _: False
+    if not isinstance(permission, Filter):
+        return lambda _: False
+    return lambda event: permission.matches(event) and _matches_inside(permission, event)
+
+
+def is_letter(event: bytes) -> bool:
+    """Whether an event, as it is written, may be a dead letter: those are looked into whenever they are delivered."""
+    return _LETTER in event
+
+
+def _matches_inside(permission: Filter, event: Mapping[str, object]) -> bool:
+    """Whether a permission is also for the event in a dead letter: a letter must not show what nobody may read."""
+    while isinstance(event, Event) and event.type == DEAD_LETTER:
+        data = event.tree.get("data")
+        inside = data.get("event") if isinstance(data, Mapping) else None
+        if inside is None:
+            return True
+        try:
+            event = Event(inside)  # type: ignore[arg-type]
+        except (EventError, TypeError, ValueError):
+            return False
+        if not permission.matches(event):
+            return False
+    return True
 
 
 def recheck(broker: DurableBroker, name: str, principal: Principal, now: float) -> list[str]:

@@ -37,13 +37,11 @@ from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
 from fieldfare.node.kept import Refusal, Row, Session
 from fieldfare.node.quotas import check_new_session
-from fieldfare.node.rights import may_read
+from fieldfare.node.rights import DEAD_LETTER, may_read
 from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.service import Service
 from fieldfare.routing import messages as m
 
-DEAD_LETTER: Final = "fieldfare.deadletter"
-"""the type of an event about one that could not be delivered"""
 SESSION: Final = "webhook:"
 """how the names of their sessions begin"""
 RATE: Final = 60_000
