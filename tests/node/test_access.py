@@ -20,8 +20,9 @@ from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.filters import parse
 from fieldfare.node.config import Secret, load
+from fieldfare.node.consumer import Consumer
 from fieldfare.node.links import LINK, Meet, Part
-from fieldfare.node.security import make_token
+from fieldfare.node.security import AccessDenied, make_token
 from fieldfare.node.server import running
 from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
@@ -276,5 +277,15 @@ def test_the_token_may_come_in_the_header(tmp_path: Path) -> None:
                 await socket.send(MSGPACK_CODEC.encode(f.Hello(session="mine")))
                 assert isinstance(MSGPACK_CODEC.from_node(await socket.recv()), f.Welcome)
             assert node.node.broker.sessions["mine"].owner == "ana"
+
+    asyncio.run(test())
+
+
+def test_a_session_that_became_another_ones_is_not_taken(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node:
+            await node.node.submit(lambda broker, now: broker.attach("s", "1", now, owner="ana"))
+            with pytest.raises(AccessDenied):
+                await Consumer(node.node, "s", owner="eve").__aenter__()
 
     asyncio.run(test())

@@ -12,6 +12,7 @@ from tests.node.talking import line, linked, settings, talking, until
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
+from fieldfare.mobility import handover as h
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Publication, Row
 from fieldfare.node.server import running
@@ -164,3 +165,14 @@ def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path
             assert await ana.events(1) == await bob.events(1) == [{"x": "qr"}]
 
     asyncio.run(test())
+
+
+def test_a_neighbour_cannot_name_a_session_that_is_the_nodes_own(caplog: pytest.LogCaptureFixture) -> None:
+    broker = DurableBroker(Broker("a"))
+    broker.connect("b", m.Role.PEER, 0.0)
+    for word in (h.Offer("bridge:plant", "t", ""), h.Going("~http", "t", "i", "", keep=True)):
+        parcel = wire.encode(m.Parcel("a", "b", h.encode(word)))
+        broker.hear("b", broker.links["b"].taken + 1, [parcel], 1.0)
+    assert not broker.sessions
+    assert not broker.moving.arrivals
+    assert caplog.text.count("could not be taken") == 2

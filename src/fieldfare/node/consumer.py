@@ -15,7 +15,7 @@ from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import NEVER, Refusal, Session
 from fieldfare.node.lineage import still_valid
 from fieldfare.node.node import Node
-from fieldfare.node.security import Principal
+from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.routing import messages as m
 
 logger = logging.getLogger("fieldfare.node")
@@ -59,11 +59,7 @@ class Consumer:
         self._unwatch: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Consumer:
-        session = await self._node.submit(
-            lambda broker, now: broker.attach(
-                self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner
-            )
-        )
+        session = await self._node.submit(self._attached)
         if self._principal is not None:
             who = self._principal
             await self._node.submit(lambda broker, now: rights.recheck(broker, self.name, who, now))
@@ -75,6 +71,12 @@ class Consumer:
             )
         self._wake.set()
         return self
+
+    def _attached(self, broker: DurableBroker, now: float) -> Session:
+        known = broker.sessions.get(self.name)  # it may be another one's since somebody has looked
+        if known is not None and self._node.security is not None and known.owner != self._owner:
+            raise AccessDenied(f"the session {self.name} belongs to somebody else")
+        return broker.attach(self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner)
 
     async def __aexit__(self, *_: object) -> None:
         self._unwatch()

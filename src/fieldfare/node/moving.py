@@ -36,6 +36,7 @@ from fieldfare.node.kept import (
 )
 from fieldfare.node.lineage import MOST
 from fieldfare.node.log import Entry
+from fieldfare.node.names import check_session
 from fieldfare.node.tickets import Pass, first_pass
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -261,8 +262,10 @@ class Moving:
                     self._is_here(name)
                 self._come(name, ticket, other, owner)
             case h.Offer(session=name, ticket=ticket, owner=owner):
+                check_session(name)
                 self.ask(name, other, ticket, owner)
             case h.Going(keep=True) as going:
+                check_session(going.session)
                 keeping.keep(going, other, now)
             case h.Going() as going:
                 self._going(going, other, now)
