@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
-from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -66,6 +65,10 @@ def run_python(block: Block, name: str, namespace: dict[str, Any]) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     failed = runner.run(test, out=report.append, clear_globs=False).failed
     assert not failed, "".join(report)
+
+
+PATIENCE = 300.0
+"""seconds to wait for something to be said; not that of `tests.waiting`: this file is run on its own, too"""
 
 
 class Shell:
@@ -192,7 +195,8 @@ def _has_curl() -> bool:
     ],
     ids=["doctest", "indented", "exit", "output"],
 )
-def test_a_wrong_example_is_noticed(text: str, tmp_path: Path) -> None:
+def test_a_wrong_example_is_noticed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(run_console.__globals__, "PATIENCE", 1.0)
     with pytest.raises(AssertionError):
         run_examples(text, "wrong.md", tmp_path)
 

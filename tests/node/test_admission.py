@@ -12,7 +12,6 @@ from tests.node.http.helpers import SECRET, api, bearer, is_problem
 
 from fieldfare.filters import parse
 from fieldfare.filters.errors import FilterSyntaxError
-from fieldfare.node import admission
 from fieldfare.node.admission import TooMuch, admitted, permitted
 from fieldfare.node.config import Limits
 from fieldfare.node.security import AccessDenied, Principal, Role
@@ -34,7 +33,7 @@ def test_reading_is_done_elsewhere_and_nobody_waits_for_ever(monkeypatch: pytest
     threads: list[str] = []
     free = threading.Event()
 
-    def slow(written: object) -> Any:
+    def slow(written: object, _: object) -> Any:
         threads.append(threading.current_thread().name)
         if written == "slow":
             free.wait(60)
@@ -44,9 +43,9 @@ def test_reading_is_done_elsewhere_and_nobody_waits_for_ever(monkeypatch: pytest
         limits = Limits(filter_seconds=0.05)
         with pytest.raises(TooMuch, match=r"limits\.filter_seconds"):
             await admitted("slow", limits)
-        await admitted("quick", limits)  # others are not in its way
+        await admitted("quick", Limits(filter_seconds=60))  # others are not in its way
 
-    monkeypatch.setattr(admission, "filter_of", slow)
+    monkeypatch.setattr("fieldfare.filters.admission.admit", slow)
     try:
         asyncio.run(main())
     finally:
@@ -55,14 +54,14 @@ def test_reading_is_done_elsewhere_and_nobody_waits_for_ever(monkeypatch: pytest
 
 
 def test_a_turn_is_waited_for_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(_: object) -> Any:
+    def slow(*_: object) -> Any:
         time.sleep(0.02)
         return parse("x = 1")
 
     async def main() -> None:
-        await asyncio.gather(*(admitted("x = 1", Limits(filter_seconds=2)) for _ in range(50)))
+        await asyncio.gather(*(admitted("x = 1", Limits(filter_seconds=60)) for _ in range(50)))
 
-    monkeypatch.setattr(admission, "filter_of", slow)
+    monkeypatch.setattr("fieldfare.filters.admission.admit", slow)
     asyncio.run(main())
 
 
@@ -73,7 +72,7 @@ def test_who_may_not_ask_at_all_is_told_before_anything_is_read(monkeypatch: pyt
             permitted(nobody, verb)
     permitted(Principal("ana", ("reader",), Role(subscribe=parse("x = 1"))), "subscribe")
 
-    def read(_: object) -> Any:
+    def read(*_: object) -> Any:
         raise AssertionError("it was read")
 
     async def main() -> None:
@@ -85,6 +84,7 @@ def test_who_may_not_ask_at_all_is_told_before_anything_is_read(monkeypatch: pyt
             is_problem(await client.post("/admin/explain", json={"filter": "x = 1"}, headers=node), 403)
             is_problem(await client.post("/admin/match", json={"filter": "x = 1", "event": {}}, headers=node), 403)
 
-    monkeypatch.setattr("fieldfare.node.admission.parse", read)
+    monkeypatch.setattr("fieldfare.filters.admission.admit", read)
+    monkeypatch.setattr("fieldfare.node.http.stream.parse", read)
     monkeypatch.setattr("fieldfare.filters.languages.subscriptions.parse", read)
     asyncio.run(main())

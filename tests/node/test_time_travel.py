@@ -62,7 +62,7 @@ class Pair:
     def lineage(self, name: str) -> Lineage:
         return extend((), self.brokers[name].life, 1)
 
-    def start(self, name: str) -> DurableBroker:
+    def start(self, name: str, *, doubtful: bool = False) -> DurableBroker:
         disk, life = self.disks[name], next(self.lives)
         broker = Broker(name, life=life, remember=1e9)
         return DurableBroker(
@@ -71,6 +71,7 @@ class Pair:
             disk.log[low_water(disk.rows) - 1 :],
             now=self.now,
             life=f"{name}{life}",
+            doubtful=doubtful,
         )
 
     def do(self, name: str, action: Callable[[DurableBroker, float], object]) -> None:
@@ -90,7 +91,7 @@ class Pair:
             self.copies[name] = self.copies[name][: back % len(self.copies[name]) + 1]  # later ones are another future
             self.disks[name] = copy.deepcopy(self.copies[name][-1])
             self.due.clear()  # what was accepted before may be lost
-        self.brokers[name] = self.start(name)
+        self.brokers[name] = self.start(name, doubtful=back is not None)
         self.do(name, lambda broker, _: broker.introduce())
         self.meet()
         if name == "b":
@@ -315,5 +316,24 @@ def test_a_neighbour_that_went_back_is_told_again_what_is_wanted(tmp_path: Path)
                 await until(b.node.broker.wanted)
                 await bob.publish(1, {"x": 1})
                 assert await ana.events(1) == [{"x": 1}]
+
+    asyncio.run(test())
+
+
+def test_a_program_that_starts_anew_counts_on_unless_the_folder_may_be_an_earlier_one(tmp_path: Path) -> None:
+    config, copied = settings("a", tmp_path / "a"), tmp_path / "copy"
+
+    async def test() -> None:
+        welcomes = []
+        for _ in range(3):
+            async with running(config) as node, talking(node, "bob") as bob:
+                welcomes.append(bob.welcome)
+                await bob.publish(bob.welcome.accepted + 1, {"x": 1})
+            if len(welcomes) == 2:
+                shutil.copytree(tmp_path / "a", copied)
+                shutil.rmtree(tmp_path / "a")
+                shutil.move(copied, tmp_path / "a")
+        assert [one.accepted for one in welcomes] == [0, 1, 0]
+        assert welcomes[0].identity == welcomes[1].identity != welcomes[2].identity
 
     asyncio.run(test())

@@ -79,6 +79,7 @@ class DurableBroker:
         keepers: int = 0,
         secure: bool = False,
         life: str = "",
+        doubtful: bool = False,
         now: float = 0.0,
     ) -> None:
         """Let a new broker take up what was stored, with the log from `low_water(stored)` on.
@@ -86,7 +87,8 @@ class DurableBroker:
         More than `limit` events never wait for a session: then the oldest are dropped. For a client that is not to be
         remembered it may be fewer (`queue`); and whoever has too many may have to go, if that is the policy. So many
         neighbours are to be `keepers` of each session. If the node is `secure`, sessions only go to their owners. The
-        `life` of the log has a name that no other one has: see `lineage`.
+        `life` of the log has a name that no other one has: see `lineage`. If it is `doubtful` whether what was stored
+        is the latest, programs that start anew get new identities: see `_rename`.
         """
         self.broker = broker
         self.sessions: dict[str, Session] = {}
@@ -98,6 +100,7 @@ class DurableBroker:
         self.queue = queue
         self.policy = policy
         self.life = life
+        self.doubtful = doubtful
         self.now = now
         self.ahead = 0.0
         """seconds that the clock on the wall is ahead of the times that are given here, which never jump"""
@@ -228,6 +231,7 @@ class DurableBroker:
         were, and neighbours would take them for those.
         """
         session.moved, session.identity, session.restored = session.mark, identity, False
+        session.sequence = 0  # who hears another identity begins with 1
         self.keeping.renew(name)
 
     def _stay(self, session: Session) -> str:
@@ -410,6 +414,7 @@ class DurableBroker:
             one.doubt,
             one.moves,
             one.lives,
+            one.restored,
         ]
         self._rows.append(Row("session", (name,), row))
 

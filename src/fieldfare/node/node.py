@@ -139,6 +139,7 @@ class Node:
             keepers=config.sessions.keepers,
             secure=self.security is not None,
             life=secrets.token_hex(6),
+            doubtful=self._is_elsewhere(stored),
             now=self.steady(),
         )
         lost = broker.position - self.storage.log.last
@@ -147,6 +148,16 @@ class Node:
             broker.rewind(self.storage.log.last)
             broker.checkpoint()
         return broker
+
+    def _is_elsewhere(self, stored: Stored) -> bool:
+        """Whether the folder may be a copy, or may have lost its end: another file, or a machine started anew."""
+        if not self.config.data:
+            return False
+        boot = Path("/proc/sys/kernel/random/boot_id")
+        status = (Path(self.config.data) / "node.sqlite").stat()
+        place = [status.st_dev, status.st_ino, boot.read_text() if boot.is_file() else ""]
+        self.storage.remember(Row("place", (), place))
+        return list(stored.get("place", {}).get((), place)) != place
 
     def _lives(self, stored: Stored) -> Lineage:
         lives = as_lineage(stored.get("lives", {}).get((), ()))

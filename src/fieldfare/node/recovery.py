@@ -96,10 +96,11 @@ def _without_orphans(stored: Stored) -> Stored:
 
 def _restore_sessions(broker: DurableBroker, rows: Mapping[Key, Any]) -> None:
     for (name,), (identity, sequence, count, done, _, low, dropped, owner, *more) in rows.items():
-        moved, doubt, moves, lives = _filled(more, "", 0, 0, ())
+        moved, doubt, moves, lives, restored = _filled(more, "", 0, 0, (), False)
         broker.sessions[str(name)] = Session(
             identity, True, False, broker.now, sequence, count, 0, done, done, dropped, owner,
-            moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=True, low=low,
+            moved=moved, doubt=doubt, moves=moves, lives=as_lineage(lives), restored=restored or broker.doubtful,
+            low=low,
         )  # fmt: skip
 
 
