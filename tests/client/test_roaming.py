@@ -79,6 +79,7 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
             await stack.enter_async_context(roamer)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
+            await until(b.node.broker.wanted)
             await publish(publisher, 10)
             assert await take(events, 5) == [0, 1, 2, 3, 4]
             roamer._connection._urls[0] = dead  # the first node is alive, but not for us
