@@ -104,6 +104,7 @@ def test_a_session_comes_when_its_node_is_back(tmp_path: Path) -> None:
                 async with ff.connect(a.hood.url, session="r") as client, client.subscribe("n >= 0", keep=True):
                     pass
                 await publish(await stack.enter_async_context(ff.connect(a.hood.url)), 5)
+                await until(b.node.broker.wanted)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             await publish(publisher, 5)
             roamer = ff.connect(b.hood.url, session="r", at="a")
@@ -184,6 +185,7 @@ def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> 
                 events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
                 await until(lambda: "r" in b.node.broker.keeping.kept)
                 publisher = await stack.enter_async_context(ff.connect(c.hood.url))
+                await until(c.node.broker.wanted)
                 await publish(publisher, 10)
                 assert await take(events, 5) == [0, 1, 2, 3, 4]
             await publish(publisher, 10)
