@@ -23,8 +23,8 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Publication, low_water, rest_of
-from fieldfare.node.lineage import Lineage, extend, void_from
+from fieldfare.node.kept import Greeting, Publication, low_water, rest_of
+from fieldfare.node.lineage import Lineage, extend
 from fieldfare.node.server import running
 from fieldfare.routing import messages as m
 from fieldfare.routing import wire
@@ -105,24 +105,22 @@ class Pair:
         for name, other in ("ab", "ba"):
             self.do(name, lambda broker, _, other=other: broker.lives_of(other))  # type: ignore[misc]
             link = self.brokers[name].links[other]
-            said[name] = link.heard, link.known, link.lives, link.safe + 1
+            said[name] = Greeting(link.heard, link.known, link.lives, link.safe + 1, link.said)
         for name, other in ("ab", "ba"):
-            self.do(name, lambda broker, _, other=other: broker.meet_again(other, *said[other], ""))  # type: ignore[misc]
+            self.do(name, lambda broker, _, other=other: broker.meet_again(other, said[other], ""))  # type: ignore[misc]
 
     # Clients
 
     def attach(self) -> None:
         def job(broker: DurableBroker, now: float) -> None:
-            broker.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
-            if broker.sessions["ana"].identity == self.identity:
-                broker.agree("ana", self.seen, self.known, "fresh")
+            session = broker.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
+            if session.identity != self.identity:
+                self.seen = 0
+            elif void := broker.void_for("ana", self.seen, self.known):
+                self.seen = void - 1
 
         self.do("b", job)
         session = self.brokers["b"].sessions["ana"]
-        if session.identity != self.identity:
-            self.seen = 0
-        elif void := void_from(self.known, session.lives):
-            self.seen = min(self.seen, void - 1)
         self.identity, self.known = session.identity, session.lives
 
     def publisher(self, name: str, at: str, *, fresh: bool) -> None:
@@ -337,3 +335,19 @@ def test_a_program_that_starts_anew_counts_on_unless_the_folder_may_be_an_earlie
         assert welcomes[0].identity == welcomes[1].identity != welcomes[2].identity
 
     asyncio.run(test())
+
+
+def test_who_knows_more_of_the_same_life_than_a_node_goes_on_from_where_the_node_is() -> None:
+    """A machine may be set back while its node runs: then no new life tells it."""
+    pair = Pair()
+    for _ in range(3):
+        pair.publish("bob", "a")
+    pair.exchange()
+    pair.take(acknowledge=False)
+    broker, session = pair.brokers["b"], pair.brokers["b"].sessions["ana"]
+    assert broker.void_for("ana", pair.seen, pair.known) == 0
+    assert broker.void_for("ana", session.count + 5, pair.known) == session.count + 1
+    link = pair.brokers["a"].links["b"]
+    more = Greeting(link.said + 7, link.lives, link.known, 1, link.taken - 1)
+    assert pair.brokers["a"].meet_again("b", more, "") == link.said
+    assert link.taken == more.said

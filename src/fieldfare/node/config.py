@@ -28,7 +28,6 @@ import hmac
 import re
 import socket
 import tomllib
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -41,6 +40,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
+from fieldfare.node import machine
 from fieldfare.routing.prefix.options import Layout, Prefix
 from fieldfare.routing.strategies import Strategy, by_name
 
@@ -591,9 +591,7 @@ def _made_name(config: Config, given: _Given) -> str:
 
 def _machine() -> str:
     """Six digits that tell this machine from its clones, until it is started anew."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    told = boot.read_bytes() if boot.is_file() else str(uuid.getnode()).encode()
-    return hashlib.sha256(told).hexdigest()[:6]
+    return hashlib.sha256(machine.boot().encode()).hexdigest()[:6]
 
 
 def is_name(name: str) -> bool:

@@ -22,7 +22,6 @@ from fieldfare.node.admission import admitted, permitted
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.keeping import LEAP
 from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.lineage import void_from
 from fieldfare.node.log import Entry
 from fieldfare.node.moving import NotYet, Unsettled
 from fieldfare.node.node import Node, NodeStopped
@@ -93,6 +92,8 @@ class Connection:
         self._waited = 0
         """the number of the last delivery that has"""
         self._answered = asyncio.Event()
+        self._void = 0
+        """from which number on deliveries that the client has had mean others now"""
         self._told = 0
         """how many deliveries were dropped, as far as was said"""
 
@@ -210,7 +211,7 @@ class Connection:
                 moves=session.moves,
                 doubt=session.doubt,
                 lives=session.lives,
-                void=void_from(hello.lives, session.lives) if hello.identity == session.identity else 0,
+                void=self._void,
                 life=node.broker.life,
                 warned=session.warned,
                 ticket=self._ticket,
@@ -230,7 +231,7 @@ class Connection:
             name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
         )
         if found is not None and hello.identity == found.identity:
-            broker.agree(name, hello.seen, hello.lives, fresh)
+            self._void = broker.void_for(name, hello.seen, hello.lives)
         if found is not None and found.doubt and not hello.identity:
             found.sequence += LEAP  # a program that does not know how far it was: the keeper may not either
             broker.note_session(name)

@@ -29,6 +29,7 @@ from fieldfare.node.keeping import Keeping
 from fieldfare.node.kept import (
     LARGEST,
     NEVER,
+    Greeting,
     Link,
     Origin,
     Pending,
@@ -213,16 +214,17 @@ class DurableBroker:
             self.note_session(name)
         return session
 
-    def agree(self, name: str, seen: int, known: Lineage, fresh: str) -> None:
-        """A client that goes on has had deliveries up to a number. If this node has not sent them, it goes on anew."""
+    def void_for(self, name: str, seen: int, known: Lineage) -> int:
+        """The first delivery that a client has had, up to a number, and that means another one now; 0 if none does.
+
+        A number that this node has not given yet will mean another one: not even a restart need have been between.
+        """
         session, here = self._session(name), self.broker.name
-        if known and known[-1][0] == session.lives[-1][0] and seen > session.count:  # so it was not even restarted
-            session.lives = extend(session.lives, fresh, session.count + 1)
-            self.note_session(name)
-        valid = still_valid(seen, known, session.lives)
-        if valid < seen:
-            count = seen - valid
-            logger.error("%s went back in time: it has forgotten %d deliveries that %s has had", here, count, name)
+        valid = min(still_valid(seen, known, session.lives), session.count)
+        if valid >= seen or session.done >= seen:  # what was acknowledged does not come again, under any number
+            return 0
+        logger.error("%s went back in time: it has forgotten %d deliveries that %s has had", here, seen - valid, name)
+        return valid + 1
 
     def _rename(self, name: str, session: Session, identity: str) -> None:
         """Give a session that was restored another identity, for a program that does not know how far it had counted.
@@ -574,19 +576,16 @@ class DurableBroker:
         self._note_link(neighbour)
         return link.lives
 
-    def meet_again(  # noqa: PLR0917 - as they are said
-        self, neighbour: str, heard: int, knows: Lineage, lives: Lineage, first: int, id: str
-    ) -> int:
+    def meet_again(self, neighbour: str, greeting: Greeting, id: str) -> int:
         """Go on with a neighbour that knows the link from before; gives the number of our last message that it has.
 
-        The neighbour says up to where it has heard us, and in which lives of our log that was as far as it knows; the
-        lives of its own; and the first message that it can still say again. If either node has gone back in time, since
-        it lost the end of its log or got an earlier copy of it, both find the last number that means the same to them.
+        If either node has gone back in time, since it lost the end of its log or got an earlier copy of it, both find
+        the last number that means the same to them.
         """
         link, here = self._link(neighbour), self.broker.name
-        valid = still_valid(heard, knows, link.lives)
-        if valid < heard:
-            count = heard - valid
+        valid = min(still_valid(greeting.heard, greeting.knows, link.lives), link.said)
+        if valid < greeting.heard:
+            count = greeting.heard - valid
             logger.error("%s went back in time: it has forgotten %d messages that %s has heard", here, count, neighbour)
         if valid < link.safe:
             count = link.safe - valid
@@ -594,13 +593,13 @@ class DurableBroker:
             self._introduce(neighbour)  # some of them were about filters
         sent = max(valid, link.safe)
         self.received(neighbour, sent)
-        taken = max(still_valid(link.taken, link.known, lives), first - 1)
+        taken = max(min(still_valid(link.taken, link.known, greeting.lives), greeting.said), greeting.first - 1)
         if taken != link.taken:
             before, after = link.taken + 1, taken + 1
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
             link.taken = link.heard = taken
             link.changed, link.since, link.already = min(link.changed, taken), self.position, {}
-        link.known, link.id = lives[-MOST:], id
+        link.known, link.id = greeting.lives[-MOST:], id
         self._note_link(neighbour)
         return sent
 
@@ -647,8 +646,6 @@ class DurableBroker:
                 raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
             if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
                 raise ValueError(f"{message.sequence} is no number of an event")
-            if isinstance(message, wire.FROM_CLIENTS):  # the broker would take it for that of a session of this name
-                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
             self._rows.append(Row("unreadable", (neighbour, number), data))

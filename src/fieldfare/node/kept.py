@@ -208,6 +208,21 @@ class Link(msgspec.Struct):
     """what it wants and promises, as texts; there may be more than counts: see `_note_told`"""
 
 
+class Greeting(NamedTuple):
+    """What a neighbour says of a link that it knows from before."""
+
+    heard: int
+    """up to where it has heard us"""
+    knows: Lineage
+    """in which lives of our log that was, as far as it knows"""
+    lives: Lineage
+    """in which lives of its log its messages to us were numbered"""
+    first: int
+    """the number of the first of them that it can still say"""
+    said: int
+    """and of the last"""
+
+
 INTERNAL: Final = ("~", "webhook:", "bridge:")
 """how the names of sessions begin that are a node's own, and do not move"""
 NEVER: Final = float("inf")

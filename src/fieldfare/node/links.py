@@ -25,7 +25,7 @@ from fieldfare.mobility.handover import Number
 from fieldfare.node.config import is_name
 from fieldfare.node.connection import Socket
 from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Link, rest_of
+from fieldfare.node.kept import LARGEST, Greeting, Link, rest_of
 from fieldfare.node.lineage import Lineage, extend
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Answer, Overviews, Question
@@ -88,6 +88,8 @@ class Greet(LinkFrame, frozen=True):
     """in which lives of our log our messages to you are numbered"""
     first: Number = 1
     """the number of the first of them that we can still say"""
+    said: Number = LARGEST - 1
+    """and of the last; an earlier version does not say it"""
 
 
 class Said(LinkFrame, frozen=True):
@@ -298,8 +300,8 @@ class LinkConnection:
         hood.behind[other] = meet.others(node.name)
         names = list(hood.behind[other])
         if known is not None and (greet.mine, greet.theirs) == (mine.theirs, mine.mine):
-            said = greet.heard, greet.knows, greet.lives, greet.first, meet.id
-            self._sent = await node.submit(lambda broker, _: broker.meet_again(other, *said))
+            greeting = Greeting(greet.heard, greet.knows, greet.lives, greet.first, greet.said)
+            self._sent = await node.submit(lambda broker, _: broker.meet_again(other, greeting, meet.id))
         else:
             self._check_stranger(meet)
             await node.submit(
@@ -319,7 +321,7 @@ class LinkConnection:
         if known is None:
             return Greet(node.fresh(), "", 0, lives=extend((), node.broker.life, 1))
         lives = await node.submit(lambda broker, _: broker.lives_of(other))
-        return Greet(known.mine, known.theirs, known.heard, known.known, lives, known.safe + 1)
+        return Greet(known.mine, known.theirs, known.heard, known.known, lives, known.safe + 1, known.said)
 
     def _check_stranger(self, meet: Meet) -> None:
         """A node that does not know the link may be another one of the same name: it must not get what waits."""

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from fieldfare.node import private
+from fieldfare.node import machine, private
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable import DurableBroker
 from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
@@ -153,9 +153,8 @@ class Node:
         """Whether the folder may be a copy, or may have lost its end: another file, or a machine started anew."""
         if not self.config.data:
             return False
-        boot = Path("/proc/sys/kernel/random/boot_id")
         status = (Path(self.config.data) / "node.sqlite").stat()
-        place = [status.st_dev, status.st_ino, boot.read_text() if boot.is_file() else ""]
+        place = [status.st_dev, status.st_ino, machine.boot()]
         self.storage.remember(Row("place", (), place))
         return list(stored.get("place", {}).get((), place)) != place
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
@@ -161,8 +161,6 @@ def prepare(messages: Iterable[bytes]) -> None:
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
 _BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch | m.Aside
 _ANY: Final = _CLIENTS | _BROKERS | pastry.OverlayMessage
-FROM_CLIENTS: Final = get_args(_CLIENTS)
-"""the types of messages that a node never says to another one"""
 _UNREADABLE: Final = Filter(EVERYTHING.boxes)
 """stands for a filter that cannot be read; told from another one only by `is`"""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
