@@ -8,7 +8,7 @@ find that out is bounded by a budget of steps; nothing here looks at a clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from fieldfare.filters import budget
@@ -29,10 +29,6 @@ class Limits:
     """alternatives in normal form"""
     steps: int = 100_000
     """of work to understand it, of about a microsecond each"""
-
-    def again(self) -> Limits:
-        """For a filter that was let in before and comes as its normal form: from a neighbour, or out of a folder."""
-        return replace(self, text=self.normal, steps=4 * self.steps)
 
 
 LIMITS: Final = Limits()
