@@ -17,12 +17,12 @@ help: ## list the targets
 setup: $(STAMP) ## make .venv and install the locked packages and fieldfare in it
 	@:
 
-$(STAMP): pyproject.toml $(LOCK)
+$(STAMP): pyproject.toml lab/pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "fieldfare needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 || true). Try: make setup PYTHON=python3.12" >&2; exit 1; }
 	@echo "==> setup: .venv from $(LOCK)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(LOCK)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 	@$(BIN)/fieldfare warmup
 	@touch $@
 

@@ -9,9 +9,9 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import fieldfare as ff
+from fieldfare.profiles.collections import AccessError, Message, Rule, TrackingService, View
+from fieldfare.profiles.event_profile import profile_of
 from fieldfare.tables.mailboxes import Mailboxes
-from fieldfare.tables.profiles import profile_of
-from fieldfare.tables.tracking import AccessError, Message, Rule, TrackingService, View
 
 CITIES = {"Helsinki": (60.17, 24.94), "Turku": (60.45, 22.27), "Tampere": (61.50, 23.76)}
 TAGS = ["concert", "rock", "jazz", "family", "harbour", "snow", "private"]

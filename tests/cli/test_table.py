@@ -20,17 +20,17 @@ from tests.matching.strategies import VECTORS, filters, trees
 from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app
-from fieldfare.cli.dialects import Dialect
 from fieldfare.cli.errors import InputError
-from fieldfare.cli.portable import portable
-from fieldfare.cli.sources import source_of
-from fieldfare.cli.table_files import read_table
-from fieldfare.cli.table_page import page
-from fieldfare.cli.table_svg import MOST_MERGERS, colour, picture, svg
+from fieldfare.cli.formats.dialects import Dialect
+from fieldfare.cli.formats.inputs import source_of
+from fieldfare.cli.formats.table_files import read_table
+from fieldfare.cli.pages.browser_filters import portable
+from fieldfare.cli.pages.table import page
+from fieldfare.cli.pages.table_svg import MOST_MERGERS, colour, picture, svg
 from fieldfare.events import Event, EventError, cloudevents
 from fieldfare.events import json as events_json
 from fieldfare.filters import Filter, parse
-from fieldfare.tables.covergraph import cover_graph
+from fieldfare.tables.cover_graph import cover_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES = """\

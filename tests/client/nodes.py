@@ -13,10 +13,10 @@ from typing import Any
 from tests.waiting import PATIENCE
 
 from fieldfare.client.client import Client
-from fieldfare.node.config import load
+from fieldfare.node.config.config import load
+from fieldfare.node.context import Service
 from fieldfare.node.http import routes
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 
 @contextlib.asynccontextmanager

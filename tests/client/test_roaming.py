@@ -16,7 +16,7 @@ import fieldfare as ff
 from fieldfare.client.client import Client
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.client.subscription import Subscription
-from fieldfare.node.service import Service
+from fieldfare.node.context import Service
 
 
 @contextlib.asynccontextmanager

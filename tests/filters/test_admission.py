@@ -8,7 +8,7 @@ import pytest
 
 from fieldfare.filters import NOTHING, FilterDocumentError, FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.admission import LIMITS, Limits, admit
-from fieldfare.routing import wire
+from fieldfare.protocol import wire
 
 
 @pytest.mark.parametrize(

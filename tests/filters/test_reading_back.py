@@ -17,14 +17,16 @@ from tests.filters.languages import writing
 from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.admission import admit
 from fieldfare.filters.advertisement import Advertisement
-from fieldfare.filters.languages import cesql, ruler, subscriptions
+from fieldfare.filters.languages.cesql import translation
+from fieldfare.filters.languages.ruler import patterns
+from fieldfare.filters.languages.subscriptions import documents
 
 REFUSED = (FilterSyntaxError, FilterDocumentError, FilterTooComplex)
 LANGUAGES: dict[str, Callable[[Random], Filter]] = {
     "native": lambda chance: parse(writing.native(chance, chance.randrange(1, 5))),
-    "cesql": lambda chance: cesql.parse(writing.cesql(chance, chance.randrange(1, 5))),
-    "subscriptions": lambda chance: subscriptions.parse(writing.subscription(chance, chance.randrange(1, 4))),
-    "ruler": lambda chance: ruler.parse(writing.ruler(chance, chance.randrange(1, 3))),
+    "cesql": lambda chance: translation.parse(writing.cesql(chance, chance.randrange(1, 5))),
+    "subscriptions": lambda chance: documents.parse(writing.subscription(chance, chance.randrange(1, 4))),
+    "ruler": lambda chance: patterns.parse(writing.ruler(chance, chance.randrange(1, 3))),
     "python": writing.python,
 }
 seeds = st.integers(0, 2**64 - 1).map(Random)
@@ -75,7 +77,7 @@ def test_what_is_let_in_is_what_was_written(chance: Random) -> None:
             made = admit(document)
         except REFUSED:
             continue
-        assert made == (parse(document) if isinstance(document, str) else subscriptions.parse(document))
+        assert made == (parse(document) if isinstance(document, str) else documents.parse(document))
 
 
 @given(chance=seeds)
@@ -94,20 +96,20 @@ def test_a_pattern_is_refused_or_read_back(chance: Random) -> None:
     for language in ("ruler", "native"):
         made = written(language, chance)
         try:
-            pattern = ruler.render(made) if made is not None else None
+            pattern = patterns.render(made) if made is not None else None
         except ValueError:
             continue
         if pattern is not None:
-            assert ruler.parse(pattern) == made
+            assert patterns.parse(pattern) == made
 
 
 @given(chance=seeds)
 def test_a_document_without_sql_is_written_again(chance: Random) -> None:
     try:
-        made = subscriptions.parse(writing.subscription(chance, 3, sql=False))
+        made = documents.parse(writing.subscription(chance, 3, sql=False))
     except (FilterDocumentError, FilterTooComplex):
         return
-    assert subscriptions.parse(subscriptions.render(made)) == made
+    assert documents.parse(documents.render(made)) == made
 
 
 @given(chance=seeds)
@@ -115,7 +117,7 @@ def test_a_document_is_refused_or_says_the_same_of_strings(chance: Random) -> No
     """What `render` promises of any filter: of attributes that are strings or missing, the document says the same."""
     made = written(chance.choice(["native", "subscriptions", "cesql"]), chance)
     try:
-        again = subscriptions.parse(subscriptions.render(made)) if made is not None else None
+        again = documents.parse(documents.render(made)) if made is not None else None
     except ValueError:
         return
     if made is not None and again is not None:
@@ -140,5 +142,5 @@ def test_these_are_read_back(text: str) -> None:
 
 
 def test_a_cesql_condition_of_all_levels_is_read_back() -> None:
-    made = cesql.parse("x = " + "-(" * 62 + "y" + ")" * 62)
+    made = translation.parse("x = " + "-(" * 62 + "y" + ")" * 62)
     assert parse(str(made)) == made

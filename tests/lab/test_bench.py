@@ -16,9 +16,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
-from fieldfare.lab.bench import costs, engines, joins, lifelike, measure, report, rules, three, workloads
-from fieldfare.lab.bench.plots import curves, plot
-from fieldfare.lab.bench.sweep import Sweep
+from fieldfare_lab.bench import costs, engines, joins, lifelike, measure, report, rules, three, workloads
+from fieldfare_lab.bench.plots import curves, plot
+from fieldfare_lab.bench.sweep import Sweep
 
 NAMES = (*workloads.ABOUT, "sweep:dimensions=8,attributes=6,predicates=2,equality=0.5,value_skew=1,cardinality=20")
 CONTENDERS = engines.contenders()

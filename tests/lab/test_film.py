@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.lab.mobility import streets
-from fieldfare.lab.mobility.film import DISPATCHER, FREE_TAXIS, NEWS, OFFICE, Film, antennas, record, rides_near
 from fieldfare.mobility import subscribers
-from fieldfare.mobility.manners import Manner
+from fieldfare.mobility.publisher_policies import Manner
 from fieldfare.mobility.sessions import Session
 from fieldfare.simulation.trace import Delivered, Published, Subscribed
+from fieldfare_lab.mobility import streets
+from fieldfare_lab.mobility.film import DISPATCHER, FREE_TAXIS, NEWS, OFFICE, Film, antennas, record, rides_near
 
 SECONDS = 40.0
 

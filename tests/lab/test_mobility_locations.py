@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fieldfare.lab.mobility.locations import EXPERIMENTS, model, torus
-from fieldfare.lab.results import Settings
-from fieldfare.lab.routing.runs import tree
+from fieldfare_lab.mobility.locations import EXPERIMENTS, model, torus
+from fieldfare_lab.results import Settings
+from fieldfare_lab.routing.runs import tree
 
 
 def test_what_depends_on_no_size_holds_always() -> None:

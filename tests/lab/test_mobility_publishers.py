@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fieldfare.lab.mobility import grids
-from fieldfare.lab.mobility.city import Case, Outcome, _Run, run
-from fieldfare.lab.mobility.publishers import EXPERIMENTS
-from fieldfare.lab.mobility.watched import COMPLEX, FAST, NONE, Model
-from fieldfare.lab.results import Settings
-from fieldfare.mobility.manners import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, Manner
+from fieldfare.mobility.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, Manner
+from fieldfare_lab.mobility import grids
+from fieldfare_lab.mobility.city import Case, Outcome, _Run, run
+from fieldfare_lab.mobility.publishers import EXPERIMENTS
+from fieldfare_lab.mobility.watched import COMPLEX, FAST, NONE, Model
+from fieldfare_lab.results import Settings
 
 LATENCY = 0.00208
 

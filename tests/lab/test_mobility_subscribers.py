@@ -7,11 +7,11 @@ from statistics import mean
 
 import pytest
 
-from fieldfare.lab.mobility.handovers import PROCESSING, PROTOCOLS, run, script
-from fieldfare.lab.mobility.subscribers import EXPERIMENTS
-from fieldfare.lab.results import Settings
 from fieldfare.simulation.areas import routers
 from fieldfare.simulation.topologies import spanning_tree
+from fieldfare_lab.mobility.handovers import PROCESSING, PROTOCOLS, run, script
+from fieldfare_lab.mobility.subscribers import EXPERIMENTS
+from fieldfare_lab.results import Settings
 
 TINY = Settings(1, 1, 0.1)
 

@@ -13,14 +13,14 @@ from rich.console import Console
 from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
-from fieldfare.cli import bench_pipeline
-from fieldfare.lab.bench.workloads import generate
-from fieldfare.lab.pipeline import bare, scaling, stream
-from fieldfare.lab.pipeline.bars import Line, at_least, at_most, table
-from fieldfare.lab.pipeline.clock import Spent, best, timed
-from fieldfare.lab.pipeline.data import Data, data
 from fieldfare.matching import BruteForce
-from fieldfare.pipeline import catalogue
+from fieldfare.pipeline.match import catalogue
+from fieldfare_lab.bench.workloads import generate
+from fieldfare_lab.cli import bench_pipeline
+from fieldfare_lab.pipeline import bare, scaling, stream
+from fieldfare_lab.pipeline.bars import Line, at_least, at_most, table
+from fieldfare_lab.pipeline.clock import Spent, best, timed
+from fieldfare_lab.pipeline.data import Data, data
 
 FILTERS, EVENTS = 200, 400
 # In a process of its own: it ends its Spark sessions, and other tests have one that goes on.
@@ -28,7 +28,7 @@ IN_SPARK = """
 import sys
 from pathlib import Path
 import msgspec
-from fieldfare.lab.pipeline import data, joining, operator
+from fieldfare_lab.pipeline import data, joining, operator
 small = data.data(200, 400, Path(sys.argv[1]))
 measures = {"operator": operator.measure, "join": joining.measure}
 found = {name: measures[name](small, 2, 1, lambda _: None) for name in sys.argv[2:]}

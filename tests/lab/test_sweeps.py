@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from fieldfare.lab.results import Settings
-from fieldfare.lab.sweeps import EXPERIMENTS, cells, figures, sweep, sweep_lab
+from fieldfare_lab.results import Settings
+from fieldfare_lab.sweeps import EXPERIMENTS, cells, figures, sweep, sweep_lab
 
 
 def divided(a: int, b: int, calls: str) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ from tests.matching.reference.native import Native, asked, batch_of, build, comp
 from tests.matching.strategies import RANGES, VECTORS, read
 
 from fieldfare.events import Interval
-from fieldfare.lab.bench.workloads import generate
-from fieldfare.matching import arena as layout
 from fieldfare.matching import kernels
 from fieldfare.matching.index import Index
-from fieldfare.matching.state import scratch
+from fieldfare.matching.store import arena as layout
+from fieldfare.matching.store.state import scratch
+from fieldfare_lab.bench.workloads import generate
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler: neither gcc nor cc is there")
 

@@ -20,7 +20,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.matching import BruteForce
 from fieldfare.matching.index import Index
-from fieldfare.matching.snapshot import MAGIC, SnapshotError
+from fieldfare.matching.store.snapshot import MAGIC, SnapshotError
 
 KERNELS = ["numba", "numpy"]
 

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 from fieldfare.mobility.channels.access import AccessServer
 from fieldfare.mobility.channels.causal import Causal
-from fieldfare.mobility.channels.desk import member_of
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.federation import Gateway, Multicast
 from fieldfare.mobility.channels.messages import Attach, Balance, Go, Gone, Relocate, SendAway
 from fieldfare.mobility.channels.resolution import ResolutionServer
+from fieldfare.mobility.channels.session_requests import member_of
 from fieldfare.mobility.messages import Acknowledge, MoveOut
-from fieldfare.routing.messages import Deliver, Message
+from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.simulation import checker
 from fieldfare.simulation.checker import Violation
 from fieldfare.simulation.links import PLAIN, Wire, exponential
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Edge, Topology
 from fieldfare.simulation.trace import Arrived, Delivered, Record, Trace
-from fieldfare.tables.merging import Merging
+from fieldfare.tables.merging.rules import Merging
 
 FILTERS = [
     "TRUE",

@@ -9,19 +9,19 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from fieldfare.mobility.broker import MobileBroker
-from fieldfare.mobility.pathupdate import CoveredUpdate, PathUpdate
-from fieldfare.mobility.pingpong import PingPong
+from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
+from fieldfare.mobility.ping_pong import PingPong
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.mobility.rendezvous_handover import RendezvousUpdate
 from fieldfare.mobility.subscribers import Subscribers
+from fieldfare.protocol.messages import Message
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Message
 from fieldfare.routing.strategies import STRATEGIES, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import Violation, check
 from fieldfare.simulation.links import Wire, exponential
+from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import Roamer, ways
 from fieldfare.simulation.topologies import random_tree
 
 FILTERS: Final = ["TRUE", "a < 5", "a > 3", "a = 4", "a > 2 AND b < 3", "b = 1 OR a = 1", "a BETWEEN 2 AND 6"]

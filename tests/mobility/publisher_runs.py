@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
-from fieldfare.mobility.manners import MANNERS, SAFE, Manner
 from fieldfare.mobility.messages import MoveIn, MoveOut
-from fieldfare.mobility.pathupdate import PathUpdate
+from fieldfare.mobility.path_update import PathUpdate
 from fieldfare.mobility.predictors import LastDirection, street
+from fieldfare.mobility.publisher_policies import MANNERS, SAFE, Manner
 from fieldfare.mobility.publishers import Publishers
+from fieldfare.protocol.messages import Forward, Message, Tell
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Forward, Message, Tell
 from fieldfare.routing.strategies import COVERING, IDENTITY, IMPERFECT, MERGING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation import checker
+from fieldfare.simulation.host import Seconds
 from fieldfare.simulation.links import Wire, exponential
+from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import Roamer, ways
-from fieldfare.simulation.sites import Seconds
 from fieldfare.simulation.topologies import random_tree
 from fieldfare.simulation.trace import Delivered, Published, Trace
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn
 from fieldfare.mobility.relocation import Relocation
+from fieldfare.protocol.messages import Forward, Message
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Forward, Message
 from fieldfare.routing.strategies import STRATEGIES, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import Violation, check
 from fieldfare.simulation.links import Wire, exponential
+from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import Roamer, ways
 from fieldfare.simulation.topologies import Topology, random_tree
 
 FILTERS: Final = ["TRUE", "a < 5", "a > 3", "a = 4", "a > 2 AND b < 3", "b = 1 OR a = 1", "a BETWEEN 2 AND 6"]

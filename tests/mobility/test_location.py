@@ -21,7 +21,7 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.location import Location
 from fieldfare.mobility.location_messages import Locate, Whereabouts
 from fieldfare.mobility.places import Graph, Reach, World, by_myloc, flooded, located, nothing_ahead, reach, within
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation.checker import check

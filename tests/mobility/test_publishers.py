@@ -12,7 +12,9 @@ from tests.mobility.publisher_runs import disorder, judged, run, together
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
-from fieldfare.mobility.manners import (
+from fieldfare.mobility.messages import MoveIn, MoveOut
+from fieldfare.mobility.predictors import LastDirection, street
+from fieldfare.mobility.publisher_policies import (
     DELAYED,
     MANNERS,
     PREFETCH_DELAYED,
@@ -22,13 +24,11 @@ from fieldfare.mobility.manners import (
     STANDARD,
     Manner,
 )
-from fieldfare.mobility.messages import MoveIn, MoveOut
-from fieldfare.mobility.predictors import LastDirection, street
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, with_advertisements
+from fieldfare.simulation.mobile_clients import ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import ways
 from fieldfare.simulation.topologies import line
 from fieldfare.simulation.trace import Delivered, Refused
 

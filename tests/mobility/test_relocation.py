@@ -15,14 +15,14 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import Acknowledge, Letter, MoveIn, MoveOut
 from fieldfare.mobility.relocation import Relocation
 from fieldfare.mobility.relocation_messages import Gap, Replay, Resub, Settled
-from fieldfare.mobility.stays import Stay, in_turn
+from fieldfare.mobility.visits import Stay, in_turn
+from fieldfare.protocol.messages import Deliver, Leave, Message, Subscribe
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Deliver, Leave, Message, Subscribe
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, STRATEGIES, Strategy, by_name
 from fieldfare.simulation.checker import check
 from fieldfare.simulation.links import Wire
+from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import Roamer, ways
 from fieldfare.simulation.topologies import Topology, from_edges, line, random_tree
 from fieldfare.simulation.trace import Delivered
 

@@ -7,11 +7,11 @@ from tests.simulation.flooding import Flooding
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility.messages import MoveIn
-from fieldfare.routing.messages import Deliver, Message, Send
+from fieldfare.protocol.messages import Deliver, Message, Send
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import check, liveness, local_liveness
+from fieldfare.simulation.mobile_clients import ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import ways
 from fieldfare.simulation.topologies import from_edges, line
 from fieldfare.simulation.trace import (
     Arrived,

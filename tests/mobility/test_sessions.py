@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility.sessions import Session, due, merged
-from fieldfare.routing.messages import Deliver
+from fieldfare.protocol.messages import Deliver
 
 PUBLISHERS = ("p", "q")
 

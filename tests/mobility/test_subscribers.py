@@ -12,18 +12,18 @@ from tests.mobility.moves import PROTOCOLS, Protocol, judge, roam
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn
-from fieldfare.mobility.pathupdate import CoveredUpdate, PathUpdate
-from fieldfare.mobility.pingpong import PingPong
+from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
+from fieldfare.mobility.ping_pong import PingPong
 from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.subscriber_messages import Expect, Transfer, Update
 from fieldfare.mobility.subscribers import Stay, Subscribers
-from fieldfare.mobility.subscribing_messages import Expect, Transfer, Update
+from fieldfare.protocol.messages import Send, Subscribe
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Send, Subscribe
 from fieldfare.routing.strategies import COVERING, STRATEGIES, Strategy, with_advertisements
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.links import Wire
+from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.roaming import Roamer, ways
 from fieldfare.simulation.topologies import line
 
 

@@ -10,8 +10,8 @@ from random import Random
 
 from rich.console import Console
 from rich.progress import track
-from tests.node.test_keeping import Copied
-from tests.node.test_moving import Roaming, run
+from tests.node.test_handover import Roaming, run
+from tests.node.test_replicas import Copied
 from tests.routing.runs import Step
 
 say = Console().print

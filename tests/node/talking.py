@@ -13,9 +13,9 @@ import websockets
 from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
-from fieldfare.node.config import Config, load
+from fieldfare.node.config.config import Config, load
+from fieldfare.node.context import Service
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC, Codec
 

@@ -13,10 +13,10 @@ from tests.node.talking import line, settings, talking, until
 import fieldfare as ff
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.consumer import Consumer
-from fieldfare.node.kept import Publication, Step
+from fieldfare.node.internal_session import Consumer
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
+from fieldfare.node.state import Publication, Step
 from fieldfare.protocol import frames as f
 
 

@@ -11,12 +11,12 @@ from tests.node.talking import settings, talking, until
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.durable import DurableBroker
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.http.admin import _view
-from fieldfare.node.kept import Publication
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
-from fieldfare.routing import messages as m
+from fieldfare.node.state import Publication
+from fieldfare.protocol import messages as m
 
 DAY = 86_400.0
 

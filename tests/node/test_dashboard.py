@@ -21,12 +21,12 @@ from fieldfare.cli import app
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
-from fieldfare.node.config import Config, Secret, SecuritySettings, load
-from fieldfare.node.consumer import Consumer
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.security import make_token
+from fieldfare.node.config.config import Config, Secret, SecuritySettings, load
+from fieldfare.node.context import Service
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.internal_session import Consumer
+from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 T = TypeVar("T")
 CHROMIUM = shutil.which("chromium")

@@ -10,11 +10,11 @@ import pytest
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, NEVER, Pending, Publication, Row, Step
-from fieldfare.node.log import Entry
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.state import LARGEST, NEVER, Pending, Publication, Row, Step
+from fieldfare.node.storage.log import Entry
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
 from fieldfare.routing.broker import Broker
 
 DAY = 86_400.0

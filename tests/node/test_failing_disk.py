@@ -13,9 +13,9 @@ from tests.node.talking import settings, talking
 
 import fieldfare as ff
 from fieldfare.client.client import Client
-from fieldfare.node.kept import Row
+from fieldfare.node.context import Service
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
+from fieldfare.node.state import Row
 from fieldfare.protocol import frames as f
 
 

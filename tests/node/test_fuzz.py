@@ -18,9 +18,9 @@ from tests.node.talking import settings as node_settings
 from tests.node.talking import talking
 from tests.waiting import PATIENCE
 
+from fieldfare.node.context import Service
 from fieldfare.node.links import LINK, Greet, Meet, Part, Reach, Received, Said
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import CODECS
 

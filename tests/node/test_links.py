@@ -13,9 +13,9 @@ from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
 from fieldfare.node import links
+from fieldfare.node.context import Service
 from fieldfare.node.links import LinkConnection
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 from fieldfare.protocol import frames as f
 
 
@@ -134,8 +134,8 @@ def test_both_may_dial() -> None:
             dialling.cancel()
 
     async def _dial(a: object, url: str) -> None:
+        from fieldfare.node.context import Service  # noqa: PLC0415
         from fieldfare.node.server import _open  # noqa: PLC0415
-        from fieldfare.node.service import Service  # noqa: PLC0415
 
         assert isinstance(a, Service)
         config = msgspec.structs.replace(a.node.config, join=(url,))

@@ -16,12 +16,12 @@ from tests.node.test_durable_regressions import publish as publish_to
 import fieldfare as ff
 from fieldfare.client.client import Client
 from fieldfare.filters import parse
-from fieldfare.node.kept import low_water
+from fieldfare.node.context import Service
 from fieldfare.node.node import Node
-from fieldfare.node.service import Service
-from fieldfare.node.storage import MemoryLog
+from fieldfare.node.state import low_water
+from fieldfare.node.storage.storage import MemoryLog
 from fieldfare.protocol import frames as f
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 
 LIMIT = {"sessions.limit": 5}
 

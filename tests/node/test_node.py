@@ -11,9 +11,9 @@ from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.kept import Publication, Refusal, Step
 from fieldfare.node.node import BACKLOG, Node, NodeStopped
-from fieldfare.routing import messages as m
+from fieldfare.node.state import Publication, Refusal, Step
+from fieldfare.protocol import messages as m
 
 
 def test_groups_share_a_commit(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.node.talking import linked, settings, talking, until
 
-from fieldfare.node import config as configuration
-from fieldfare.node.config import load
+from fieldfare.node.config import config as configuration
+from fieldfare.node.config.config import load
 from fieldfare.node.server import running
 
 

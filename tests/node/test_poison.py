@@ -12,13 +12,13 @@ from tests.node.talking import line, linked, settings, talking, until
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
-from fieldfare.mobility import handover as h
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Publication, Row
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.store import Store
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
+from fieldfare.node.state import Publication, Row
+from fieldfare.node.storage.rows import Store
+from fieldfare.protocol import handover as h
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
 from fieldfare.routing.broker import Broker
 
 BAD = "x + + ("

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
-from fieldfare.node.kept import rest_of
+from fieldfare.node.context import Service
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
+from fieldfare.node.state import rest_of
 from fieldfare.routing.prefix.routes import Prefixed
 
 FAST: dict[str, object] = {"strategy": "prefix", "prefix.beat_seconds": 0.1, "prefix.patience_seconds": 0.4,

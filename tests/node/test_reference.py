@@ -11,7 +11,8 @@ from typing import Any, get_args
 import pytest
 from tests.node.http.helpers import api
 
-from fieldfare.node import config, links
+from fieldfare.node import links
+from fieldfare.node.config import config
 from fieldfare.node.http import openapi
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC

@@ -24,18 +24,19 @@ from tests.waiting import PATIENCE
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.node import links, storage
-from fieldfare.node.config import Secret
+from fieldfare.node import links
+from fieldfare.node.config.config import Secret
 from fieldfare.node.connection import Connection
+from fieldfare.node.context import Service
 from fieldfare.node.http import routes
-from fieldfare.node.kept import LARGEST, Publication
+from fieldfare.node.interest import merged
 from fieldfare.node.links import LinkConnection, LinkError, Said
-from fieldfare.node.log import LogError
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.security import make_token
+from fieldfare.node.security.security import make_token
 from fieldfare.node.server import _open, running
-from fieldfare.node.service import Service
-from fieldfare.node.wanted import merged
+from fieldfare.node.state import LARGEST, Publication
+from fieldfare.node.storage import storage
+from fieldfare.node.storage.log import LogError
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 

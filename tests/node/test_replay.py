@@ -12,20 +12,20 @@ from tests.node.test_durable_regressions import release, stored
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node import history
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Pending, Publication
+from fieldfare.node import replay
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
+from fieldfare.node.state import Pending, Publication
 from fieldfare.protocol import frames as f
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 
 LATER = 100.0
 
 
-@pytest.mark.parametrize("few", [history.FEW, 0], ids=["at once", "searched beside"])
+@pytest.mark.parametrize("few", [replay.FEW, 0], ids=["at once", "searched beside"])
 def test_a_replay_honours_time_to_live_and_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr(history, "FEW", few)
+    monkeypatch.setattr(replay, "FEW", few)
 
     async def test() -> None:
         async with running(settings(folder=tmp_path)) as service, talking(service, "bob") as bob:

@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.talking import linked, settings, talking, until
-from tests.node.test_durable import Disk
+from tests.node.test_durable_broker import Disk
 
 import fieldfare as ff
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Greeting, Publication, low_water, rest_of
-from fieldfare.node.lineage import Lineage, extend
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
+from fieldfare.node.state import Greeting, Publication, low_water, rest_of
+from fieldfare.node.storage.lineage import Lineage, extend
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
 from fieldfare.routing.broker import Broker
 
 # The broker alone, with every order of faults

@@ -15,16 +15,16 @@ from tests.node.wicked import wicked
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.mobility import handover as h
 from fieldfare.node import links
-from fieldfare.node.durable import DurableBroker
+from fieldfare.node.context import Service
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
+from fieldfare.protocol import handover as h
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Role
 
 
 async def works(service: Service) -> None:
@@ -127,7 +127,7 @@ WANTS = {"s": "budgeted > 1 AND name LIKE '%a%b%'"}
 def test_filters_of_sessions_that_come_are_read_within_a_budget(
     words: list[h.Word], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fieldfare.routing.wire.STEPS", 1)
+    monkeypatch.setattr("fieldfare.protocol.wire.STEPS", 1)
     broker = DurableBroker(Broker("a", apart=True))
     broker.connect("mallory", Role.PEER, 0.0)
     for word in words:

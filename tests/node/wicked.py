@@ -11,11 +11,11 @@ import msgspec
 import websockets
 from tests.node.talking import until
 
-from fieldfare.mobility import handover as h
 from fieldfare.node import links
-from fieldfare.node.service import Service
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
+from fieldfare.node.context import Service
+from fieldfare.protocol import handover as h
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
 
 
 class Wicked:

@@ -25,8 +25,8 @@ import pyspark
 from pyspark.sql import SparkSession
 from tests.waiting import PATIENCE
 
-from fieldfare.pipeline import match
-from fieldfare.pipeline.starting import session
+from fieldfare.pipeline import match_events
+from fieldfare.pipeline.spark import spark_session
 
 CLUSTER = "local-cluster[2,1,1024]"
 """two executors of one core, each a process"""
@@ -42,7 +42,7 @@ _SETTINGS = {
 def main(*masters_and_more: str) -> None:
     """The driver: a master, a folder, and what to do there."""
     master, folder, *tasks = masters_and_more
-    spark = session(master, _SETTINGS)
+    spark = spark_session(master, _SETTINGS)
     for task in tasks:
         {"batch": batch, "stream": stream}[task](spark, Path(folder))
     spark.stop()
@@ -53,7 +53,9 @@ def batch(spark: SparkSession, folder: Path) -> None:
     tempfile.tempdir = str(folder / "driver")
     Path(tempfile.tempdir).mkdir()
     events = spark.read.json(str(folder / "events.json")).repartition(4)
-    deliveries = match(events, spark.read.schema("id string, filter string").json(str(folder / "subscriptions.json")))
+    deliveries = match_events(
+        events, spark.read.schema("id string, filter string").json(str(folder / "subscriptions.json"))
+    )
     gone = [path for path in Path(tempfile.tempdir).iterdir() if path.is_dir()]
     for path in gone:
         shutil.rmtree(path)
@@ -65,7 +67,7 @@ def stream(spark: SparkSession, folder: Path) -> None:
     """Match files as they appear."""
     events = spark.readStream.schema("n long, x int").option("maxFilesPerTrigger", 2).json(str(folder / "in"))
     query = (
-        match(events, folder / "catalogue")
+        match_events(events, folder / "catalogue")
         .writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "out"))

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from fieldfare.pipeline.starting import session
+from fieldfare.pipeline.spark import spark_session
 
 SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
@@ -34,7 +34,7 @@ class Jvm:
         if self._session is not None and not (answers(self._session) and (not self.suspect or works(self._session))):
             self.destroy()
         if self._session is None:
-            self._session = session("local[2]", SETTINGS)
+            self._session = spark_session("local[2]", SETTINGS)
         self.suspect = False
         return self._session
 

@@ -21,8 +21,8 @@ from tests.pipeline import cluster
 
 from fieldfare import Event, parse
 from fieldfare.matching.index import Index
-from fieldfare.pipeline import catalogue
-from fieldfare.pipeline.catalogue import Subscription
+from fieldfare.pipeline.match import catalogue
+from fieldfare.pipeline.match.catalogue import Subscription
 
 Delivery = tuple[int, str, int]
 """event, subscription, version"""

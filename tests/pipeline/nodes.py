@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.client.nodes import node
 
 from fieldfare.events import msgpack
-from fieldfare.node.log import Log
+from fieldfare.node.storage.log import Log
 
 
 @contextlib.contextmanager

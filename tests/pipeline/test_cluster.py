@@ -13,7 +13,8 @@ import pytest
 from tests.pipeline import cluster, kills
 
 from fieldfare import Event, parse
-from fieldfare.pipeline import Subscription, catalogue
+from fieldfare.pipeline import Subscription
+from fieldfare.pipeline.match import catalogue
 
 pytestmark = [pytest.mark.xdist_group("spark-cluster")]
 

@@ -10,16 +10,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from fieldfare.events import Event, msgpack
 from fieldfare.events.values import Kind
-from fieldfare.node.log import Log, LogError
-from fieldfare.node.records import Entry
-from fieldfare.pipeline import match, reporting
-from fieldfare.pipeline.counting import Attribute
-from fieldfare.pipeline.declared import PipelineError, Sink, parse
-from fieldfare.pipeline.delivering import write
-from fieldfare.pipeline.lake import Batch, read_table, write_table
+from fieldfare.node.storage.log import Log, LogError
+from fieldfare.node.storage.raw_format import Entry
+from fieldfare.pipeline import match_events
+from fieldfare.pipeline.job import report
+from fieldfare.pipeline.job.config import PipelineError, Sink, parse
+from fieldfare.pipeline.job.sinks import write
+from fieldfare.pipeline.lake.table import Batch, read_table, write_table
+from fieldfare.pipeline.sinks.subscriber_folders import write_by_subscriber
 from fieldfare.pipeline.sources.log import LogStreamReader
-from fieldfare.pipeline.subscribers import write_by_subscriber
-from fieldfare.pipeline.tallies import Tally
+from fieldfare.pipeline.statistics.attributes import Attribute
+from fieldfare.pipeline.statistics.sketches import Tally
 
 HEAD = 'name = "a"\nstate = "s"\nsource = {kind = "files", path = "in"}\n'
 
@@ -44,8 +45,8 @@ def test_numbers_that_no_range_holds_have_no_histogram() -> None:
 
 
 def test_a_damaged_report_does_not_stop_a_pipeline(tmp_path: Path) -> None:
-    (tmp_path / reporting.FILE).write_text('{"name": "a", "state": "running", "batch": 1, "time": null}')
-    assert reporting.last(tmp_path) is None
+    (tmp_path / report.FILE).write_text('{"name": "a", "state": "running", "batch": 1, "time": null}')
+    assert report.last(tmp_path) is None
 
 
 def test_a_batch_of_a_log_that_has_lost_its_end_is_an_error(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_names_that_differ_in_their_case_are_one_to_spark(spark: SparkSession) -
     events = spark.createDataFrame([(1, 2)], "n int, Owner int")
     wanted = spark.createDataFrame([("a", "n = 1")], "id string, filter string")
     with pytest.raises(ValueError, match="the events have a column 'Owner' already"):
-        match(events, wanted)
+        match_events(events, wanted)
 
 
 def test_a_new_state_does_not_overwrite_what_an_old_one_wrote(spark: SparkSession, tmp_path: Path) -> None:

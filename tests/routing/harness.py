@@ -13,12 +13,12 @@ from math import inf
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing import messages as m
+from fieldfare.filters.named import NamedFilter
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.named import NamedFilter
+from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.routes import LOCAL
-from fieldfare.routing.sharedtree import SharedTree
+from fieldfare.routing.table_routes import Filtered
 
 UNIVERSE: tuple[Event, ...] = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
 """few events that tell all filters of the tests apart"""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from tests.routing.harness import FILTERS, UNIVERSE, Net, meaning
 
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Role
+from fieldfare.routing.table_routes import Filtered
 
 Link = tuple[str, str, Role]
 

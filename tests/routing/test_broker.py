@@ -4,7 +4,7 @@ import pytest
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.routes import ProtocolError
 from fieldfare.routing.strategies import (

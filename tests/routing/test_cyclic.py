@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing.runs import Link, Step, delivers_exactly, empty_in_the_end, in_order, parents, run, steps, tree
 
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Role
 from fieldfare.routing.strategies import FLOODING, SOURCES, STRATEGIES, Strategy, cyclic
 
 CYCLIC = [FLOODING, SOURCES, *(cyclic(one) for one in STRATEGIES.values() if one.prefix is None)]

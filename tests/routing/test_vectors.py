@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, IDENTITY, SIMPLE, Strategy
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fieldfare.filters import Filter
-from fieldfare.routing.messages import (
+from fieldfare.protocol.messages import (
     Connect,
     Deliver,
     Disconnect,

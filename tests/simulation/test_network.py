@@ -12,15 +12,15 @@ from tests.simulation.runs import random_run
 
 from fieldfare.events import Event
 from fieldfare.filters import parse
+from fieldfare.protocol.messages import Deliver, Forward, Message, Publish, Send, Subscribe, Tell
+from fieldfare.protocol.wire import encode
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Deliver, Forward, Message, Publish, Send, Subscribe, Tell
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.routing.wire import encode
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.checker import check, liveness, safety
+from fieldfare.simulation.host import Skew
 from fieldfare.simulation.links import Wire, exponential, uniform
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.sites import Skew
 from fieldfare.simulation.topologies import from_edges, line, random_tree, star
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare import filters
+from fieldfare.protocol.messages import Forward, Subscribe, Tell
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Forward, Subscribe, Tell
 from fieldfare.routing.strategies import SOURCES, STRATEGIES
 from fieldfare.simulation import trace, workloads
-from fieldfare.simulation.processing import Costs, Line, calibrate, measured
+from fieldfare.simulation.processing_time import Costs, Line, calibrate, measured
 from fieldfare.simulation.scenario import STEPS, Result, Scenario, ScenarioError, load, parse, run, strategy_of
 
 CLIENTS = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldfare.routing.messages import Role
+from fieldfare.protocol.messages import Role
 from fieldfare.simulation import topologies as t
 
 

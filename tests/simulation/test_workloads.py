@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation import distributions, trace
+from fieldfare.simulation.content import Market, Numbers, Region, Sensors, Subject
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.subjects import Market, Numbers, Region, Sensors, Subject
 from fieldfare.simulation.topologies import line
 from fieldfare.simulation.workloads import (
     Action,

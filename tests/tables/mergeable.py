@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fieldfare.filters import EVERYTHING, Filter, parse
-from fieldfare.tables.merging import Merging
-from fieldfare.tables.rootmerging import Merger
+from fieldfare.tables.merging.roots import Merger
+from fieldfare.tables.merging.rules import Merging
 
 RANGES = list(itertools.combinations_with_replacement(range(4), 2))
 POOL: list[Filter] = [

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from fieldfare.filters import Filter, parse
 from fieldfare.tables.advertised import Told
 from fieldfare.tables.base import Table
-from fieldfare.tables.forests import NonRedundantForest, PosetForest
-from fieldfare.tables.forwarding import Update, apply
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.naive import NaiveTable, minimal_cover
-from fieldfare.tables.poset import Poset
+from fieldfare.tables.structures.forest_tables import NonRedundantForest, PosetForest
+from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.poset import Poset
+from fieldfare.tables.updates import Update, apply
 
 # Filters and events
 

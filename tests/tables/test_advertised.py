@@ -28,8 +28,8 @@ from tests.tables.networks import (
 from fieldfare.filters import EVERYTHING, Filter, parse
 from fieldfare.filters.advertisement import Advertisement
 from fieldfare.tables.advertised import AdvertisedTable, Told, advertisers, as_filter
-from fieldfare.tables.forwarding import Update
-from fieldfare.tables.naive import NaiveTable
+from fieldfare.tables.structures.naive import NaiveTable
+from fieldfare.tables.updates import Update
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -38,8 +38,8 @@ from tests.tables.networks import (
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
 from fieldfare.tables.advertised import Told
 from fieldfare.tables.configurations import CONFIGURATIONS, LOCAL, RendezvousTable, SplitTable, rendezvous
-from fieldfare.tables.forwarding import Update
-from fieldfare.tables.naive import NaiveTable
+from fieldfare.tables.structures.naive import NaiveTable
+from fieldfare.tables.updates import Update
 
 PEERS = [name for name in CONFIGURATIONS if name not in ("hierarchical", "rendezvous")]
 

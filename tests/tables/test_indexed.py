@@ -9,8 +9,8 @@ from tests.tables.suite import POOL, TableSuite, pairs
 from fieldfare.filters import parse
 from fieldfare.tables.base import Table, Towards
 from fieldfare.tables.indexed import _FEW, IndexedTable
-from fieldfare.tables.naive import NaiveTable
-from fieldfare.tables.universe import Universe
+from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.structures.naive import NaiveTable
 
 
 class TestIndexed(TableSuite):

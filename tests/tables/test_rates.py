@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.tables.networks import EVENTS, filters
 
 from fieldfare.filters import Filter
-from fieldfare.tables.forests import PosetForest
 from fieldfare.tables.rates import Gate, Meter, admitted, covers, merged
+from fieldfare.tables.structures.forest_tables import PosetForest
 
 clients = st.sampled_from("abc")
 rates = st.none() | st.integers(0, 5)

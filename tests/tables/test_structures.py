@@ -13,8 +13,8 @@ from tests.tables.suite import NEIGHBOURS, POOLS, box, covers, pairs
 
 from fieldfare.filters import Filter
 from fieldfare.tables.base import Table
-from fieldfare.tables.forests import BalancedForest, NonRedundantForest, PosetForest
-from fieldfare.tables.poset import Poset
+from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
+from fieldfare.tables.structures.poset import Poset
 
 Make = Callable[[], Table[str]]
 STRUCTURES: dict[str, Make] = {

@@ -1,31 +1,27 @@
-"""The front door: `fieldfare match`, `explain`, `convert`, `simulate` and `bench`.
+"""The command line: `fieldfare up`, `pub`, `sub` and the other commands.
 
-A command is one function in a module of its own; what it prints is made by pure functions beside it. Whatever is slow
-to import (Arrow, rich) is imported by the functions that use it, so that `fieldfare --help` answers at once.
+A command is one function in a module of `commands`; pure functions in `formats` and `pages` make the output. A function
+imports slow packages (Arrow, rich) itself, so that `fieldfare --help` answers at once. Other distributions add commands
+as entry points of the group `fieldfare.commands`, each a Typer application: the laboratory adds `lab` and `bench`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import sys
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from importlib.metadata import version as version_of
 from typing import Annotated, Final
 
 import typer
 
-from fieldfare.cli import (
+from fieldfare.cli.commands import (
     admin,
-    bench,
-    bench_node,
-    bench_pipeline,
     convert,
     demo,
     explain,
-    lab,
-    lab_city,
     match,
     pipeline,
     pub,
@@ -36,6 +32,7 @@ from fieldfare.cli import (
     up,
     warmup,
 )
+from fieldfare.cli.help import help_of
 
 app: Final = typer.Typer(
     name="fieldfare",
@@ -53,12 +50,6 @@ def main() -> None:
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="replace")  # a box character must not stop a terminal that lacks it
     app(prog_name="fieldfare")
-
-
-def help_of(command: Callable[..., object]) -> str:
-    """The docstring of a command, its examples kept line by line."""
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
-    return "\n\n".join(f"\b\n{text}" if text.startswith("Examples:") else text for text in paragraphs)
 
 
 def _show_version(wanted: bool) -> None:
@@ -125,16 +116,5 @@ for _name, _command in _pipeline:
     pipelines.command(_name, help=help_of(_command))(_command)
 app.add_typer(pipelines, name="pipeline")
 
-benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
-benches.command("match", help=help_of(bench.command))(bench.command)
-benches.command("node", help=help_of(bench_node.command))(bench_node.command)
-benches.command("pipeline", help=help_of(bench_pipeline.command))(bench_pipeline.command)
-app.add_typer(benches, name="bench")
-
-labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")
-labs.command("tables", help=help_of(lab.tables))(lab.tables)
-labs.command("routing", help=help_of(lab.routing))(lab.routing)
-labs.command("mobility", help=help_of(lab.mobility))(lab.mobility)
-labs.command("prefix", help=help_of(lab.prefix))(lab.prefix)
-labs.command("city", help=help_of(lab_city.city))(lab_city.city)
-app.add_typer(labs, name="lab")
+for _plugin in entry_points(group="fieldfare.commands"):
+    app.add_typer(_plugin.load(), name=_plugin.name)

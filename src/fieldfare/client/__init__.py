@@ -1,1 +1,28 @@
-"""Talking to a node: publish, subscribe, come back."""
+"""The client of a node: publish events, subscribe to events, and come back when the connection breaks."""
+
+from typing import TYPE_CHECKING
+
+from fieldfare.exports import lazy
+
+if TYPE_CHECKING:
+    from fieldfare.client.client import Client, connect
+    from fieldfare.client.receipt import Ticket
+    from fieldfare.client.subscription import Subscription
+    from fieldfare.client.sync import SyncClient, connect_sync
+
+__all__ = ["Client", "Subscription", "SyncClient", "Ticket", "connect", "connect_sync"]
+__getattr__ = lazy(
+    __name__,
+    {
+        "client": (
+            "Client",
+            "connect",
+        ),
+        "receipt": ("Ticket",),
+        "subscription": ("Subscription",),
+        "sync": (
+            "connect_sync",
+            "SyncClient",
+        ),
+    },
+)

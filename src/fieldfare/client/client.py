@@ -26,13 +26,13 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 
 from fieldfare.client.connection import Connection, StateHook, settle
-from fieldfare.client.delivering import Mailbox
 from fieldfare.client.errors import ConnectionLost, Refused, WindowFull
-from fieldfare.client.publishing import FRAME_EVENTS, MARGIN, Posting, Window
-from fieldfare.client.questions import Questions, answer_to
-from fieldfare.client.scopes import Advertisement, Transaction
+from fieldfare.client.inbox import Mailbox
+from fieldfare.client.outbox import FRAME_EVENTS, MARGIN, Posting, Window
+from fieldfare.client.receipt import Ticket
+from fieldfare.client.request_reply import Questions, answer_to
 from fieldfare.client.subscription import AnySubscription, Item, Since, Subscription
-from fieldfare.client.ticket import Ticket
+from fieldfare.client.transactions import Advertisement, Transaction
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 
 import websockets
 
-from fieldfare.client.dialling import Dialled, check_url, dial, reason_of
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, NotEntered, Refused
+from fieldfare.client.handshake import Dialled, check_url, dial, reason_of
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
 

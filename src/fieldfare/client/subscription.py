@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from fieldfare.client.acknowledging import Outstanding
+from fieldfare.client.acknowledgements import Outstanding
 from fieldfare.client.errors import NotEntered
 from fieldfare.client.typed import instance_of
 from fieldfare.events.event import Event

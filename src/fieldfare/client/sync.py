@@ -19,9 +19,9 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from fieldfare.client.client import WINDOW, Client, connect
 from fieldfare.client.errors import ConnectionLost, NotEntered
-from fieldfare.client.scopes import Advertisement
+from fieldfare.client.receipt import Ticket
 from fieldfare.client.subscription import Delivery, Item, Since, Subscription
-from fieldfare.client.ticket import Ticket
+from fieldfare.client.transactions import Advertisement
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
 

@@ -2,7 +2,7 @@
 
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter, Merger
-from fieldfare.filters.languages.native import parse
+from fieldfare.filters.languages.native.translation import parse
 from fieldfare.filters.valueset import ValueSet
 
 __all__ = [

@@ -14,7 +14,8 @@ from typing import Final
 from fieldfare.filters import budget
 from fieldfare.filters.errors import FilterOverBudget, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import native, subscriptions
+from fieldfare.filters.languages.native import translation
+from fieldfare.filters.languages.subscriptions import documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def admit(written: object, limits: Limits = LIMITS) -> Filter:
 def _read(written: object) -> Filter:
     if isinstance(written, Filter):
         return written
-    return native.parse(written) if isinstance(written, str) else subscriptions.parse(written)
+    return translation.parse(written) if isinstance(written, str) else documents.parse(written)
 
 
 def _expect_short(written: object, limits: Limits) -> None:
@@ -95,7 +96,7 @@ def _expect_read_back(filter: Filter, text: str) -> None:
     """Refuse a filter of which the text is not the filter again, or cannot be sent."""
     try:
         text.encode()
-        same = native.parse(text) == filter
+        same = translation.parse(text) == filter
     except FilterOverBudget:
         raise
     except (FilterTooComplex, FilterSyntaxError, UnicodeEncodeError):

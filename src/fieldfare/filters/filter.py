@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import Final
 
 from fieldfare.events.event import fields_of
-from fieldfare.filters import merging
+from fieldfare.filters import merge as merging
 from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, independent, normal_form
 from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
-from fieldfare.filters.merging import Statistics
-from fieldfare.filters.rendering import in_order, render
+from fieldfare.filters.merge import Statistics
 from fieldfare.filters.sizes import expect_small, size_of
+from fieldfare.filters.text import in_order, render
 
 
 class Filter:

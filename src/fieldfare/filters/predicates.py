@@ -18,7 +18,7 @@ from fieldfare.filters.branch import Dimension, with_consequences
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.expressions import Arithmetic, Call, Compare, Expression, Field, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
-from fieldfare.filters.languages import cesql_expression
+from fieldfare.filters.languages.cesql import expression as cesql_expression
 from fieldfare.filters.literals import literal, writable
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.valueset import ValueSet

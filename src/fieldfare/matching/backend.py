@@ -1,7 +1,7 @@
 """Which implementation serves: compiled kernels, or NumPy until they are compiled and where they cannot be.
 
 numba compiles for some ten seconds on a fresh machine. Nobody should wait for that: the first index starts the
-compilation in a thread and answers with `scan` meanwhile. Where the compiled code is found in the cache (`fieldfare
+compilation in a thread and answers with `fallback` meanwhile. Where the compiled code is found in the cache (`fieldfare
 warmup` puts it there) it is loaded at once, in about half a second.
 """
 

@@ -23,14 +23,15 @@ from fieldfare.events.limits import EventError
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
-from fieldfare.matching import arena as layout
-from fieldfare.matching import relations, snapshot
-from fieldfare.matching.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.base import Id, Matcher, as_filter
-from fieldfare.matching.reading import CHUNK, Pairs, Reader
+from fieldfare.matching.match.batch_rows import fields_by_row
+from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
+from fieldfare.matching.relations import search
 from fieldfare.matching.stats import Stats, stats_of
-from fieldfare.matching.store import Store
-from fieldfare.matching.views import fields_by_row
+from fieldfare.matching.store import arena as layout
+from fieldfare.matching.store import snapshot
+from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
 _GONE: Final = object()
@@ -327,17 +328,17 @@ class Index(Matcher[Id], Generic[Id]):
     def covering(self, filter: Filter | str) -> list[Id]:
         """The ids of the filters that cover a given one, in the order they came."""
         wanted = as_filter(filter)
-        return self._related(lambda: relations.covering(self._store, wanted, self._reader.owners))
+        return self._related(lambda: search.covering(self._store, wanted, self._reader.owners))
 
     def covered(self, filter: Filter | str) -> list[Id]:
         """The ids of the filters that a given one covers, in the order they came."""
         wanted = as_filter(filter)
-        return self._related(lambda: relations.covered(self._store, wanted))
+        return self._related(lambda: search.covered(self._store, wanted))
 
     def overlapping(self, filter: Filter | str) -> list[Id]:
         """The ids of the filters that overlap a given one, in the order they came."""
         wanted = as_filter(filter)
-        return self._related(lambda: relations.overlapping(self._store, wanted))
+        return self._related(lambda: search.overlapping(self._store, wanted))
 
     def _related(self, relation: Callable[[], list[int]]) -> list[Id]:
         changes = self._changes

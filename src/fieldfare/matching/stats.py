@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching import segment
-from fieldfare.matching.keys import NOT_SET, RANGE, SET
-from fieldfare.matching.store import Store
+from fieldfare.matching.store import segment
+from fieldfare.matching.store.keys import NOT_SET, RANGE, SET
+from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
 

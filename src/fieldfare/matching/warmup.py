@@ -8,17 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from fieldfare.filters import parse
-from fieldfare.matching import segment
-from fieldfare.matching.arena import BLOCK, BUCKETS_AT, Words
-from fieldfare.matching.asking import ask
-from fieldfare.matching.batches import Encoder
-from fieldfare.matching.columns import Columns
-from fieldfare.matching.delta import Delta
-from fieldfare.matching.entries import Entry, Predicate, entries_of
-from fieldfare.matching.keys import NUMBER, RANGE, STRING, TAG
-from fieldfare.matching.question import ALL, COVERED
-from fieldfare.matching.state import scratch
-from fieldfare.matching.treerows import COLUMNS
+from fieldfare.matching.match.batch_keys import Encoder
+from fieldfare.matching.relations.layout import ALL, COVERED
+from fieldfare.matching.relations.query import ask
+from fieldfare.matching.store import segment
+from fieldfare.matching.store.arena import BLOCK, BUCKETS_AT, Words
+from fieldfare.matching.store.columns import Columns
+from fieldfare.matching.store.delta import Delta
+from fieldfare.matching.store.entries import Entry, Predicate, entries_of
+from fieldfare.matching.store.keys import NUMBER, RANGE, STRING, TAG
+from fieldfare.matching.store.state import scratch
 
 
 def run(kernels: ModuleType) -> None:
@@ -37,9 +36,6 @@ def run(kernels: ModuleType) -> None:
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
     kernels.drop_repeats(owners[:0], owners[:0], 1)
     _relate(kernels, arena)
-    numbers, steps = np.zeros((1, COLUMNS), np.int64), np.zeros(9, np.uint8)
-    kernels.write_tag(owners[:0], numbers, steps)
-    kernels.read_tag(np.frombuffer(b"\0\0", np.uint8), 0, numbers, owners, owners, 0)
     columns = _columns()
     list(Encoder(columns).chunks(pa.record_batch({"a": ["x"], "b": [1.5]}), len(columns), 1, kernels))
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from fieldfare.mobility.messages import Letter
+from fieldfare.protocol.messages import Forward, Message, Send
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Forward, Message, Send
 
 Way = Callable[[str], str]
 """the neighbour through which another broker is reached: an overlay address"""

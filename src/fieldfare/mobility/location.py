@@ -15,12 +15,12 @@ from typing import ClassVar, NamedTuple
 from fieldfare.events.event import Event
 from fieldfare.filters import FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.beside import Beside, Wanting
 from fieldfare.mobility.location_messages import Locate, Whereabouts
 from fieldfare.mobility.places import World
-from fieldfare.routing import messages as m
-from fieldfare.routing.messages import Message, Send
-from fieldfare.tables.distinct import DistinctTable
+from fieldfare.mobility.side_table import Beside, Wanting
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import Message, Send
+from fieldfare.tables.structures.distinct import DistinctTable
 
 
 class Kept(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldfare.routing.messages import Message
+from fieldfare.protocol.messages import Message
 
 
 class Locate(Message, frozen=True):

@@ -1,11 +1,11 @@
-"""What is said when clients move, beside what brokers say anyway (`routing.messages`)."""
+"""What is said when clients move, beside what brokers say anyway (`protocol.messages`)."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.messages import Message
+from fieldfare.protocol.messages import Message
 
 # From clients
 

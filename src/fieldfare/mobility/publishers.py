@@ -24,12 +24,12 @@ from typing import ClassVar
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import Base, Part
-from fieldfare.mobility.manners import SAFE, Manner
+from fieldfare.mobility.flush_barrier import Surveys
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.predictors import Nowhere, Predictor
-from fieldfare.mobility.publishing_messages import Arrival, Echo, Forget, Prepare, Survey, Yield
-from fieldfare.mobility.surveys import Surveys
-from fieldfare.routing.messages import Advertise, Leave, Message, Publish, Refuse, Send, Unadvertise
+from fieldfare.mobility.publisher_messages import Arrival, Echo, Forget, Prepare, Survey, Yield
+from fieldfare.mobility.publisher_policies import SAFE, Manner
+from fieldfare.protocol.messages import Advertise, Leave, Message, Publish, Refuse, Send, Unadvertise
 
 
 @dataclass(slots=True)

@@ -23,15 +23,15 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from fieldfare.events.event import Event, fields_of
-from fieldfare.mobility.beside import Beside, Wanting
 from fieldfare.mobility.messages import Acknowledge, MoveIn, MoveOut
 from fieldfare.mobility.relocation_messages import Gap, Gone, Release, Replay, Resub, Settled
 from fieldfare.mobility.sessions import due
-from fieldfare.mobility.stays import Stay
-from fieldfare.routing import messages as m
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Message, Send
-from fieldfare.tables.distinct import DistinctTable
+from fieldfare.mobility.side_table import Beside, Wanting
+from fieldfare.mobility.visits import Stay
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import Message, Send
+from fieldfare.routing.table_routes import Filtered
+from fieldfare.tables.structures.distinct import DistinctTable
 
 
 class Entry(NamedTuple):

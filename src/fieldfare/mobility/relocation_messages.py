@@ -9,7 +9,7 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.sessions import Publisher
-from fieldfare.routing.messages import Deliver, Message
+from fieldfare.protocol.messages import Deliver, Message
 
 
 class Resub(Message, frozen=True):

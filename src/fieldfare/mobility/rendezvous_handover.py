@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fieldfare.filters.filter import Filter
+from fieldfare.mobility.subscriber_messages import Climb, Complete, Update
 from fieldfare.mobility.subscribers import Stay, Subscribers
-from fieldfare.mobility.subscribing_messages import Climb, Complete, Update
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Message, Role, Send, Tell
+from fieldfare.protocol.messages import Message, Role, Send, Tell
 from fieldfare.routing.routes import LOCAL
+from fieldfare.routing.table_routes import Filtered
 
 
 class RendezvousUpdate(Subscribers):

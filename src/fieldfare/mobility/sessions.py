@@ -20,7 +20,7 @@ import msgspec
 
 from fieldfare.events.event import fields_of
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.messages import Deliver
+from fieldfare.protocol.messages import Deliver
 
 Publisher: TypeAlias = tuple[str, str]
 """a publisher, and the broker that counts its events if it does not do so itself"""

@@ -22,9 +22,9 @@ from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import Base, Part
 from fieldfare.mobility.messages import Acknowledge, MoveIn, MoveOut
 from fieldfare.mobility.sessions import Session, due, merged
-from fieldfare.mobility.subscribing_messages import Expect, Transfer, Update
+from fieldfare.mobility.subscriber_messages import Expect, Transfer, Update
+from fieldfare.protocol.messages import Deliver, Leave, Message, Send, Subscribe, Unsubscribe
 from fieldfare.routing.clients import Client
-from fieldfare.routing.messages import Deliver, Leave, Message, Send, Subscribe, Unsubscribe
 
 
 class Stay(msgspec.Struct):

@@ -17,22 +17,23 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import history, losses, names, rights, security, tickets
-from fieldfare.node.admission import admitted, permitted
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.keeping import LEAP
-from fieldfare.node.kept import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.log import Entry
-from fieldfare.node.moving import NotYet, Unsettled
+from fieldfare.node import losses, replay
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.handover import NotYet, Unsettled
+from fieldfare.node.interest import Wishes
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.quotas import check_new_session
-from fieldfare.node.security import AccessDenied, Principal
-from fieldfare.node.wanted import Wishes
+from fieldfare.node.replicas import LEAP
+from fieldfare.node.security import names, rights, security, tickets
+from fieldfare.node.security.filter_admission import admitted, permitted
+from fieldfare.node.security.quotas import check_new_session
+from fieldfare.node.security.security import AccessDenied, Principal
+from fieldfare.node.state import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.storage.log import Entry
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
-from fieldfare.routing import messages as m
-from fieldfare.routing.messages import About
+from fieldfare.protocol.messages import About
 
 CHUNK: Final = 500
 """deliveries in a frame at most"""
@@ -511,7 +512,7 @@ class Connection:
             if frame.since is None:
                 self._submit(lambda broker, now: broker.change(m.Subscribe(frame.id, wanted), self._name, now), request)
             else:
-                gone = await history.subscribe(
+                gone = await replay.subscribe(
                     node,
                     self._name,
                     frame.id,

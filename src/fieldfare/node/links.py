@@ -21,17 +21,17 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from fieldfare.mobility.handover import Number
-from fieldfare.node.config import is_name
+from fieldfare.node.config.config import is_name
 from fieldfare.node.connection import Socket
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import LARGEST, Greeting, Link, rest_of
-from fieldfare.node.lineage import Lineage, extend
+from fieldfare.node.counters import LinkTraffic
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Answer, Overviews, Question
-from fieldfare.node.traffic import LinkTraffic
-from fieldfare.routing import wire
-from fieldfare.routing.messages import Role, Tell
+from fieldfare.node.state import LARGEST, Greeting, Link, rest_of
+from fieldfare.node.storage.lineage import Lineage, extend
+from fieldfare.protocol import wire
+from fieldfare.protocol.handover import Number
+from fieldfare.protocol.messages import Role, Tell
 
 LINK: Final = "fieldfare.v1.link"
 """the WebSocket subprotocol between nodes"""

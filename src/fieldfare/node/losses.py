@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node.kept import Row, Session, Stored
+from fieldfare.node.state import Row, Session, Stored
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable import DurableBroker
+    from fieldfare.node.durable_broker import DurableBroker
 
 WARNED = "warned"
 """the kind of rows that say of how many a client was told"""

@@ -17,16 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from fieldfare.node import machine, private
-from fieldfare.node.config import NAME_FILE, Config, strategy_of
-from fieldfare.node.durable import DurableBroker
-from fieldfare.node.kept import Key, Publication, Refusal, Row, Step, Stored
-from fieldfare.node.lineage import Lineage, as_lineage, extend, life_of
-from fieldfare.node.log import Entry, LogError
-from fieldfare.node.security import security_of
-from fieldfare.node.storage import Storage
-from fieldfare.node.store import StoreError
-from fieldfare.node.traffic import Traffic
+from fieldfare.node import machine
+from fieldfare.node.config.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.counters import Traffic
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.security.security import security_of
+from fieldfare.node.state import Key, Publication, Refusal, Row, Step, Stored
+from fieldfare.node.storage import private
+from fieldfare.node.storage.lineage import Lineage, as_lineage, extend, life_of
+from fieldfare.node.storage.log import Entry, LogError
+from fieldfare.node.storage.rows import StoreError
+from fieldfare.node.storage.storage import Storage
 from fieldfare.routing.broker import Broker
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import losses
-from fieldfare.node.kept import (
+from fieldfare.node.state import (
     NEVER,
     Key,
     Link,
@@ -26,15 +26,15 @@ from fieldfare.node.kept import (
     name_of,
     rest_of,
 )
-from fieldfare.node.lineage import as_lineage
-from fieldfare.node.log import Entry
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
-from fieldfare.routing.messages import Role, Tell
+from fieldfare.node.storage.lineage import as_lineage
+from fieldfare.node.storage.log import Entry
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.messages import Role, Tell
 from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable import DurableBroker
+    from fieldfare.node.durable_broker import DurableBroker
 
 OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure")
 """kinds of rows that are of no use without a row of the session"""

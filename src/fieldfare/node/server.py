@@ -20,18 +20,19 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fieldfare.filters import parse
 from fieldfare.matching import backend
-from fieldfare.node import bridges, security
-from fieldfare.node.carrying import Carrier
-from fieldfare.node.config import Config, Limits
+from fieldfare.node import bridges
+from fieldfare.node.config.config import Config, Limits
 from fieldfare.node.connection import Connection
+from fieldfare.node.context import HTTP, Service
 from fieldfare.node.descriptors import raise_limit, share
-from fieldfare.node.door import WIDEN, Door, Plain
+from fieldfare.node.handover_sender import Carrier
 from fieldfare.node.http.origins import Origins
+from fieldfare.node.interest import Wishes
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
+from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.node import Node
-from fieldfare.node.security import AccessDenied
-from fieldfare.node.service import HTTP, Service
-from fieldfare.node.wanted import Wishes
+from fieldfare.node.security import security
+from fieldfare.node.security.security import AccessDenied
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
 

@@ -1,58 +1,66 @@
 """Events in bulk, on Spark: the same events, filters and engine as in a node. Needs `fieldfare[spark]`.
 
-`match(spark.read.parquet("events"), spark.read.parquet("subscriptions"))` is every event with all who want it.
+`match_events(spark.read.parquet("events"), spark.read.parquet("subscriptions"))` is every event with each subscription.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
-    from fieldfare.pipeline.catalogue import Subscription, SubscriptionError, amend
-    from fieldfare.pipeline.counting import statistics
-    from fieldfare.pipeline.history import replay, replay_to_file, replay_to_node, retroactive
-    from fieldfare.pipeline.lake import read_table, write_table
-    from fieldfare.pipeline.matching import match
-    from fieldfare.pipeline.merging import merge_plan
-    from fieldfare.pipeline.normalising import normalise
-    from fieldfare.pipeline.starting import session
-    from fieldfare.pipeline.subscriptions import publish
-    from fieldfare.pipeline.temporal import match_profiles
+    from fieldfare.pipeline.lake.history import replay, replay_to_file, replay_to_node, retroactive
+    from fieldfare.pipeline.lake.table import read_table, write_table
+    from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError, amend
+    from fieldfare.pipeline.match.merge_plan import merge_plan
+    from fieldfare.pipeline.match.operator import match_events
+    from fieldfare.pipeline.match.subscriptions import publish_subscriptions
+    from fieldfare.pipeline.match.temporal import match_profiles
+    from fieldfare.pipeline.spark import spark_session
+    from fieldfare.pipeline.statistics.attributes import attribute_statistics
+    from fieldfare.pipeline.table.normalisation import normalise
 
 __all__ = [
     "Subscription",
     "SubscriptionError",
     "amend",
-    "match",
+    "attribute_statistics",
+    "match_events",
     "match_profiles",
     "merge_plan",
     "normalise",
-    "publish",
+    "publish_subscriptions",
     "read_table",
     "replay",
     "replay_to_file",
     "replay_to_node",
     "retroactive",
-    "session",
-    "statistics",
+    "spark_session",
     "write_table",
 ]
-_PLACES = {
-    "catalogue": ("Subscription", "SubscriptionError", "amend"),
-    "history": ("replay", "replay_to_file", "replay_to_node", "retroactive"),
-    "lake": ("read_table", "write_table"),
-    "matching": ("match",),
-    "merging": ("merge_plan",),
-    "normalising": ("normalise",),
-    "starting": ("session",),
-    "counting": ("statistics",),
-    "subscriptions": ("publish",),
-    "temporal": ("match_profiles",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """What is asked for, when it is: each of Spark's Python processes imports only what it needs."""
-    for module, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy(
+    __name__,
+    {
+        "lake.history": (
+            "replay",
+            "replay_to_file",
+            "replay_to_node",
+            "retroactive",
+        ),
+        "lake.table": (
+            "read_table",
+            "write_table",
+        ),
+        "match.catalogue": (
+            "Subscription",
+            "SubscriptionError",
+            "amend",
+        ),
+        "match.merge_plan": ("merge_plan",),
+        "match.operator": ("match_events",),
+        "match.subscriptions": ("publish_subscriptions",),
+        "match.temporal": ("match_profiles",),
+        "spark": ("spark_session",),
+        "statistics.attributes": ("attribute_statistics",),
+        "table.normalisation": ("normalise",),
+    },
+)

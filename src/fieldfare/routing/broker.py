@@ -14,12 +14,13 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing import messages as m
-from fieldfare.routing import pastry, wire
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.messages import About, Message, Send, Tell
+from fieldfare.protocol.overlay_messages import OverlayMessage
 from fieldfare.routing.clients import Client, Clients
-from fieldfare.routing.messages import About, Message, Send, Tell
+from fieldfare.routing.deduplication import Seen
 from fieldfare.routing.routes import LOCAL, ProtocolError, To
-from fieldfare.routing.seen import Seen
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.tables.base import MakeIndex
 
@@ -63,7 +64,7 @@ class Broker:
         counted before. If whoever runs it tells clients and neighbours `apart`, they may share names.
         Events are remembered for so many seconds, so that none is told twice. With a `delay`, what neighbours are told
         waits so many seconds for more of the kind. Many brokers in one process may share what their filters have in
-        common: then `index` makes parts of a `tables.universe.Universe`.
+        common: then `index` makes parts of a `tables.shared_index.Universe`.
         """
         self.name = name
         self.strategy = strategy
@@ -333,7 +334,7 @@ class _Snapshot(msgspec.Struct):
     version: Literal[1] = 1
 
 
-_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, m.Aside, *get_args(pastry.OverlayMessage))
+_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, m.Aside, *get_args(OverlayMessage))
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,

@@ -13,9 +13,9 @@ import msgspec
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.named import NamedFilter
 from fieldfare.matching.index import Index
-from fieldfare.routing.messages import About, Tell
-from fieldfare.routing.named import NamedFilter
+from fieldfare.protocol.messages import About, Tell
 from fieldfare.tables.base import MakeIndex
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.messages import About, Change, Forward, Role, Tell
+from fieldfare.protocol.messages import About, Change, Forward, Role, Tell
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""

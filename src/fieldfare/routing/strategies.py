@@ -25,16 +25,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.matching.index import Index
-from fieldfare.routing.filtered import Filtered
+from fieldfare.routing.overlays.rendezvous import Rendezvous
+from fieldfare.routing.overlays.shared_tree import SharedTree
+from fieldfare.routing.overlays.source_trees import SourceTrees
 from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.rendezvous import Rendezvous
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
-from fieldfare.routing.sharedtree import SharedTree
-from fieldfare.routing.sourcetrees import SourceTrees
+from fieldfare.routing.table_routes import Filtered
 from fieldfare.tables.base import MakeIndex, Table
-from fieldfare.tables.distinct import DistinctTable
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.merging import Merging
+from fieldfare.tables.merging.rules import Merging
+from fieldfare.tables.structures.distinct import DistinctTable
 
 MakeTable: TypeAlias = Callable[..., Table[Any]]
 """an empty table; its `towards` and `index` come by name"""

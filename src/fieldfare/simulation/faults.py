@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.messages import Role
 from fieldfare.simulation.network import Network
 
 Roles: TypeAlias = Mapping[tuple[str, str], Role]

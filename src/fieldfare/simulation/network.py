@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeAlias
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.messages import (
+from fieldfare.protocol.messages import (
     Advertise,
     Batch,
     Connect,
@@ -38,12 +38,12 @@ from fieldfare.routing.messages import (
     Unsubscribe,
     Wants,
 )
-from fieldfare.routing.wire import encode
+from fieldfare.protocol.wire import encode
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
 from fieldfare.simulation.counters import Traffic, Work, add_up
+from fieldfare.simulation.host import Cable, M, Processing, Site, Skew, cost_of
 from fieldfare.simulation.links import PLAIN, Wire
-from fieldfare.simulation.sites import Cable, M, Processing, Site, Skew, cost_of
 from fieldfare.simulation.topologies import Topology
 from fieldfare.simulation.trace import Record
 

@@ -19,15 +19,16 @@ import msgspec
 import msgspec.inspect
 
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.sharedtree import SharedTree
+from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.strategies import Strategy, by_name
-from fieldfare.simulation import links, processing, topologies, workloads
+from fieldfare.simulation import links, topologies, workloads
+from fieldfare.simulation import processing_time as processing
 from fieldfare.simulation.checker import Violation, check, promised
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.faults import Fault, Roles
-from fieldfare.simulation.figures import Figures, figures
+from fieldfare.simulation.host import Processing as Seconds
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.sites import Processing as Seconds
+from fieldfare.simulation.summary import Figures, figures
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology, from_edges
 from fieldfare.simulation.trace import Record

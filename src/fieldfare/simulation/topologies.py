@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from fieldfare.routing.messages import Role
+from fieldfare.protocol.messages import Role
 
 
 class Edge(NamedTuple):

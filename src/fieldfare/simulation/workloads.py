@@ -20,9 +20,9 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
+from fieldfare.simulation.content import Market, Numbers, Region, Sensors, Subject
 from fieldfare.simulation.distributions import SHARES, arrivals
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.subjects import Market, Numbers, Region, Sensors, Subject
 
 # Actions
 

@@ -1,17 +1,20 @@
-"""Filters × filters: which filters must a neighbour know, and which stored queries and profiles meet?"""
+"""Filters × filters: which filters must a neighbour know?"""
 
-from fieldfare.tables.base import Table, Tests
-from fieldfare.tables.doubleforest import DoubleForest
-from fieldfare.tables.forests import BalancedForest, NonRedundantForest, PosetForest
-from fieldfare.tables.forwarding import Update, apply
-from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.naive import NaiveTable, minimal_cover
-from fieldfare.tables.poset import Poset
-from fieldfare.tables.rootmerging import RootMerger, merged
+from typing import TYPE_CHECKING
+
+from fieldfare.exports import lazy
+
+if TYPE_CHECKING:
+    from fieldfare.tables.base import Table, Tests
+    from fieldfare.tables.indexed import IndexedTable
+    from fieldfare.tables.merging.roots import RootMerger, merged
+    from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
+    from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+    from fieldfare.tables.structures.poset import Poset
+    from fieldfare.tables.updates import Update, apply
 
 __all__ = [
     "BalancedForest",
-    "DoubleForest",
     "IndexedTable",
     "NaiveTable",
     "NonRedundantForest",
@@ -25,3 +28,31 @@ __all__ = [
     "merged",
     "minimal_cover",
 ]
+__getattr__ = lazy(
+    __name__,
+    {
+        "base": (
+            "Table",
+            "Tests",
+        ),
+        "indexed": ("IndexedTable",),
+        "merging.roots": (
+            "RootMerger",
+            "merged",
+        ),
+        "structures.forest_tables": (
+            "BalancedForest",
+            "NonRedundantForest",
+            "PosetForest",
+        ),
+        "structures.naive": (
+            "NaiveTable",
+            "minimal_cover",
+        ),
+        "structures.poset": ("Poset",),
+        "updates": (
+            "Update",
+            "apply",
+        ),
+    },
+)

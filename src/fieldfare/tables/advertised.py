@@ -23,7 +23,7 @@ from fieldfare.filters.advertisement import Advertisement
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, Towards
-from fieldfare.tables.forwarding import Update, Updates, apply
+from fieldfare.tables.updates import Update, Updates, apply
 
 
 class Told(NamedTuple, Generic[Interface]):

@@ -19,10 +19,10 @@ from fieldfare.matching.base import Matcher
 from fieldfare.matching.index import Index
 from fieldfare.tables.advertised import AdvertisedTable, Told, advertisers
 from fieldfare.tables.base import Interface, Table
-from fieldfare.tables.forests import NonRedundantForest, PosetForest
-from fieldfare.tables.forwarding import Update, Updates, apply
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.poset import Poset
+from fieldfare.tables.structures.forest_tables import NonRedundantForest, PosetForest
+from fieldfare.tables.structures.poset import Poset
+from fieldfare.tables.updates import Update, Updates, apply
 
 
 class Inside(Enum):

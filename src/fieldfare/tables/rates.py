@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface
-from fieldfare.tables.forest import Forest
+from fieldfare.tables.structures.forest import Forest
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from fieldfare.filters.errors import FilterSyntaxError
-from fieldfare.filters.languages import cesql
-from fieldfare.filters.languages.cesql_eval import evaluate
-from fieldfare.filters.languages.cesql_syntax import parse
+from fieldfare.filters.languages.cesql import translation
+from fieldfare.filters.languages.cesql.evaluation import evaluate
+from fieldfare.filters.languages.cesql.syntax import parse
 
 SHARED = Path(os.environ.get("FIELDFARE_SHARED") or Path(__file__).parents[3].parent / "shared")
 KIT = SHARED / "conformance" / "cesql"
@@ -62,7 +62,7 @@ def test_case(case: dict[str, Any]) -> None:
 def test_case_as_a_filter(case: dict[str, Any]) -> None:
     event = case.get("event") or {**EVENT, **case.get("eventOverrides", {})}
     try:
-        matches = cesql.parse(case["expression"]).matches(event)
+        matches = translation.parse(case["expression"]).matches(event)
     except FilterSyntaxError:  # also what can never be true is refused
         matches = False
     assert matches == (case.get("result") is True and "error" not in case)

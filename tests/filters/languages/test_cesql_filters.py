@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.filters.languages.test_cesql import expressions
+from tests.filters.languages.cesql.test_translation import expressions
 
 from fieldfare.events.event import Event
 from fieldfare.events.values import MISSING, Interval
@@ -15,10 +15,10 @@ from fieldfare.filters import EVERYTHING, Filter
 from fieldfare.filters import parse as native
 from fieldfare.filters.errors import FilterSyntaxError
 from fieldfare.filters.expressions import UNCERTAIN
-from fieldfare.filters.languages import cesql
-from fieldfare.filters.languages.cesql_eval import evaluate, find_function
-from fieldfare.filters.languages.cesql_expression import Cesql
-from fieldfare.filters.languages.cesql_syntax import (
+from fieldfare.filters.languages.cesql import translation
+from fieldfare.filters.languages.cesql.evaluation import evaluate, find_function
+from fieldfare.filters.languages.cesql.expression import Cesql
+from fieldfare.filters.languages.cesql.syntax import (
     Attribute,
     Binary,
     Call,
@@ -117,13 +117,13 @@ def known(expr: Expr) -> bool:
 
 
 def agrees(expr: Expr, event: Event) -> None:
-    lowered = cesql.lower(expr)
+    lowered = translation.lower(expr)
     assert lowered.matches(event) == evaluate(expr, event).passes, lowered
     if lowered.is_empty:
         with pytest.raises(FilterSyntaxError):
-            cesql.parse(to_text(expr))
+            translation.parse(to_text(expr))
     else:
-        assert cesql.parse(to_text(expr)) == lowered
+        assert translation.parse(to_text(expr)) == lowered
 
 
 # --- exactness --------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_the_same_for_expressions_of_every_shape(expr: Expr, event: Event) -> No
 
 @given(conditions)
 def test_the_native_language_reads_what_is_written(expr: Expr) -> None:
-    lowered = cesql.lower(expr)
+    lowered = translation.lower(expr)
     if not lowered.is_empty:
         assert native(str(lowered)) == lowered
 
@@ -157,7 +157,7 @@ def test_the_native_language_reads_what_is_written(expr: Expr) -> None:
     conditions, st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2), st.integers(-6, 6), st.integers(0, 3)
 )
 def test_an_interval_stands_for_its_points(expr: Expr, fields: dict[str, object], low: int, size: int) -> None:
-    lowered = cesql.lower(expr)
+    lowered = translation.lower(expr)
     points = [lowered.matches(Event({**fields, "a": low + step})) for step in range(size + 1)]
     whole = Event({**fields, "a": Interval(low, low + size)})
     if any(points):
@@ -223,7 +223,7 @@ SEEN = "EXISTS {0} AND NOT ({0} IS NULL OR {0} IS LIST OR {0} IS OBJECT)"
     ],
 )
 def test_lowered(text: str, same: str) -> None:
-    assert cesql.parse(text) == native(same)
+    assert translation.parse(text) == native(same)
 
 
 @pytest.mark.parametrize(
@@ -239,14 +239,14 @@ def test_lowered(text: str, same: str) -> None:
     ],
 )  # fmt: skip
 def test_sets_for_all_but_odd_kinds_of_values(text: str, same: str) -> None:
-    assert cesql.parse(text) == native(same)
+    assert translation.parse(text) == native(same)
 
 
 def test_sets_stay_when_a_pattern_may_be_that_of_bytes() -> None:
-    lowered = cesql.parse("source LIKE '%cloudevents%'")
+    lowered = translation.parse("source LIKE '%cloudevents%'")
     assert lowered.covers(native("source CONTAINS 'cloudevents.io'"))
-    assert lowered.covers(cesql.parse("source LIKE '%cloudevents%a%'"))
-    assert lowered.covers(cesql.parse("source = 'https://cloudevents.io'"))
+    assert lowered.covers(translation.parse("source LIKE '%cloudevents%a%'"))
+    assert lowered.covers(translation.parse("source = 'https://cloudevents.io'"))
 
 
 @pytest.mark.parametrize(
@@ -261,24 +261,24 @@ def test_sets_stay_when_a_pattern_may_be_that_of_bytes() -> None:
     ],
 )
 def test_covering(wide: str, narrow: str) -> None:
-    assert cesql.parse(wide).covers(cesql.parse(narrow))
-    assert not cesql.parse(narrow).covers(cesql.parse(wide))
+    assert translation.parse(wide).covers(translation.parse(narrow))
+    assert not translation.parse(narrow).covers(translation.parse(wide))
 
 
 def test_what_is_too_complex_is_computed_in_one_piece() -> None:
     text = " AND ".join(f"(a{i} = 'x.' OR b{i} = 'y.')" for i in range(9))
-    lowered = cesql.parse(text)
+    lowered = translation.parse(text)
     assert lowered == native(f"CESQL('{text.replace(chr(39), chr(39) * 2)}')")
     assert lowered.matches({name + str(i): value for i in range(9) for name, value in (("a", "z"), ("b", "y."))})
     assert not lowered.matches({"a0": "x."})
-    assert cesql.parse(" XOR ".join(f"a{i} = 'x.'" for i in range(12))).fields() == {f"a{i}" for i in range(12)}
+    assert translation.parse(" XOR ".join(f"a{i} = 'x.'" for i in range(12))).fields() == {f"a{i}" for i in range(12)}
 
 
 def test_long_is_not_complex() -> None:
     count = 2000
-    listed = cesql.parse(f"id IN ({', '.join(f'{chr(39)}x.{i}{chr(39)}' for i in range(count))})")
+    listed = translation.parse(f"id IN ({', '.join(f'{chr(39)}x.{i}{chr(39)}' for i in range(count))})")
     assert len(listed.branches) == 1
-    assert cesql.parse(" OR ".join(f"id = 'x.{i}'" for i in range(count))) == listed
+    assert translation.parse(" OR ".join(f"id = 'x.{i}'" for i in range(count))) == listed
 
 
 # --- the dimension ----------------------------------------------------------------------------------------------------
@@ -353,10 +353,10 @@ def test_constants_in_the_native_language() -> None:
 )
 def test_refused(text: str, column: int, problem: str) -> None:
     with pytest.raises(FilterSyntaxError) as caught:
-        cesql.parse(text)
+        translation.parse(text)
     assert (caught.value.column, caught.value.problem) == (column, problem)
 
 
 def test_an_event_with_nested_data_is_matched_by_its_attributes() -> None:
-    wanted: Filter = cesql.parse("type = 'sale.' AND NOT EXISTS data")
+    wanted: Filter = translation.parse("type = 'sale.' AND NOT EXISTS data")
     assert wanted.matches({"type": "sale.", "data": {"type": "other"}})

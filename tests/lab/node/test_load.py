@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldfare.filters import parse
-from fieldfare.lab.node import load as loads
+from fieldfare_lab.node import load as loads
 
 shapes = st.fixed_dictionaries(
     {"matches": st.integers(1, 15), "subscribers": st.integers(1, 30), "groups": st.integers(1, 12)}

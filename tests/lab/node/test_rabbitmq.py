@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fieldfare.lab.node import contest, rabbitmq
-from fieldfare.lab.node import load as loads
+from fieldfare_lab.node import contest, rabbitmq
+from fieldfare_lab.node import load as loads
 
 
 def test_without_rabbitmq_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fieldfare.lab.prefix import hops
-from fieldfare.lab.prefix.hops import Case, Cost, Costs, measure
-from fieldfare.lab.results import Settings
-from fieldfare.routing.prefix.places import Places
+from fieldfare.routing.prefix.placements import Places
+from fieldfare_lab.prefix import hops
+from fieldfare_lab.prefix.hops import Case, Cost, Costs, measure
+from fieldfare_lab.results import Settings
 
 
 class Clock:

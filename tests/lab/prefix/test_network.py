@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fieldfare.lab.prefix import network
-from fieldfare.lab.prefix.bed import CLIENTS, NEVER, Bed, Course, Window, topology
-from fieldfare.lab.prefix.workload import Mix
-from fieldfare.lab.results import Settings
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare_lab.prefix import network
+from fieldfare_lab.prefix.bed import CLIENTS, NEVER, Bed, Course, Window, topology
+from fieldfare_lab.prefix.workload import Mix
+from fieldfare_lab.results import Settings
 
 DENSE = Mix(names=5)
 

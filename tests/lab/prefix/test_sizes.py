@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldfare.events.event import fields_of
-from fieldfare.lab.prefix import layout, queries, sizes
-from fieldfare.lab.prefix.experiments import EXPERIMENTS
-from fieldfare.lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix, Workload, query_log, substring
-from fieldfare.lab.results import Settings
-from fieldfare.routing.prefix.checking import check
+from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.labels import ALPHABET, Order
 from fieldfare.routing.prefix.optimizer import Optimizer
+from fieldfare.routing.prefix.tagging import match
 from fieldfare.routing.prefix.tree import Tree
-from fieldfare.routing.prefix.walk import match
+from fieldfare_lab.prefix import layout, queries, sizes
+from fieldfare_lab.prefix.experiments import EXPERIMENTS
+from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix, Workload, query_log, substring
+from fieldfare_lab.results import Settings
 
 TINY = Settings(1, 1, 0.02)
 SEEDS = st.integers(0, 10_000)

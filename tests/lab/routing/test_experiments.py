@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fieldfare.lab.results import Settings
-from fieldfare.lab.routing.experiments import EXPERIMENTS
-from fieldfare.lab.routing.interests import Interests, depth_first
-from fieldfare.lab.routing.runs import Run, tree
-from fieldfare.lab.routing.scaling import scaling
 from fieldfare.routing.strategies import COVERING, FLOODING, IMPERFECT, SIMPLE
 from fieldfare.simulation.topologies import line
+from fieldfare_lab.results import Settings
+from fieldfare_lab.routing.experiments import EXPERIMENTS
+from fieldfare_lab.routing.interests import Interests, depth_first
+from fieldfare_lab.routing.runs import Run, tree
+from fieldfare_lab.routing.scaling import scaling
 
 TINY = Settings(1, 1, 0.05)
 

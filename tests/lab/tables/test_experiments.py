@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from fieldfare.lab import report
-from fieldfare.lab.results import Claim, Curves, Result, Settings, curves_of
-from fieldfare.lab.tables import scaling
-from fieldfare.lab.tables.experiments import EXPERIMENTS
-from fieldfare.lab.tables.workload import Workload, operator
+from fieldfare_lab import report
+from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of
+from fieldfare_lab.tables import scaling
+from fieldfare_lab.tables.experiments import EXPERIMENTS
+from fieldfare_lab.tables.workload import Workload, operator
 
 SMALL = Settings(replications=1, scale=0.06, clock=itertools.count().__next__)
 ALWAYS = (

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 from tests.matching.reference.native import Ints, Native, asked, batch_of, build, compiler, owners, pairs
 
-from fieldfare.lab.bench.ours import index_of
-from fieldfare.lab.bench.workloads import generate
 from fieldfare.matching import kernels
-from fieldfare.matching.reading import CHUNK
-from fieldfare.matching.state import scratch
+from fieldfare.matching.match.lookup import CHUNK
+from fieldfare.matching.store.state import scratch
+from fieldfare_lab.bench.ours import index_of
+from fieldfare_lab.bench.workloads import generate
 
 WORKLOADS: Final = ("eq", "stock", "begen")
 FILTERS: Final = (1_000, 10_000, 100_000)

@@ -10,7 +10,7 @@ from tests.mobility.channel_runs import world
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach, Go, Gone, SendAway
 from fieldfare.mobility.messages import Acknowledge, MoveOut
-from fieldfare.routing.messages import Message
+from fieldfare.protocol.messages import Message
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network

@@ -10,7 +10,7 @@ from tests.mobility.channel_runs import world
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach
 from fieldfare.mobility.messages import Acknowledge, MoveOut
-from fieldfare.routing.messages import Deliver, Message
+from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.simulation.network import Network
 
 

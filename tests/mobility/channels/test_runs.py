@@ -10,7 +10,7 @@ from tests.mobility.channel_runs import KINDS, TYPES, random_run_of, violations,
 
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach
-from fieldfare.routing.messages import Deliver, Message
+from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.trace import Delivered

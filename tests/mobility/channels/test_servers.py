@@ -11,12 +11,12 @@ from tests.mobility.channel_runs import World, world
 from fieldfare.filters import parse
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Balance, Recall, Relocate, Wanted, Watch
-from fieldfare.routing.messages import Message
+from fieldfare.protocol.messages import Message
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.trace import Delivered
-from fieldfare.tables.merging import Merging
+from fieldfare.tables.merging.rules import Merging
 
 ORDERED = Domain(("r0", "r1", "r2"), types=("news", "stock"))
 CAUSAL = Domain(("r0", "r1", "r2"), types=("news", "stock"), ordered=False)

@@ -21,9 +21,9 @@ from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.node import bridges
 from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem, Runner, runner
-from fieldfare.node.config import Config, ConfigError, load
+from fieldfare.node.config.config import Config, ConfigError, load
+from fieldfare.node.context import Service
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 
 class Fake:

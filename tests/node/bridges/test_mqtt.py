@@ -31,9 +31,9 @@ from tests.waiting import PATIENCE
 from fieldfare.events.event import Event
 from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
 from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
-from fieldfare.node.config import ConfigError
+from fieldfare.node.config.config import ConfigError
+from fieldfare.node.context import Service
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed: apt-get install mosquitto")

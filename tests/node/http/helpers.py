@@ -20,12 +20,12 @@ from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.config import load
-from fieldfare.node.consumer import Consumer
+from fieldfare.node.config.config import load
+from fieldfare.node.context import Service
 from fieldfare.node.http import routes
-from fieldfare.node.security import make_token
+from fieldfare.node.internal_session import Consumer
+from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
-from fieldfare.node.service import Service
 
 SECRET = "a secret that is long enough: 32 bytes"
 

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, sink, until
 
 from fieldfare.filters import parse
-from fieldfare.node.consumer import Consumer
+from fieldfare.node.internal_session import Consumer
 
 
 async def asked(found: Api, name: str, *filters: str) -> Consumer:

@@ -21,8 +21,8 @@ from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node.consumer import Delivered
 from fieldfare.node.http import binding, stream
+from fieldfare.node.internal_session import Delivered
 
 
 def foreign_event(number: int, data: object = None) -> CloudEvent:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.node.http.helpers import SECRET, api, bearer, is_problem
 
 from fieldfare.node.http.openapi import REPORT
-from fieldfare.node.pipelines import (
+from fieldfare.node.pipeline_reports import (
     KEPT,
     LONGEST_ERROR,
     LONGEST_TEXT,

@@ -18,8 +18,8 @@ from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, until
 from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
-from fieldfare.node.consumer import Delivered
 from fieldfare.node.http import stream
+from fieldfare.node.internal_session import Delivered
 
 
 class Message(NamedTuple):

@@ -17,8 +17,8 @@ from tests.node.http.helpers import (
 )
 
 from fieldfare.events.event import Event
-from fieldfare.node.consumer import Delivered
 from fieldfare.node.http import webhooks
+from fieldfare.node.internal_session import Delivered
 
 
 def test_events_come_in_order_as_cloud_events_after_the_handshake() -> None:

@@ -23,9 +23,9 @@ import fieldfare as ff
 from fieldfare.client.errors import Refused
 from fieldfare.events import EventError, msgpack
 from fieldfare.events.event import Event
-from fieldfare.node.log import Log
+from fieldfare.node.storage.log import Log
 from fieldfare.pipeline.sinks.node import BATCH, NodeSinkOptions, NodeStreamWriter, Rows, collected
-from fieldfare.pipeline.sinks.publishing import publish
+from fieldfare.pipeline.sinks.node_publisher import publish
 from fieldfare.pipeline.sources import register
 
 EVENTS = [{"number": number, "text": "x" * (number % 300)} for number in range(5000)]
@@ -93,7 +93,7 @@ def test_a_table_is_published_and_mistakes_are_named(spark: SparkSession, tmp_pa
 
 DRIVER = """
 import sys
-from fieldfare.pipeline.starting import session
+from fieldfare.pipeline.spark import session
 from fieldfare.pipeline.sources import register
 
 source, url, checkpoint = sys.argv[1:]

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from tests.pipeline.nodes import run
 
 from fieldfare.pipeline.options import OptionError
-from fieldfare.pipeline.sinks.posting import post_all
+from fieldfare.pipeline.sinks.http_post import post_all
 from fieldfare.pipeline.sinks.webhooks import DeliveryFailed, WebhookOptions, WebhooksSink, WebhooksWriter, deliveries
 from fieldfare.pipeline.sources import register
 

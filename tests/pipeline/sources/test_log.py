@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline.nodes import collected, node_elsewhere
 
 import fieldfare as ff
-from fieldfare.node.log import Entry, Log, LogError
+from fieldfare.node.storage.log import Entry, Log, LogError
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.log import LogStreamReader
 

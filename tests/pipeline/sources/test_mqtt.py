@@ -18,7 +18,7 @@ from tests.pipeline.nodes import collected
 from tests.waiting import PATIENCE
 
 from fieldfare.events import msgpack
-from fieldfare.node.log import Log
+from fieldfare.node.storage.log import Log
 from fieldfare.pipeline.sources import receiver, register
 from fieldfare.pipeline.sources.mqtt import MqttOptions
 from fieldfare.pipeline.sources.receiver import Receiver, ReceiverError, event_of

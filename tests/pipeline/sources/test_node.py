@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.pipeline.nodes import collected, node_elsewhere
 
 import fieldfare as ff
-from fieldfare.node.log import Log
+from fieldfare.node.storage.log import Log
 from fieldfare.pipeline.sources import node as source
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.node import GapError, NodeOptions, NodeStreamReader

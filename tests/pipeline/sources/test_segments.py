@@ -11,10 +11,10 @@ import pytest
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
-from fieldfare.node.kept import Rest, pack
-from fieldfare.node.log import Entry, Log, LogError
-from fieldfare.node.salvage import salvage
-from fieldfare.node.store import Store
+from fieldfare.node.state import Rest, pack
+from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.rows import Store
+from fieldfare.node.storage.salvage import salvage
 from fieldfare.pipeline.sources import segments
 from fieldfare.pipeline.sources.segments import Folder, Slice, slices
 

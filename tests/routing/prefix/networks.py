@@ -21,20 +21,20 @@ from tests.routing.prefix.samples import EVENTS, MIXED, UNSAID
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
+from fieldfare.protocol.messages import Aside, Forward, Message, Send
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Aside, Forward, Message, Send
-from fieldfare.routing.prefix import words
-from fieldfare.routing.prefix.checking import check
-from fieldfare.routing.prefix.engine import LARGE
+from fieldfare.routing.prefix import messages
+from fieldfare.routing.prefix.entry import LARGE
+from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.prefix.routes import Prefixed
 from fieldfare.routing.prefix.tree import Term, Version
 from fieldfare.routing.strategies import PREFIX, Strategy, with_advertisements
+from fieldfare.routing.table_routes import Filtered
 from fieldfare.simulation import checker
+from fieldfare.simulation.host import Cable, M
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network
-from fieldfare.simulation.sites import Cable, M
 from fieldfare.simulation.topologies import Topology, random_tree
 from fieldfare.simulation.trace import Delivered, Published
 
@@ -314,7 +314,7 @@ class Run:
 def run(seed: int, steps: int = 40) -> Tally:
     """What happens in one network."""
     tally = Tally()
-    with patch.object(words, "PIECE", Random(seed).choice([200, 2000, words.PIECE])):
+    with patch.object(messages, "PIECE", Random(seed).choice([200, 2000, messages.PIECE])):
         one = Run(seed, tally)
         for _ in range(2):
             one.happen(steps)

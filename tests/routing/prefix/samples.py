@@ -14,7 +14,7 @@ from fieldfare.events.values import Interval
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.places import Places
+from fieldfare.routing.prefix.placements import Places
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare.routing.prefix.updates import Update
 

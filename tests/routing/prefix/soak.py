@@ -10,8 +10,8 @@ from tests.routing.harness import FILTERS as RANGES
 from tests.routing.prefix.samples import EVENTS, MIXED, UNSAID
 from tests.routing.prefix.world import INTERFACES, World
 
-from fieldfare.routing.prefix import fpt as tags
-from fieldfare.routing.prefix.walk import forward
+from fieldfare.routing.prefix import tag as tags
+from fieldfare.routing.prefix.tagging import forward
 
 BROKERS = 3
 WEIGHTS = {"subscribe": 6, "unsubscribe": 5, "hear": 30, "update": 5, "arrive": 14, "arrive_at_standby": 4, "publish": 8,

@@ -15,10 +15,10 @@ from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
 from fieldfare.filters import parse
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.prefix import flat
-from fieldfare.routing.prefix.fpt import Fpt, decode, encode
+from fieldfare.routing.prefix import flat_tree
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.places import Places
+from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.tag import Fpt, decode, encode
 from fieldfare.routing.prefix.tree import Term, Tree, Version
 
 LINKS = ("a", "b", "c")
@@ -82,7 +82,7 @@ def test_reading_in_one_go(
 
 def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Filters come and go for a long time, from interfaces of which there are too many for bits now and then."""
-    monkeypatch.setattr(flat, "SPARE", 20)
+    monkeypatch.setattr(flat_tree, "SPARE", 20)
     dice, optimizer, places = Random(1), Optimizer(), Places(Tree(), large=0)
     boxes = [box for filter in RANGES for box in filter.boxes]
     standing: list[tuple[Branch, str]] = []
@@ -111,7 +111,7 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
             wanted = {interface for box, interface in standing if Filter([box]).matches(event)}
             assert places.read_bytes(tag) == places.read(decode(tag)) == wanted
     assert places._entry.flat(places.tree).generation >= 3
-    assert most > flat.Masks.MOST
+    assert most > flat_tree.Masks.MOST
 
 
 def test_nodes_at_which_nobody_stands_have_masks() -> None:

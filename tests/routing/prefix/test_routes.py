@@ -20,7 +20,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing import messages as m
+from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.strategies import PREFIX

@@ -30,12 +30,12 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.valueset import ValueSet
-from fieldfare.routing.prefix.checking import check
+from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
 from fieldfare.routing.prefix.optimizer import Optimizer, part
+from fieldfare.routing.prefix.tagging import forward, match, select
 from fieldfare.routing.prefix.tree import ROOT, Tree
 from fieldfare.routing.prefix.updates import height
-from fieldfare.routing.prefix.walk import forward, match, select
 
 
 def shape(tree: Tree, id: int = ROOT) -> dict[str, object]:

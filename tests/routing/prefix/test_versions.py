@@ -18,10 +18,10 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.difference import wdiff
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.places import Places
+from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.tagging import forward, match
 from fieldfare.routing.prefix.tree import Term, Tree, Version
 from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
-from fieldfare.routing.prefix.walk import forward, match
 
 BROKERS = 3
 brokers = st.integers(0, BROKERS - 1)

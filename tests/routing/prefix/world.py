@@ -15,12 +15,12 @@ from tests.routing.prefix.samples import drop, want
 from fieldfare.events.event import Event
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
-from fieldfare.routing import wire
-from fieldfare.routing.prefix import fpt as tags
-from fieldfare.routing.prefix.checking import check
-from fieldfare.routing.prefix.engine import LARGE
+from fieldfare.protocol import wire
+from fieldfare.routing.prefix import tag as tags
+from fieldfare.routing.prefix.entry import LARGE
+from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.places import Places
+from fieldfare.routing.prefix.placements import Places
 from fieldfare.routing.prefix.tree import Term, Tree
 from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
 

@@ -1,6 +1,6 @@
 """The compiled kernels: plain loops over an arena, made fast by numba, which release the GIL.
 
-They are compiled on first use and cached on disk; until they are there, `scan` serves (see `backend`).
+They are compiled on first use and cached on disk; until they are there, `fallback` serves (see `backend`).
 """
 
 from fieldfare.matching.kernels.buffers import put_numbers
@@ -10,7 +10,6 @@ from fieldfare.matching.kernels.match import by_event, match_batch, match_one, n
 from fieldfare.matching.kernels.pairs import drop_repeats
 from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
 from fieldfare.matching.kernels.relate import judge
-from fieldfare.matching.kernels.tags import read_tag, write_tag
 from fieldfare.matching.kernels.texts import put_texts, text_insert
 
 __all__ = [
@@ -31,10 +30,8 @@ __all__ = [
     "posted",
     "put_numbers",
     "put_texts",
-    "read_tag",
     "scan",
     "shares_of",
     "survivors",
     "text_insert",
-    "write_tag",
 ]

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from fieldfare.matching.kernels.compiled import i64, jit, trailing_zeros, u64
-from fieldfare.matching.keys import MISSING_KEY, NAN_TAG, NUMBER_TAG, WILD_KEY
+from fieldfare.matching.store.keys import MISSING_KEY, NAN_TAG, NUMBER_TAG, WILD_KEY
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
 _INFINITY = 0x7FF0000000000000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.arena import (
+from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.store.arena import (
     BITS,
     BLOCK,
     BLOCK_COLUMNS,
@@ -25,8 +26,7 @@ from fieldfare.matching.arena import (
     ROWS,
     SETS,
 )  # fmt: skip
-from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.keys import RANGE, SET
+from fieldfare.matching.store.keys import RANGE, SET
 
 GOLDEN = 0x9E3779B97F4A7C15
 

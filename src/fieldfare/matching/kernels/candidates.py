@@ -8,7 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.arena import (
+from fieldfare.matching.kernels.build import bucket_of
+from fieldfare.matching.kernels.compiled import (
+    and_row,
+    both_rows,
+    clear_row,
+    i64,
+    is_empty,
+    jit,
+    lane_of,
+    load_row,
+    or_row,
+    prefetch,
+    trailing_zeros,
+    u64,
+)
+from fieldfare.matching.relations.layout import PLAN
+from fieldfare.matching.store.arena import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -33,23 +49,7 @@ from fieldfare.matching.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.kernels.build import bucket_of
-from fieldfare.matching.kernels.compiled import (
-    and_row,
-    both_rows,
-    clear_row,
-    i64,
-    is_empty,
-    jit,
-    lane_of,
-    load_row,
-    or_row,
-    prefetch,
-    trailing_zeros,
-    u64,
-)
-from fieldfare.matching.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
-from fieldfare.matching.question import PLAN
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
 
 _WILD_ROW = -1
 _FEW_ROWS = 15

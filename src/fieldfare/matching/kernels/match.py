@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.arena import (
+from fieldfare.matching.kernels.build import GOLDEN, bucket_of
+from fieldfare.matching.kernels.compiled import (
+    and_row,
+    i64,
+    is_empty,
+    jit,
+    lane_of,
+    load_row,
+    prefetch,
+    seen_from,
+    trailing_zeros,
+    u64,
+)
+from fieldfare.matching.store.arena import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -30,20 +43,7 @@ from fieldfare.matching.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.kernels.build import GOLDEN, bucket_of
-from fieldfare.matching.kernels.compiled import (
-    and_row,
-    i64,
-    is_empty,
-    jit,
-    lane_of,
-    load_row,
-    prefetch,
-    seen_from,
-    trailing_zeros,
-    u64,
-)
-from fieldfare.matching.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
 _SIGN = 0x7FFFFFFFFFFFFFFF

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.arena import BLOCK, HASHED
 from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.keys import HIGHEST, LOWEST, RANGE, SET
+from fieldfare.matching.store.arena import BLOCK, HASHED
+from fieldfare.matching.store.keys import HIGHEST, LOWEST, RANGE, SET
 
 FEW, MANY, SHARE = 256, 4096, 8
 """constants of a column that are looked at: a few hundred, or one in SHARE, but not too many"""

@@ -9,39 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from fieldfare.filters.valueset import Atom
-from fieldfare.matching.arena import (
-    ALIVE,
-    BLOCK_COLUMNS_AT,
-    OWNER,
-    PREDICATE,
-    PREDICATES_AT,
-    SETS,
-    SHARED_FLAG,
-    VERIFY_FLAG,
-)  # fmt: skip
 from fieldfare.matching.kernels.compiled import (
     i64,
     jit,
     prefetch,
     u64,
 )
-from fieldfare.matching.keys import (
-    ALONE,
-    BYTES_TAG,
-    HIGHEST,
-    LOWEST,
-    NOT_RANGE,
-    NUMBER,
-    NUMBER_TAG,
-    OPEN_HIGH,
-    OPEN_LOW,
-    STRING_TAG,
-    TAG,
-    TIME,
-    TIME_TAG,
-    number_key,
-)
-from fieldfare.matching.question import (
+from fieldfare.matching.relations.layout import (
     ALL,
     AROUND,
     ASKED,
@@ -78,6 +52,32 @@ from fieldfare.matching.question import (
     WHOLE,
     YES,
 )  # fmt: skip
+from fieldfare.matching.store.arena import (
+    ALIVE,
+    BLOCK_COLUMNS_AT,
+    OWNER,
+    PREDICATE,
+    PREDICATES_AT,
+    SETS,
+    SHARED_FLAG,
+    VERIFY_FLAG,
+)  # fmt: skip
+from fieldfare.matching.store.keys import (
+    ALONE,
+    BYTES_TAG,
+    HIGHEST,
+    LOWEST,
+    NOT_RANGE,
+    NUMBER,
+    NUMBER_TAG,
+    OPEN_HIGH,
+    OPEN_LOW,
+    STRING_TAG,
+    TAG,
+    TIME,
+    TIME_TAG,
+    number_key,
+)
 
 FALSE, TRUE, UNKNOWN = range(3)
 TOGETHER, NEVER = -1, -2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fieldfare.matching.kernels.buffers import byte_at, half_at, word_at
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.keys import MISSING_KEY, UNKNOWN_KEY
+from fieldfare.matching.store.keys import MISSING_KEY, UNKNOWN_KEY
 
 _MIX = 0x9FB21C651E98DF25
 

@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from fieldfare.mobility.channels import messages as c
-from fieldfare.mobility.channels.desk import Desk
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import farther, is_new
+from fieldfare.mobility.channels.session_requests import Desk
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.mobility.channels.stays import Place, Said, Stay
-from fieldfare.routing import messages as m
-from fieldfare.routing import wire
-from fieldfare.routing.messages import Message, Send
+from fieldfare.mobility.channels.visits import Place, Said, Stay
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.messages import Message, Send
 
 _WARM = "warm "
 _NOWHERE = c.Attach()

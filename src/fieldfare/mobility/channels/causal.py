@@ -14,7 +14,7 @@ from collections import deque
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import Member
 from fieldfare.mobility.channels.messages import Carry, Done, Heard, Matrix, Position, copied, join
-from fieldfare.routing.messages import Forward, Message, Send
+from fieldfare.protocol.messages import Forward, Message, Send
 
 
 class Causal(Member):

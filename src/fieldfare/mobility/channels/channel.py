@@ -22,7 +22,7 @@ from fieldfare.mobility.channels.messages import (
     Stamped,
     Want,
 )
-from fieldfare.routing.messages import Message, Send
+from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.indexed import IndexedTable
 
 Stamp = Callable[[], int]
@@ -124,7 +124,7 @@ def _overlap(filters: Iterable[Filter], others: Iterable[Filter]) -> bool:
 
 
 def change(kept: dict[Filter, None], added: Iterable[Filter], removed: Iterable[Filter]) -> None:
-    """First forget, then note; what a new filter covers is forgotten, as its sender expects (`tables.forwarding`)."""
+    """First forget, then note; what a new filter covers is forgotten, as its sender expects (`tables.updates`)."""
     for filter in removed:
         kept.pop(filter, None)
     for filter in added:

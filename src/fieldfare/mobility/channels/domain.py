@@ -17,8 +17,8 @@ from functools import cached_property
 from fieldfare.events.event import fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
-from fieldfare.routing.ring import key_of, node_id
-from fieldfare.tables.merging import Merging
+from fieldfare.routing.overlays.ring import key_of, node_id
+from fieldfare.tables.merging.rules import Merging
 
 
 @dataclass(frozen=True)

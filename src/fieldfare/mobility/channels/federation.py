@@ -24,7 +24,7 @@ from fieldfare.mobility.channels.causal import Causal
 from fieldfare.mobility.channels.channel import change
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import Member, Ticket
-from fieldfare.routing.messages import Forward, Message, Send, Tell
+from fieldfare.protocol.messages import Forward, Message, Send, Tell
 
 _ACROSS: Final = "across"
 """all that is brought to the other side comes from one publisher, as it were"""

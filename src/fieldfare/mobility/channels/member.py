@@ -28,11 +28,11 @@ from fieldfare.mobility.channels.messages import (
     Say,
     Want,
 )
-from fieldfare.routing.messages import About, Forward, Message, Send, Tell
-from fieldfare.tables.forwarding import Update, apply
+from fieldfare.protocol.messages import About, Forward, Message, Send, Tell
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.merging import Merging
-from fieldfare.tables.outgoing import NeighbourMerger
+from fieldfare.tables.merging.per_neighbour import NeighbourMerger
+from fieldfare.tables.merging.rules import Merging
+from fieldfare.tables.updates import Update, apply
 
 Ticket: TypeAlias = tuple[str, int]
 """a channel, and the number of what it was told"""

@@ -1,4 +1,4 @@
-"""What clients, access servers and resolution servers say to each other, beside `routing.messages`.
+"""What clients, access servers and resolution servers say to each other, beside `protocol.messages`.
 
 A channel may move while it is talked to. So whatever an access server says to a channel is numbered (`Say`), and so is
 what the channel answers (`Reply`): by whichever ways it comes, it is taken in that order, and once.
@@ -12,7 +12,7 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.routing.messages import Forward, Message
+from fieldfare.protocol.messages import Forward, Message
 
 Position: TypeAlias = dict[str, int]
 """how far events have been had: of each server that counts events, all up to a number"""

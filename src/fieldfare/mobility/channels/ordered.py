@@ -26,7 +26,7 @@ from fieldfare.mobility.channels.messages import (
     Reply,
     Stamped,
 )
-from fieldfare.routing.messages import Forward, Message, Send
+from fieldfare.protocol.messages import Forward, Message, Send
 
 
 class Ordered(Member):

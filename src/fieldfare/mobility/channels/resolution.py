@@ -32,8 +32,8 @@ from fieldfare.mobility.channels.messages import (
     copied,
     join,
 )
-from fieldfare.routing import wire
-from fieldfare.routing.messages import Message, Send
+from fieldfare.protocol import wire
+from fieldfare.protocol.messages import Message, Send
 
 
 class ResolutionServer:

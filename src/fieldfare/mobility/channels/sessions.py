@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from fieldfare.mobility.sessions import Session
-from fieldfare.routing.messages import Deliver
+from fieldfare.protocol.messages import Deliver
 
 
 class SharedSession(Session):

@@ -26,8 +26,8 @@ from fieldfare.node.bridges.interface import (
     Problem,
 )
 from fieldfare.node.bridges.runner import Runner, Status
-from fieldfare.node.config import Config, ConfigError, Secret
-from fieldfare.node.service import Service
+from fieldfare.node.config.config import Config, ConfigError, Secret
+from fieldfare.node.context import Service
 
 __all__ = [
     "Arrived",

@@ -46,7 +46,7 @@ from fieldfare.filters.languages.python import field
 from fieldfare.node.bridges import settings
 from fieldfare.node.bridges.interface import Arrived, Batch, BridgeError, Leaving, Problem
 from fieldfare.node.bridges.mqtt_messages import FIELD, In, Message, Out, arrived, leaving, sayable
-from fieldfare.node.config import ConfigError, Secret
+from fieldfare.node.config.config import ConfigError, Secret
 
 UNACKNOWLEDGED: Final = 200
 """messages that may be on their way, either way, before the first is acknowledged"""

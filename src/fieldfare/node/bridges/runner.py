@@ -21,10 +21,10 @@ from typing import Any, Final
 import msgspec
 
 from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeError, Connection, Leaving, Problem
-from fieldfare.node.consumer import Consumer, Delivered
-from fieldfare.node.kept import NEVER, Publication, Refusal
+from fieldfare.node.internal_session import Consumer, Delivered
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.routing import messages as m
+from fieldfare.node.state import NEVER, Publication, Refusal
+from fieldfare.protocol import messages as m
 
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 30.0

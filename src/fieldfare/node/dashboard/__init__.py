@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from fieldfare.node.service import Service
+from fieldfare.node.context import Service
 
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",

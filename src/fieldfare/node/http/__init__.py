@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
+from fieldfare.node.context import Service
 from fieldfare.node.http import admin, events, health, openapi, stream, subscriptions
 from fieldfare.node.http.metrics import metrics
 from fieldfare.node.http.resource import administrator, anybody, known, route
 from fieldfare.node.http.webhooks import Webhooks
-from fieldfare.node.service import Service
 
 __all__ = ["routes"]
 

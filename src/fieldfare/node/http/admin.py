@@ -19,22 +19,22 @@ from fieldfare.events.event import Event
 from fieldfare.events.tags import tag
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.named import unnamed
 from fieldfare.matching.index import Index
-from fieldfare.node.admission import admitted, within
+from fieldfare.node.context import HTTP, Service
 from fieldfare.node.http import pipelines
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler, answer, number, read
 from fieldfare.node.http.webhooks import SESSION, Webhooks
-from fieldfare.node.kept import INTERNAL, Session
 from fieldfare.node.node import Node
-from fieldfare.node.service import HTTP, Service
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.named import unnamed
+from fieldfare.node.security.filter_admission import admitted, within
+from fieldfare.node.state import INTERNAL, Session
 from fieldfare.routing.prefix.routes import Prefixed
 from fieldfare.routing.routes import Routes
-from fieldfare.tables.covergraph import immediate_covers
-from fieldfare.tables.forest import Forest
+from fieldfare.routing.table_routes import Filtered
+from fieldfare.tables.cover_graph import immediate_covers
+from fieldfare.tables.structures.forest import Forest
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 1000

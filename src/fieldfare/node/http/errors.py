@@ -16,10 +16,10 @@ from starlette.responses import Response
 
 from fieldfare.events.limits import EventError
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
-from fieldfare.node.admission import TooMuch
-from fieldfare.node.kept import Refusal
 from fieldfare.node.node import NodeStopped
-from fieldfare.node.security import AccessDenied, Unauthenticated
+from fieldfare.node.security.filter_admission import TooMuch
+from fieldfare.node.security.security import AccessDenied, Unauthenticated
+from fieldfare.node.state import Refusal
 
 PROBLEM: Final = "application/problem+json"
 

@@ -14,11 +14,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from starlette.responses import Response
 
+from fieldfare.node.context import Service
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler
 from fieldfare.node.http.webhooks import Webhooks
-from fieldfare.node.kept import Step
-from fieldfare.node.service import Service
+from fieldfare.node.state import Step
 from fieldfare.routing.prefix.routes import Prefixed
 
 GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)

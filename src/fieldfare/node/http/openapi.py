@@ -18,7 +18,7 @@ from fieldfare.node.http.events import Accepted
 from fieldfare.node.http.health import About, Alive, Ready, our_version
 from fieldfare.node.http.resource import JSON, Call, answer
 from fieldfare.node.http.subscriptions import Request, Subscription
-from fieldfare.node.pipelines import Report, Shown
+from fieldfare.node.pipeline_reports import Report, Shown
 
 _REF: Final = "#/components/schemas/{name}"
 

@@ -27,9 +27,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fieldfare.node.config import Config, origin_of
+from fieldfare.node.config.config import Config, origin_of
+from fieldfare.node.counters import Traffic
 from fieldfare.node.http.errors import Problem, respond
-from fieldfare.node.traffic import Traffic
 
 PAGES: Final = ("/", "/dashboard")
 """what a link on a page from elsewhere may lead to, with all below /dashboard"""

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
-from fieldfare.node.pipelines import Report, Reports
+from fieldfare.node.pipeline_reports import Report, Reports
 
 
 def handlers() -> dict[str, dict[str, Handler]]:

@@ -39,18 +39,19 @@ from starlette.types import Receive, Scope, Send
 
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
-from fieldfare.node import losses, names, security
-from fieldfare.node.admission import bounded, check_size, permitted, taken, within
-from fieldfare.node.consumer import Consumer, Delivered
+from fieldfare.filters.languages.subscriptions import documents as subscriptions
+from fieldfare.node import losses
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
-from fieldfare.node.kept import Refusal
-from fieldfare.node.lineage import still_valid
+from fieldfare.node.internal_session import Consumer, Delivered
 from fieldfare.node.node import Node
-from fieldfare.node.quotas import check_new_session
-from fieldfare.node.security import AccessDenied, Principal
+from fieldfare.node.security import names, security
+from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
+from fieldfare.node.security.quotas import check_new_session
+from fieldfare.node.security.security import AccessDenied, Principal
+from fieldfare.node.state import Refusal
+from fieldfare.node.storage.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
 """seconds after which a comment is sent, if nothing else is"""

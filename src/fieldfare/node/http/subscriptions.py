@@ -17,9 +17,7 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.filters.filter import Filter
-from fieldfare.node import security
-from fieldfare.node.admission import bounded, check_size, permitted, taken, within
-from fieldfare.node.http import masking
+from fieldfare.node.http import masks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
 from fieldfare.node.http.webhooks import (
@@ -32,6 +30,8 @@ from fieldfare.node.http.webhooks import (
     Webhooks,
     filter_of,
 )
+from fieldfare.node.security import security
+from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 
 RESERVED: Final = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
@@ -136,7 +136,7 @@ def confirmation(hooks: Webhooks) -> Handler:
 
 def shown(hooks: Webhooks, hook: Webhook, *, by: str) -> Subscription:
     """A subscription as somebody may see it: whoever is not its owner sees no URL that may be secret."""
-    wanted, progress = masking.masked(hook.wanted, own=hook.owner == by), hooks.progress[hook.id]
+    wanted, progress = masks.masked(hook.wanted, own=hook.owner == by), hooks.progress[hook.id]
     session = hooks.session(hook)
     return Subscription(
         id=hook.id,
@@ -176,7 +176,7 @@ async def _read(call: Call, before: Wanted | None = None) -> tuple[Wanted, Filte
     request = await read(call, Request)
     wanted = Wanted(**{name: getattr(request, name) for name in Wanted.__struct_fields__})
     if before is not None:
-        wanted = masking.unmasked(wanted, before)
+        wanted = masks.unmasked(wanted, before)
     if wanted.source == "" or any(not one for one in wanted.types or ()):
         raise Problem(400, "source, and each of types, must not be empty; leave out what does not matter")
     _check_headers(wanted.protocolsettings)

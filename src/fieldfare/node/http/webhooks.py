@@ -27,20 +27,20 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.filters.errors import FilterDocumentError
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import subscriptions
 from fieldfare.filters.languages.python import field
-from fieldfare.node import descriptors, history
-from fieldfare.node.consumer import Consumer, Delivered
-from fieldfare.node.durable import DurableBroker
+from fieldfare.filters.languages.subscriptions import documents
+from fieldfare.node import descriptors, replay
+from fieldfare.node.context import Service
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
-from fieldfare.node.kept import Refusal, Row, Session
-from fieldfare.node.quotas import check_new_session
-from fieldfare.node.rights import DEAD_LETTER, may_read
-from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
-from fieldfare.node.service import Service
-from fieldfare.routing import messages as m
+from fieldfare.node.internal_session import Consumer, Delivered
+from fieldfare.node.security.quotas import check_new_session
+from fieldfare.node.security.rights import DEAD_LETTER, may_read
+from fieldfare.node.security.security import EVERYBODY, Principal, Security, is_void, with_roles
+from fieldfare.node.state import Refusal, Row, Session
+from fieldfare.protocol import messages as m
 
 SESSION: Final = "webhook:"
 """how the names of their sessions begin"""
@@ -172,7 +172,7 @@ class _Gone(Exception):
 
 def filter_of(wanted: Wanted) -> Filter:
     """What a subscription asks for, `source` and `types` included."""
-    filter = subscriptions.parse(list(wanted.filters or []))
+    filter = documents.parse(list(wanted.filters or []))
     # These two are strings by their nature, so plain comparisons do: a permission `type = 'sale'` covers them.
     if wanted.source is not None:
         filter &= field.source == wanted.source
@@ -242,7 +242,7 @@ class Webhooks:
             if wanted.config.since is None:
                 await node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), hook.session, now))
             else:
-                await history.subscribe(node, hook.session, id, filter, wanted.config.since)
+                await replay.subscribe(node, hook.session, id, filter, wanted.config.since)
             await self._keep(hook)
         except ValueError:
             await node.submit(lambda broker, now: broker.end(hook.session, now))

@@ -38,7 +38,7 @@ from pyspark.sql.types import StructType
 from fieldfare.events import msgpack
 from fieldfare.events.limits import EventError
 from fieldfare.pipeline import options
-from fieldfare.pipeline.again import again
+from fieldfare.pipeline.retry import again
 from fieldfare.pipeline.sinks import events
 
 BATCH: Final = 1 << 32
@@ -144,7 +144,7 @@ def _ordered(messages: Iterable[WriterCommitMessage | None]) -> list[bytes]:
 
 
 def _publish(given: NodeSinkOptions, session: str, batch: int, found: Sequence[bytes]) -> None:
-    from fieldfare.pipeline.sinks.publishing import publish  # noqa: PLC0415 - it needs more than Spark does
+    from fieldfare.pipeline.sinks.node_publisher import publish  # noqa: PLC0415 - it needs more than Spark does
 
     if found and session:
         again(lambda: publish(given.url, given.token, session, batch * BATCH + 1, found))

@@ -169,7 +169,7 @@ def _digest(text: str | None) -> str:
 
 
 def _delivered(batches: Iterator[pa.RecordBatch], given: WebhookOptions) -> Left:
-    from fieldfare.pipeline.sinks.posting import post_all  # noqa: PLC0415 - it needs more than Spark does
+    from fieldfare.pipeline.sinks.http_post import post_all  # noqa: PLC0415 - it needs more than Spark does
 
     letters = [letter for batch in batches for letter in post_all(deliveries(batch, given), given)]
     if letters and not given.dead_letters:

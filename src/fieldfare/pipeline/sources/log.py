@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from fieldfare.node.log import LogError
+from fieldfare.node.storage.log import LogError
 from fieldfare.pipeline import options
 from fieldfare.pipeline.sources import rows, segments
 from fieldfare.pipeline.sources.segments import Folder, Part, Slice

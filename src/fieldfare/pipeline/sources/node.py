@@ -30,9 +30,9 @@ from pyspark.sql.types import StructType
 
 from fieldfare.client.errors import Refused
 from fieldfare.filters import parse
-from fieldfare.node.records import Entry
+from fieldfare.node.storage.raw_format import Entry
 from fieldfare.pipeline import options
-from fieldfare.pipeline.again import again
+from fieldfare.pipeline.retry import again
 from fieldfare.pipeline.sinks.node import NodeStreamWriter, NodeWriter, writer_of
 from fieldfare.pipeline.sources import rows
 

@@ -28,7 +28,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import Limits
 from fieldfare.node.bridges.interface import Problem
 from fieldfare.node.bridges.mqtt_messages import In, Message, arrived
-from fieldfare.node.log import Entry, Log
+from fieldfare.node.storage.log import Entry, Log
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sources.mqtt import MqttOptions
 

@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 import websockets
 
 from fieldfare.client.client import NOBODY
-from fieldfare.client.dialling import check_url, dial, reason_of
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
+from fieldfare.client.handshake import check_url, dial, reason_of
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 

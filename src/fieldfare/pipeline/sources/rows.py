@@ -1,7 +1,7 @@
 """The columns that the sources here give: an event as JSON, and what is known of it beside.
 
-They are those of a sealed segment of a node's log, as `node.parquet` writes them, without what only the node needs. So
-a row is the same whether its segment was sealed when it was read or not.
+The columns are those of a sealed segment (`node.storage.parquet_segment`) without the columns that only the node needs.
+So a row is the same whether its segment was sealed when it was read or not.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fieldfare.node import parquet
-from fieldfare.node.records import Entry
+from fieldfare.node.storage import parquet_segment
+from fieldfare.node.storage.raw_format import Entry
 
 COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
 NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]
-SCHEMA: Final = pa.schema([pa.field(name, parquet.SCHEMA.field(name).type) for name in NAMES])
+SCHEMA: Final = pa.schema([pa.field(name, parquet_segment.SCHEMA.field(name).type) for name in NAMES])
 """as Spark wants it: anything may be null"""
 ROWS: Final = 10_000
 """in a record batch, at most"""
@@ -25,7 +25,7 @@ ROWS: Final = 10_000
 
 def of_entries(entries: Sequence[Entry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:
     """The rows of entries; without a `sequence` where nobody knows how their publishers counted."""
-    table = parquet.table_of(list(entries))
+    table = parquet_segment.table_of(list(entries))
     if not counted:
         table = table.set_column(NAMES.index("sequence"), "sequence", pa.nulls(len(entries), pa.int64()))
     return of_table(table)

@@ -6,7 +6,7 @@ are by then: a segment that was raw may be Parquet now.
 
 What a reader has seen never changes: of a publication that is not written to its end nothing is shown, for a node that
 comes back after a crash cuts it off. (A loss of power can still take what was shown, unless the node has `log.sync` at
-`"full"`.) Where a salvage has left a gap (`node.lost`), readers go on behind it.
+`"full"`.) Where a salvage has left a gap (`node.storage.lost_segment`), readers go on behind it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fieldfare.node import kept
-from fieldfare.node.folder import NAME
-from fieldfare.node.log import LogError
-from fieldfare.node.records import HEADER_SIZE, Damaged, blocks, good_after, read_header
-from fieldfare.node.segment import Mark, Raw, is_torn
+from fieldfare.node import state
+from fieldfare.node.storage.log import LogError
+from fieldfare.node.storage.raw_format import HEADER_SIZE, Damaged, blocks, good_after, read_header
+from fieldfare.node.storage.raw_segment import Mark, Raw, is_torn
+from fieldfare.node.storage.segments import NAME
 from fieldfare.pipeline.sources import rows
 
 SLICE: Final = 20_000
@@ -168,7 +168,7 @@ class _Tail:
                     raise LogError(f"{self._path} has position {begin} where {self._last + 1} belongs")
                 self._marks.append(Mark(begin, offset, 0.0))
                 self._last = entries[-1].position
-                whole = kept.whole(entries[-1]) if entries[-1].rest else self._last
+                whole = state.whole(entries[-1]) if entries[-1].rest else self._last
             self._offset = size
         except Damaged as damaged:  # a write is under way, or was cut short by a crash: then nothing good is behind it
             self._offset = damaged.offset

@@ -18,8 +18,8 @@ from zlib import crc32
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.difference import Difference
+from fieldfare.routing.prefix.insertion import SPLITS, plan
 from fieldfare.routing.prefix.labels import Path
-from fieldfare.routing.prefix.planning import SPLITS, plan
 from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, Version
 from fieldfare.routing.prefix.updates import Add, Operation, Remove, Update, perform
 

@@ -16,15 +16,15 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.routing.filtered import Filtered
-from fieldfare.routing.messages import Aside, Change, Forward
-from fieldfare.routing.prefix.bus import Bus, Heard
-from fieldfare.routing.prefix.member import Member
+from fieldfare.protocol.messages import Aside, Change, Forward
+from fieldfare.routing.prefix.control_overlay import Bus, Heard
+from fieldfare.routing.prefix.election import Seat
+from fieldfare.routing.prefix.follower import Member
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, News, Report, Whole
 from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.seat import Seat
 from fieldfare.routing.prefix.tree import Version
-from fieldfare.routing.prefix.words import AnyWord, Ask, Beat, News, Report, Whole
 from fieldfare.routing.routes import LOCAL, To
+from fieldfare.routing.table_routes import Filtered
 from fieldfare.tables.base import MakeIndex
 from fieldfare.tables.indexed import IndexedTable
 

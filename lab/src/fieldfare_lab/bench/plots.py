@@ -1,0 +1,46 @@
+"""Drawings of the results: how fast, and how the time grows with the filters."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fieldfare_lab.bench.measure import Row
+
+
+def plot(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """A file per workload: events per second against filters, and time per event against that of the fewest filters."""
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    plt: Any = importlib.import_module("matplotlib.pyplot")
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for workload, lines in curves(rows).items():
+        figure, (speed, growth) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+        for number, (contender, points) in enumerate(lines.items()):
+            sizes, rates = zip(*points, strict=True)
+            style = {"marker": "os^v"[number // 10 % 4], "color": f"C{number % 10}"}
+            speed.loglog(sizes, rates, label=contender, **style)
+            growth.loglog(sizes, [rates[0] / rate for rate in rates], **style)
+        every = sorted({size for points in lines.values() for size, _ in points})
+        growth.loglog(every, [size / every[0] for size in every], "k--", label="as the filters")
+        speed.set(title=f"{workload}: events per second of CPU time", xlabel="filters", ylabel="events/s")
+        growth.set(title="time per event, times that of the fewest filters", xlabel="filters")
+        growth.legend()
+        figure.legend(*speed.get_legend_handles_labels(), loc="outside right center")
+        files.append(folder / f"{workload.replace(':', '-').replace(',', '-')}.svg")
+        figure.savefig(files[-1])
+        plt.close(figure)
+    return files
+
+
+def curves(rows: Sequence[Row]) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """For each workload and contender, the (filters, events per second) that were measured."""
+    made: dict[str, dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(rows, key=lambda row: row.filters):
+        if row.rate is not None and row.status == "ok":
+            made[row.workload][row.contender].append((row.filters, row.rate))
+    return made

@@ -1,0 +1,120 @@
+"""Workloads: filters and events, the same every time, from a name and two numbers.
+
+`generate("stock", 1000, 20_000)` gives a thousand filters and the events to hold against them. A generator with
+parameters takes them in its name: `sweep:dimensions=400,equality=1`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from fieldfare.filters import Filter, parse
+from fieldfare_lab.bench import designed, lifelike, three
+from fieldfare_lab.bench.rules import Event, Predicate, Rule, native
+from fieldfare_lab.bench.sweep import Sweep
+from fieldfare_lab.bench.three import EXPECTED, SEED, Made
+
+SEEN: Final = 512
+ABOUT: Final = {
+    "eq": "3 equalities out of 10 string attributes",
+    "stock": "symbol or sector, a price range, sometimes more; Zipf 0.8",
+    "begen": "5 predicates over 400 dimensions, Zipf 1.0",
+    "w1": "5 ranges over 20 integer attributes",
+    "w2": "2-3 equalities of Zipf words and a range",
+    "w3": "40 attributes of all types, 8 operators",
+    "sweep": "BE-Gen style, all parameters free: sweep:dimensions=400,equality=1",
+    "ads": "ad exchange: IN, OR, budgets, NOT",
+    "alerts": "log lines: CONTAINS, ENDS WITH, LIKE",
+}
+_DESIGNED: Final = {"w1": designed.w1, "w2": designed.w2, "w3": designed.w3}
+_LIFELIKE: Final = {"ads": lifelike.ads, "alerts": lifelike.alerts}
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Filters to be matched with events; every two workloads are different ones."""
+
+    name: str
+    filters: list[str]
+    """in the native language"""
+    events: list[Event]
+    rules: list[Rule] | None = None
+    """the filters as plain rules, where they are such"""
+    expected: int | None = None
+    """the number of matches, where it is known from elsewhere"""
+    seen: list[Event] = field(default_factory=list)
+    """more events of the kind, for those who learn from events; they are not measured"""
+
+    @cached_property
+    def parsed(self) -> list[Filter]:
+        """The filters as values: made once for all contenders."""
+        return [parse(text) for text in self.filters]
+
+
+def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload:
+    """The workload of that name."""
+    base, _, options = name.partition(":")
+    if options and base != "sweep":
+        raise ValueError(f"{base} has no parameters; only sweep has")
+    if base in three.THREE:
+        rules, made = _three(base, filters, events + SEEN, seed)
+        known = EXPECTED.get((base, filters)) if (events, seed) == (three.EVENTS, SEED) else None
+        return Workload(name, [native(rule) for rule in rules], made[:events], rules, known, made[events:])
+    rng = np.random.default_rng(seed)
+    if base in _LIFELIKE:
+        texts, made = _LIFELIKE[base](rng, filters, events + SEEN)
+        return Workload(name, texts, made[:events], seen=made[events:])
+    if base == "sweep":
+        rules, made = sweep(options).make(rng, filters, events + SEEN)
+    elif base in _DESIGNED:
+        rules, made = _DESIGNED[base](rng, filters, events + SEEN)
+    else:
+        raise ValueError(f"there is no workload {base!r}; there are {', '.join(ABOUT)}")
+    return Workload(name, [native(rule) for rule in rules], made[:events], rules, seen=made[events:])
+
+
+def sweep(options: str) -> Sweep:
+    """The parameters in `dimensions=40,skew=0.5`.
+
+    >>> sweep("dimensions=40,skew=0.5").skew
+    0.5
+    """
+    types = {one.name: int if isinstance(one.default, int) else float for one in fields(Sweep)}
+    given: dict[str, Any] = {}
+    for option in filter(None, options.split(",")):
+        key, _, value = option.partition("=")
+        if key not in types:
+            raise ValueError(f"sweep has no parameter {key!r}; it has {', '.join(types)}")
+        given[key] = types[key](value)
+    return Sweep(**given)
+
+
+def _three(name: str, filters: int, events: int, seed: int) -> Made:
+    original = shared()
+    if original is None:
+        return three.generate(name, filters, events, seed)
+    rules, made = original.generate(name, filters, events, seed)
+    return [[Predicate(name, op, tuple(operands)) for name, op, *operands in rule] for rule in rules], made
+
+
+@cache
+def shared() -> ModuleType | None:
+    """The original of `three`, if it lies in `shared/` beside the repository or where FIELDFARE_SHARED says."""
+    given = os.environ.get("FIELDFARE_SHARED")
+    folders = [Path(given)] if given else [parent / "shared" for parent in Path(__file__).parents]
+    for folder in folders:
+        file = folder / "bench" / "workloads.py"
+        spec = importlib.util.spec_from_file_location("shared_workloads", file) if file.is_file() else None
+        if spec is not None and spec.loader is not None:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    return None

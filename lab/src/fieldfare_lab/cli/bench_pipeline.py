@@ -1,0 +1,105 @@
+"""`fieldfare bench pipeline`: what matching on Spark costs, held against its bars."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fieldfare_lab.pipeline.bars import Line
+
+    Step = Callable[[str], None]
+
+BARS = ("operator", "join", "many", "cores", "opening", "memory", "stream")
+
+
+@reported()
+def command(
+    *,
+    filters: Annotated[
+        int, typer.Option(min=10, metavar="N", help="How many filters; a tenth for the join, tenfold for `many`.")
+    ] = 100_000,
+    events: Annotated[int, typer.Option(min=100, metavar="N", help="How many events; a fifth for `many`.")] = 1_000_000,
+    cores: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Cores to use. [default: all]", show_default=False)
+    ] = os.cpu_count() or 1,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="The best of so many counts.")] = 3,
+    patience: Annotated[
+        float, typer.Option(min=1, metavar="N", help="The join of `many` is ended after so many times our time.")
+    ] = 10.0,
+    only: Annotated[
+        str, typer.Option(metavar="BAR,...", help=f"Only these: {', '.join(BARS)}.", show_default=False)
+    ] = "",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first impression: a hundredth of the filters and events, one round.")
+    ] = False,
+    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")] = None,
+) -> None:
+    """Measure what matching on Spark costs, and hold it against the bars.
+
+    Bars are ratios within one run: the operator against the bare engine on the same batches, against a join in Spark
+    SQL, with very many filters, on two cores against one; how long a worker takes to open a snapshot, what workers
+    share of it, and whether a stream keeps up with a node. Answers are compared first: where they differ, nothing is
+    timed. Rounds are taken in turns, CPU time is that of all processes. Data is made once, in the temporary directory.
+
+    Examples:
+        fieldfare bench pipeline --quick
+        fieldfare bench pipeline --only operator,join
+        fieldfare bench pipeline --filters 10000 --json bars.json
+    """
+    if find_spec("pyspark") is None:
+        raise InputError("", "this needs Spark: pip install 'fieldfare[spark]'")
+    from msgspec import json
+    from rich.console import Console
+
+    from fieldfare.cli.progress import steps
+    from fieldfare_lab.pipeline.bars import table
+
+    if quick:
+        filters, events, rounds = max(10, filters // 100), max(100, events // 100), 1
+    chosen = _chosen(only)
+    lines: list[Line] = []
+    with steps(len(chosen) * (rounds + 3)) as step:
+        measures = _measures(filters, events, cores, rounds, patience=patience, step=step)
+        for name in chosen:
+            lines += measures[name]()
+    Console(width=None if sys.stdout.isatty() else 200).print(table(lines))
+    if to_json is not None:
+        to_json.write_bytes(json.format(json.encode(lines)))
+    if any(line.bar == "answers" for line in lines):
+        raise typer.Exit(1)
+
+
+def _chosen(only: str) -> list[str]:
+    names = only.split(",") if only else [*BARS]
+    for name in names:
+        if name not in BARS:
+            raise InputError("--only", f"there is no bar {name!r}; there are {', '.join(BARS)}")
+    return names
+
+
+def _measures(
+    filters: int, events: int, cores: int, rounds: int, *, patience: float, step: Step
+) -> Mapping[str, Callable[[], list[Line]]]:
+    from fieldfare_lab.pipeline import joining, operator, scaling, stream
+    from fieldfare_lab.pipeline.data import data
+
+    usual, fewer, many = data(filters, events), data(filters // 10, events), data(filters * 10, max(1, events // 5))
+    return {
+        "operator": lambda: operator.measure(usual, cores, rounds, step),
+        "join": lambda: joining.measure(fewer, cores, rounds, step),
+        "many": lambda: joining.very_many(many, cores, patience, step),
+        "cores": lambda: scaling.cores(usual, rounds, step),
+        "opening": lambda: scaling.opening(many, rounds, step),
+        "memory": lambda: scaling.memory(many, step),
+        "stream": lambda: stream.measure(max(10, filters // 100) * 10, max(1000, events // 10), cores, step),
+    }

@@ -1,0 +1,98 @@
+"""What is measured with: events as Parquet, subscriptions as a catalogue, and as tables to join with.
+
+All of it comes from the workload `stock` and two numbers. It is made once, into folders of the temporary directory that
+are named by these numbers, and used again. However many events there are, the filters are the same: a catalogue of a
+million of them, which takes two minutes, is made once for all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fieldfare.pipeline.match import catalogue
+from fieldfare.pipeline.match.catalogue import Subscription
+from fieldfare_lab.bench import joins
+from fieldfare_lab.bench.workloads import Workload, generate
+
+WORKLOAD: Final = "stock"
+FILES: Final = 8
+OWNERS: Final = 1000
+
+
+def cache() -> Path:
+    """Where what was made is kept."""
+    return Path(tempfile.gettempdir()) / "fieldfare-bench-pipeline"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A workload on disk; each part is made when it is first asked for."""
+
+    folder: Path
+    filters: int
+    count: int
+    """of events"""
+
+    @cached_property
+    def events(self) -> Path:
+        """A folder of Parquet files: the number of each event, and its fields."""
+        return self._once(f"events-{self.count}", self._write_events)
+
+    @cached_property
+    def subscriptions(self) -> Path:
+        """A catalogue: subscription 7 is the filter number 7."""
+        return self._once("catalogue", self._publish)
+
+    @cached_property
+    def joins(self) -> Path:
+        """A folder of the filters as tables, and the queries that join them."""
+        return self._once(f"joins-{self.count}", self._write_joins)
+
+    @cached_property
+    def _workload(self) -> Workload:
+        return generate(WORKLOAD, self.filters, self.count)
+
+    def _once(self, name: str, make: Callable[[Path], None]) -> Path:
+        """What was made under a name: whole, or not at all."""
+        place = self.folder / name
+        if not place.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(dir=self.folder, prefix="."))
+            make(draft)
+            try:
+                draft.rename(place)
+            except OSError:  # somebody else was faster
+                shutil.rmtree(draft)
+        return place
+
+    def _write_events(self, folder: Path) -> None:
+        fields = pa.Table.from_pylist(self._workload.events)
+        table = fields.add_column(0, "event", pa.array(range(self.count)))
+        rows = -(-self.count // FILES)
+        for number, start in enumerate(range(0, self.count, rows)):
+            pq.write_table(table.slice(start, rows), folder / f"{number}.parquet")
+
+    def _publish(self, folder: Path) -> None:
+        named = enumerate(self._workload.parsed)
+        catalogue.publish(folder, (Subscription(f"s{n}", filter, f"o{n % OWNERS}") for n, filter in named))
+
+    def _write_joins(self, folder: Path) -> None:
+        plan = joins.plan(self._workload)
+        for name, table in plan.filters.items():
+            pq.write_table(table, folder / f"{name}.parquet")
+        (folder / "queries.json").write_bytes(msgspec.json.encode(plan.queries))
+
+
+def data(filters: int, events: int, folder: Path | None = None) -> Data:
+    """The workload of so many filters and events."""
+    return Data((folder or cache()) / f"{WORKLOAD}-{filters}", filters, events)

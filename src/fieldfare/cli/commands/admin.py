@@ -1,0 +1,298 @@
+"""`fieldfare admin`: look into a node, and put things right."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.formats.outcome import counted
+from fieldfare.cli.http import DEFAULT_NODE, NodeOption, TokenOption, fetch, quoted
+
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+MOST: Final = 1000
+"""rows that are asked for"""
+
+
+@reported()
+def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
+    """The node at a glance.
+
+    Examples:
+        fieldfare admin overview
+        fieldfare admin overview --node ws://127.0.0.1:7401 --json
+    """
+    found = fetch(node, "/admin/overview", token)
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    log, prefix = found["log"], found["prefix"]
+    trees = [
+        f"{one['nodes']:,} nodes, version {one['round']}.{one['number']} by {one['optimizer'] or 'nobody yet'}"
+        for one in (prefix["trees"] if prefix else ())
+    ]
+    return typer.echo(
+        pairs(
+            {
+                "node": f"{found['name']}, {found['strategy']}, version {found['version']}",
+                "address": found["url"],
+                "up": f"{found['uptime']:,.0f} s",
+                "sessions": f"{found['sessions']:,}, {found['here']:,} of them here; {found['pending']:,} events wait",
+                "filters": f"{counted(found['subscriptions'], 'subscription')}, {found['table']:,} in the table",
+                "events": f"{found['rates']['events_in']:,.0f}/s in, {found['rates']['deliveries']:,.0f}/s delivered",
+                "log": f"{log['first']:,} to {log['last']:,}, {log['bytes'] / 1e6:,.1f} MB",
+                "memory": f"{found['memory'] / 1e6:,.0f} MB",
+                "overlay": ", ".join(sorted(found["overlay"])),
+                **({"tree": "; ".join(trees)} if trees else {}),
+            }
+        )
+    )
+
+
+@reported()
+def sessions(
+    search: Annotated[str, typer.Argument(metavar="[PART]", help="A part of the name.", show_default=False)] = "",
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """The sessions: who is here, what waits for whom.
+
+    Examples:
+        fieldfare admin sessions
+    """
+    found = fetch(node, f"/admin/sessions?limit={MOST}&search={quoted(search)}", token)
+    if as_json:
+        return typer.echo(json.dumps(found["items"], indent=2))
+    titles = ("session", "is", "since", "waiting", "acknowledged", "dropped", "subscriptions")
+    rows = [
+        (
+            one["name"],
+            "here" if one["here"] else "away",
+            _moment(one["seen"]),
+            f"{one['pending']:,}",
+            f"{one['acknowledged']:,}",
+            f"{one['dropped']:,}",
+            f"{one['subscriptions']:,}",
+        )
+        for one in found["items"]
+    ]
+    return _print(titles, rows, found["total"], "session")
+
+
+@reported()
+def session(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the session.")],
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    end: Annotated[bool, typer.Option("--end", help="End it, with all that waits for it.")] = False,
+    move_to: Annotated[
+        str, typer.Option(metavar="NODE", help="Let it go to another node, and its client with it.", show_default=False)
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """One session, with its subscriptions; --end ends it, --move-to lets it go to another node.
+
+    Examples:
+        fieldfare admin session ana
+        fieldfare admin session ana --end
+        fieldfare admin session ana --move-to rome
+    """
+    path = f"/admin/sessions/{quoted(name)}"
+    if end:
+        fetch(node, path, token, method="DELETE")
+        return typer.echo(f"{name} is ended")
+    if move_to:
+        fetch(node, "/admin/moves", token, method="POST", body={"session": name, "to": move_to})
+        return typer.echo(f"{name} goes to {move_to}, and its client with it")
+    found = fetch(node, path, token)
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    facts = {
+        "session": f"{name}, {'here' if found['here'] else 'away'} since {_moment(found['seen'])}",
+        "kept": "yes" if found["durable"] else "no: it is forgotten when the client goes",
+        "waiting": f"{found['pending']:,} of {found['delivered']:,}; {found['dropped']:,} dropped",
+        "published": f"{found['published']:,}",
+    }
+    wanted = [(id, filter) for id, filter in found["wanted"].items()]
+    promised = [(id, filter) for id, filter in found["promised"].items()]
+    typer.echo(pairs(facts))
+    for titles, rows in ((("subscription", "filter"), wanted), (("advertisement", "filter"), promised)):
+        if rows:
+            typer.echo(columns(titles, rows))
+    return None
+
+
+@reported()
+def subscriptions(
+    search: Annotated[str, typer.Argument(metavar="[PART]", help="A part of the filter.", show_default=False)] = "",
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """What the clients of a node want.
+
+    Examples:
+        fieldfare admin subscriptions
+        fieldfare admin subscriptions price
+    """
+    found = fetch(node, f"/admin/subscriptions?limit={MOST}&search={quoted(search)}", token)
+    if as_json:
+        return typer.echo(json.dumps(found["items"], indent=2))
+    rows = [(one["session"], one["id"], one["filter"]) for one in found["items"]]
+    return _print(("session", "id", "filter"), rows, found["total"], "subscription")
+
+
+@reported()
+def table(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
+    """The routing table: which filters came from where, and which covers which.
+
+    Examples:
+        fieldfare admin table
+    """
+    found = fetch(node, "/admin/table", token)
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    below = {lower for _, lower in found["edges"]}
+    rows = [
+        ("" if place in below else "*", one["filter"], ", ".join(one["interfaces"]))
+        for place, one in enumerate(found["nodes"])
+    ]
+    _print(("root", "filter", "from"), rows, found["total"], "filter")
+    return None
+
+
+@reported()
+def links(
+    part: Annotated[
+        str, typer.Option("--part", metavar="NAME", help="Be no neighbour of it any more.", show_default=False)
+    ] = "",
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """The neighbours; with --part, one of them is let go for good.
+
+    A neighbour that is only away is kept: what it misses waits for it. One that will not come back should be let go.
+
+    Examples:
+        fieldfare admin links
+    """
+    if part:
+        fetch(node, f"/admin/links/{quoted(part)}", token, method="DELETE")
+        return typer.echo(f"{part} is no neighbour any more, unless one of the two joins the other again")
+    found = fetch(node, "/admin/links", token)
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    titles = ("neighbour", "is", "role", "lacks", "events out", "in", "control out", "in", "address")
+    rows = [
+        (
+            one["name"],
+            "up" if one["up"] else "away",
+            one["role"],
+            f"{one['outbox']:,}",
+            *(f"{one['traffic'].get(key, 0):,}" for key in ("events_out", "events_in", "tells_out", "tells_in")),
+            one["url"],
+        )
+        for one in found
+    ]
+    return _print(titles, rows, len(rows), "neighbour")
+
+
+@reported()
+def make_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")],
+    *,
+    role: Annotated[list[str], typer.Option(metavar="ROLE", help="What it may do; may be repeated.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The node's settings.", show_default=False)
+    ] = None,
+    days: Annotated[float, typer.Option(min=0.001, help="How long it holds.")] = 30.0,
+    id: Annotated[
+        str, typer.Option(metavar="ID", help="Its id (jti), by which it can be made void alone.", show_default=False)
+    ] = "",
+) -> None:
+    """Make a token for somebody, signed with the secret in the settings or in FIELDFARE_TOKEN_SECRET.
+
+    Examples:
+        FIELDFARE_TOKEN_SECRET=a-secret-of-at-least-thirty-two-bytes fieldfare admin token ana --role client
+    """
+    from fieldfare.node.config.config import ConfigError, load
+    from fieldfare.node.security.security import make_token, security_of
+
+    try:
+        settings = load(config, os.environ, {})
+        if settings.security is None or settings.security.secret.is_empty:
+            raise InputError("", "there is no secret: set FIELDFARE_TOKEN_SECRET, or security.secret in --config FILE")
+        security = security_of(settings)
+        roles = security.roles if security is not None else {}
+        unknown = [one for one in role if one not in roles]
+        if unknown:
+            raise InputError("--role", f"{unknown[0]} is none of {', '.join(roles)}")
+        wanted = settings.security
+        typer.echo(
+            make_token(
+                wanted.secret,
+                name,
+                role,
+                days * 86400,
+                time.time(),
+                issuer=wanted.issuer,
+                audience=wanted.audience,
+                algorithm=(wanted.algorithms or ("HS256",))[0],
+                id=id,
+            )
+        )
+    except ConfigError as error:
+        raise InputError("", error) from None
+
+
+def pairs(facts: dict[str, str]) -> str:
+    """Facts below each other, their names in a column."""
+    width = max(map(len, facts))
+    return "\n".join(f"{title:<{width}}  {text}" for title, text in facts.items())
+
+
+def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows in columns as wide as they must be; numbers stand to the right.
+
+    >>> print(columns(("name", "count"), [("ana", "7"), ("robert", "1,234")]))
+    name    count
+    ana         7
+    robert  1,234
+    """
+    given = [list(titles), *map(list, rows)]
+    widths = [max(len(row[place]) for row in given) for place in range(len(titles))]
+    right = [
+        len(given) > 1 and all(row[place][:1].isdigit() and row[place][-1:].isdigit() for row in given[1:])
+        for place in range(len(titles))
+    ]
+    lines = []
+    for row in given:
+        cells = [
+            f"{cell:>{width}}" if number else f"{cell:<{width}}"
+            for cell, width, number in zip(row, widths, right, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _print(titles: Sequence[str], rows: list[Any], total: int, what: str) -> None:
+    if rows:
+        typer.echo(columns(titles, rows))
+    more = f", {len(rows):,} of them shown" if total > len(rows) else ""
+    typer.echo(f"{counted(total, what)}{more}", err=True)
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,76 @@
+"""`fieldfare convert`: a filter from one language into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from fieldfare.cli.errors import Errors, InputError, reported
+from fieldfare.cli.formats import inputs
+from fieldfare.cli.formats.dialects import Dialect, Target, parse, render
+from fieldfare.cli.formats.filter_files import Entry, read_entries
+
+
+@reported()
+def command(
+    text: Annotated[
+        str | None,
+        typer.Argument(help="The filter; - reads filters from standard input, one a line.", metavar="FILTER"),
+    ] = None,
+    file: Annotated[str | None, typer.Option(metavar="FILE", help="A file of filters, one a line.")] = None,
+    source: Annotated[Dialect, typer.Option("--from", help="The language it is in.")] = Dialect.NATIVE,
+    target: Annotated[Target, typer.Option("--to", help="The language to write it in.")] = Target.NATIVE,
+    errors: Annotated[
+        Errors, typer.Option(help="At a filter that cannot be converted, stop, or say so, skip and count it.")
+    ] = Errors.STOP,
+) -> None:
+    """Convert filters from one language into another.
+
+    Whatever language a filter is written in, it means a set of events; this writes the set in another language, or says
+    that the other language has no words for it. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
+    The languages are native, cesql (CloudEvents SQL; read only), cloudevents (the filters of the CloudEvents
+    Subscriptions API) and ruler (the event patterns of Event Ruler and Amazon EventBridge).
+
+    Examples:
+        fieldfare convert "ANY symbol = 'ACME' AND ANY price < 20" --to ruler
+        fieldfare convert "type IN ('trade', 'quote')" --to cloudevents
+        fieldfare convert --from cesql "type LIKE 'com.acme.%' AND EXISTS subject"
+        fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'
+    """
+    count = skipped = 0
+    for entry in _entries(text, file, source):
+        count += 1
+        try:
+            typer.echo(_converted(entry, target))
+        except InputError as error:
+            if errors is Errors.STOP:
+                raise
+            skipped += 1
+            typer.echo(f"skipped: {error}", err=True)
+    if skipped:
+        typer.echo(f"{skipped:,} of {count:,} filters skipped", err=True)
+
+
+def _converted(entry: Entry | InputError, target: Target) -> str:
+    if isinstance(entry, InputError):
+        raise entry
+    place, name, written, dialect = entry
+    result = render(parse(written, dialect, place), target, place)
+    return f"{name}\t{result}" if name else result
+
+
+def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[Entry | InputError]:
+    """What to convert; a name only where one was given."""
+    if (text is None) == (file is None):
+        raise InputError("", "give a filter or --file FILE, and not both")
+    if text is not None and text != inputs.STDIN:
+        yield Entry("FILTER", "", text, dialect)
+        return
+    source = inputs.source_of(file if file is not None else inputs.STDIN)
+    for entry in read_entries(source, dialect):
+        if isinstance(entry, Entry) and entry.place == f"{source.name}:{entry.name}":
+            yield entry._replace(name="")
+        else:
+            yield entry

@@ -1,0 +1,145 @@
+"""`fieldfare explain`: what a filter means, how it stands to others, and why an event matches it or does not.
+
+With `--table` it is about many filters at once: which of them cover which, as a page or a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.formats import inputs
+from fieldfare.cli.formats.dialects import Dialect, parse
+from fieldfare.cli.formats.filter_files import Named, read_filters
+from fieldfare.cli.formats.relations import covering, relate
+from fieldfare.events import Event, EventError
+from fieldfare.events.cloudevents import decode_any
+from fieldfare.filters.diagnosis import diagnose
+
+UNTRUE: Final = 1
+"""the exit code when the answer to --covers or --covered-by is no"""
+
+
+class Structure(StrEnum):
+    """Which covers a table shows."""
+
+    POSET = "poset"
+    FOREST = "forest"
+
+
+@reported()
+def command(
+    text: Annotated[str | None, typer.Argument(help="The filter.", metavar="FILTER", show_default=False)] = None,
+    *,
+    covers: Annotated[
+        list[str] | None, typer.Option(metavar="FILTER", help="Does it cover this one? yes or no.")
+    ] = None,
+    covered_by: Annotated[
+        list[str] | None, typer.Option(metavar="FILTER", help="Is it covered by this one? yes or no.")
+    ] = None,
+    other: Annotated[list[str] | None, typer.Option(metavar="FILTER", help="Compare it with this one.")] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", "--with", metavar="FILE", help="Compare it with the filters in a file.")
+    ] = None,
+    event: Annotated[list[str] | None, typer.Option(metavar="JSON", help="Does this event match, and why not?")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Show the filters in a file as a table, on a web page.")
+    ] = None,
+    structure: Annotated[
+        Structure, typer.Option(help="Draw all immediate covers of the table, or one of each filter.")
+    ] = Structure.POSET,
+    as_svg: Annotated[bool, typer.Option("--svg", help="A picture of the table instead of a page.")] = False,
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page or picture to a file.")] = None,
+    dialect: Annotated[Dialect, typer.Option(help="The language of the filters.")] = Dialect.NATIVE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Explain a filter, and draw the values it allows.
+
+    First comes the normal form, which is the same for all filters that mean the same; then, for each field, the set of
+    values it allows, as a line. A filter covers another if it matches every event that the other matches. --covers and
+    --covered-by ask for just that: the answer is yes or no with the reason, and the exit code is 0 or 1. --other and
+    --against compare with other filters in every way and say what they merge into. --event tells which constraints an
+    event fails.
+
+    --table shows many filters at once, as a page to open in a browser: which cover which, whose they are, which could
+    be merged, and which of them an event matches.
+
+    Examples:
+        fieldfare explain "price > 100 AND price <= 120.5 AND symbol STARTS WITH 'A'"
+        fieldfare explain "price < 5" --covered-by "price < 10" --other "price > 3"
+        fieldfare explain "price < 10 AND symbol = 'ACME'" --event '{"price": 12, "symbol": "ACME"}'
+        fieldfare explain --table sample:filters.txt --to table.html
+    """
+    from fieldfare.cli.formats import explanation
+
+    if (text is None) == (table is None):
+        raise InputError("", "give a filter or --table FILE, and not both")
+    if table is not None:
+        if covers or covered_by or other or against:
+            raise InputError("", "--table compares all filters of a file: leave out what compares a single one")
+        _show_table(table, structure, dialect, event or (), as_json=as_json, as_svg=as_svg, to=to)
+        return
+    if as_svg or to or structure is not Structure.POSET or len(event or ()) > 1:
+        raise InputError("", "--svg, --to, --structure and a second --event are for --table FILE")
+    wanted = parse(text, dialect, "FILTER")
+    coverings = [covering(wanted, parse(one, dialect, "--covers")) for one in covers or ()]
+    coverings += [covering(parse(one, dialect, "--covered-by"), wanted) for one in covered_by or ()]
+    relations = [relate(wanted, one.filter, one.name) for one in _others(other or (), against, dialect)]
+    reports = diagnose(wanted, _decoded(event[0])) if event else None
+    found = explanation.Explanation(wanted, coverings, relations, reports)
+    if as_json:
+        typer.echo(explanation.as_json(found))
+    else:
+        explanation.show(found)
+    if not all(one.holds for one in coverings):
+        raise typer.Exit(UNTRUE)
+
+
+def _others(texts: Sequence[str], file: str | None, dialect: Dialect) -> list[Named]:
+    given = [Named(f"other {number}", parse(text, dialect, "--other")) for number, text in enumerate(texts, 1)]
+    return given if file is None else given + read_filters(inputs.source_of(file), dialect)
+
+
+def _decoded(text: str) -> Event:
+    try:
+        return decode_any(text)
+    except EventError as error:
+        raise InputError("--event", error) from None
+
+
+def _show_table(
+    file: str,
+    structure: Structure,
+    dialect: Dialect,
+    events: Sequence[str],
+    *,
+    as_json: bool,
+    as_svg: bool,
+    to: Path | None,
+) -> None:
+    from fieldfare.cli.formats.table_files import read_table, table_source
+    from fieldfare.cli.pages import table as table_page
+    from fieldfare.cli.pages import table_svg
+    from fieldfare.tables.cover_graph import cover_graph
+
+    source = table_source(file)
+    graph = cover_graph(read_table(source, dialect), structure.value)
+    tried = [table_page.tried(graph, text, _decoded(text)) for text in events]
+    if as_json:
+        written = table_page.as_json(graph, structure, tried)
+    elif as_svg:
+        matched = [place for one in tried for place in one.matched]
+        written = table_svg.svg(table_svg.picture(graph), matched)
+    else:
+        written = table_page.page(table_svg.picture(graph), source.name, structure, tried)
+    if to is None:
+        typer.echo(written)
+        return
+    to.write_text(f"{written}\n", "utf-8")
+    found = {"filter": graph.filters, "root": graph.roots, "merger": graph.mergers}
+    typer.echo(f"{', '.join(table_page.count(len(some), what) for what, some in found.items())}: {to}", err=True)

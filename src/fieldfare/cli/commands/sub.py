@@ -1,0 +1,155 @@
+"""`fieldfare sub`: see events as they come."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.http import DEFAULT_NODE, NodeOption, TokenOption, client_address, run
+
+if TYPE_CHECKING:
+    from fieldfare.filters import Filter
+
+_STRING: Final = re.compile(r"'(?:[^']|'')*'")
+_QUOTED: Final = re.compile(r"""(?:[=<>]|\b(?:WITH|CONTAINS|LIKE|MATCHES|IN\s*\())\s*"([^"]*)\"""", re.IGNORECASE)
+
+
+@reported()
+def command(
+    filter: Annotated[str, typer.Argument(metavar="FILTER", help="Which events.")] = "TRUE",
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Under a name that survives: what comes meanwhile waits.", show_default=False
+        ),
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Also events from a position (12), a time (2026-01-31T12:00Z), or -5m on.",
+            show_default=False,
+        ),
+    ] = "",
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="End after so many.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One event a line, as JSON.")] = False,
+) -> None:
+    """Show the events that match a filter, as they come. Ctrl-C ends it.
+
+    With --session, what was shown is acknowledged: started again under the same name, it goes on where it was.
+
+    Examples:
+        fieldfare sub "price < 120"
+        fieldfare sub "symbol STARTS WITH 'I'" --json --count 10
+        fieldfare sub "price > 0" --since -5m
+    """
+    from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
+
+    try:
+        wanted = parse(filter)
+    except (FilterSyntaxError, FilterTooComplex) as error:
+        raise InputError("FILTER", error) from None
+    for name in _QUOTED.findall(_STRING.sub("''", filter)):
+        hint = f"\"{name}\" is the name of a field here; if you mean the text, write '{name}'"
+        typer.secho(hint, fg="yellow", err=True)
+    run(
+        _show(
+            wanted,
+            client_address(node),
+            token=token,
+            session=session,
+            since=_since(since),
+            count=count,
+            as_json=as_json,
+        )
+    )
+
+
+def _since(text: str) -> int | str | float | None:
+    """A position, a time, or how long ago."""
+    if not text:
+        return None
+    if text.isdecimal():
+        return int(text)
+    if text.startswith("-"):
+        from fieldfare.node.config.config import ConfigError, duration
+
+        try:
+            return datetime.now(UTC).timestamp() - duration(text[1:])
+        except (ConfigError, ValueError):
+            raise InputError("--since", f"{text} is no time ago: write -30s, -5m, -2h or -1d") from None
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError("--since", f"{text} is neither a position nor a time: 12, 2026-01-31T12:00Z, -5m") from None
+    return text
+
+
+def _teller(session: str) -> Callable[[str, str], None]:
+    """Says once that the node is away, though each attempt to reach it is told."""
+    before = ""
+
+    def state(now: str, _: str) -> None:
+        nonlocal before
+        if now == "reconnecting" != before:
+            missed = "" if session else "; what happens meanwhile is missed (with --session it waits)"
+            typer.secho(f"the node is away; waiting for it{missed}", fg="yellow", err=True)
+        before = now
+
+    return state
+
+
+async def _show(
+    wanted: Filter,
+    url: str,
+    *,
+    token: str,
+    session: str,
+    since: float | str | None,
+    count: int | None,
+    as_json: bool,
+) -> None:
+    from fieldfare.client.client import connect
+    from fieldfare.client.errors import Refused
+    from fieldfare.events import json
+
+    try:
+        async with (
+            connect(url, token=token, insecure=True, session=session, on_state=_teller(session)) as client,
+            client.subscribe(wanted, since=since, id="sub", keep=bool(session)) as events,
+        ):
+            if not as_json:
+                typer.secho(f"{wanted} at {client.node}", fg="bright_black", err=True)
+            shown = 0
+            async for delivery in events.deliveries():
+                if as_json:
+                    typer.echo(json.encode(delivery.event).decode())
+                else:
+                    typer.echo(_line(delivery))
+                sys.stdout.flush()
+                await delivery.done()
+                shown += 1
+                if shown == count:
+                    return
+    except Refused as error:
+        raise InputError("refused", error.reason) from None
+
+
+def _line(delivery: Any) -> str:
+    """An event for people: when, where in the log, and its fields."""
+    from fieldfare.cli.formats.values import shown
+
+    when = datetime.fromtimestamp(delivery.time, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    fields = "  ".join(f"{typer.style(name, fg='cyan')}={shown(value)}" for name, value in delivery.event.tree.items())
+    return f"{typer.style(f'{when} #{delivery.position}', fg='bright_black')}  {fields}"

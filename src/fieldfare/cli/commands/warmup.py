@@ -1,0 +1,35 @@
+"""`fieldfare warmup`: compile the kernels now, so that nobody waits for them later."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+
+from fieldfare.cli.errors import reported
+
+
+@reported()
+def command() -> None:
+    """Compile the matching kernels and keep them on disk.
+
+    numba compiles them on first use, for some ten seconds. Until then, and without numba, NumPy serves: the same
+    answers, only slower. Run this once after installing; `make setup` does.
+
+    Examples:
+        fieldfare warmup
+    """
+    from fieldfare.matching import backend
+
+    started = time.perf_counter()
+    before = backend.cached()
+    try:
+        backend.choose("numba")
+        from fieldfare.routing.prefix import kernels  # after `choose`, which says if numba is missing
+
+        kernels.warm_up()
+    except ModuleNotFoundError as error:
+        typer.echo(f"{error}. NumPy will serve.")
+        return
+    how = "loaded" if before else "compiled"
+    typer.echo(f"Kernels {how} in {time.perf_counter() - started:.1f} s.")

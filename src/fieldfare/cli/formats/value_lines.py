@@ -1,0 +1,180 @@
+"""Sets of values drawn as lines.
+
+    ──────○━━━━━━━━●──────
+         100     120.5
+
+A heavy line is inside the set and a light one outside; a full dot belongs to it, a hollow one does not; an arrow has no
+end. Marks are evenly spread, not to scale. What has no order, or is no union of intervals, is said in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from fieldfare.cli.formats.values import printable
+from fieldfare.events.values import Kind, format_timestamp
+from fieldfare.filters import intervals
+from fieldfare.filters.constraint import ELEMENTS, Constraint
+from fieldfare.filters.intervals import Cut, Intervals
+from fieldfare.filters.literals import literal
+from fieldfare.filters.strings import Language
+from fieldfare.filters.valueset import Atom, ValueSet
+
+_ATOMS: Final = {
+    Atom.MISSING: "missing",
+    Atom.NULL: "null",
+    Atom.FALSE: "false",
+    Atom.TRUE: "true",
+    Atom.NAN: "NaN",
+    Atom.LIST: "any list",
+    Atom.OBJECT: "any object",
+}
+_KINDS: Final = {
+    Kind.NUMBER: "any number",
+    Kind.STRING: "any string",
+    Kind.TIME: "any timestamp",
+    Kind.BYTES: "any bytes",
+}
+_LONGEST: Final = 24
+"""characters of a value that a drawing shows"""
+_TAIL: Final = 6
+"""the line before the first mark and behind the last"""
+
+
+class Piece(NamedTuple):
+    """An interval, with None for no end; a single value is both its ends."""
+
+    low: Any
+    high: Any
+    closed: str
+
+
+class Row(NamedTuple):
+    """A part of a drawing: what it is about, and one or two lines."""
+
+    label: str
+    lines: tuple[str, ...]
+
+
+class _Mark(NamedTuple):
+    label: str
+    dot: str
+    before: bool
+    after: bool
+
+
+def pieces(part: Intervals) -> list[Piece]:
+    """The intervals as people write them: up to 'a', not below the string that follows it."""
+    found = []
+    for low, high in part.pieces():
+        single = intervals.point(low, high)
+        if single is not None:
+            found.append(Piece(single[0], single[0], "[]"))
+        else:
+            (start, above), (end, beyond) = _shown(low), _shown(high)
+            found.append(Piece(start, end, ("(" if above or low is None else "[") + ("]" if beyond else ")")))
+    return found
+
+
+def draw(wanted: Constraint, width: int) -> list[Row]:
+    """The rows that show a constraint: a line for each ordered kind, and the rest in words."""
+    if wanted.is_plain:
+        return _draw_set(wanted.values, width)
+    rows = []
+    if wanted.every != ELEMENTS:
+        rows += [Row(f"every {label}", lines) for label, lines in _draw_set(wanted.every, width, elements=True)]
+    for hit in sorted(wanted.some, key=repr):
+        rows += [Row(f"some {label}", lines) for label, lines in _draw_set(hit, width, elements=True)]
+    return rows
+
+
+def words(values: ValueSet) -> list[str]:
+    """What belongs to the set as a whole, by name."""
+    found = [word for bit, word in _ATOMS.items() if values.atoms & bit]
+    return found + [_KINDS[kind] for kind, part in values.kinds() if part.is_full]
+
+
+def _draw_set(values: ValueSet, width: int, *, elements: bool = False) -> list[Row]:
+    rows = []
+    for kind, part in values.kinds():
+        if isinstance(part, Language):
+            rows.append(Row(kind.value, ("by pattern",)))
+        elif not part.is_full:
+            rows.append(Row(kind.value, _line(pieces(part), width)))
+    others = words(values)
+    if others:
+        rows.append(Row("also" if rows else "is", (_others(others, drawn=len(rows), elements=elements),)))
+    return rows
+
+
+def _others(found: list[str], *, drawn: int, elements: bool) -> str:
+    """The words, or in short that it is everything else."""
+    missing = "missing" in found
+    everything = len(_ATOMS) + len(_KINDS) - drawn - (2 if elements else 1)  # no element is missing or a list
+    if drawn and len(found) - missing >= everything:
+        return "anything else, and missing" if missing else "anything else"
+    return ", ".join(found)
+
+
+def _line(found: Sequence[Piece], width: int) -> tuple[str, str]:
+    """A line with marks, and the values beneath them; cut short if it does not fit."""
+    marks = list(_marks(found))
+    line, labels = _start(marks[0].before), ""
+    for number, mark in enumerate(marks):
+        place = (
+            max(len(line), len(labels) + 2 + len(mark.label) // 2) if labels else max(len(line), len(mark.label) // 2)
+        )
+        left = place - len(mark.label) // 2
+        rest = len(marks) - number
+        if left + len(mark.label) + _TAIL + len(f" … {rest} more") > width and rest > 1 and number:
+            return f"{line} … {rest} more", labels
+        line = line.ljust(place, _stroke(mark.before)) + mark.dot + _stroke(mark.after) * _TAIL
+        labels = labels.ljust(left) + mark.label
+    return (line[:-1] + "▶" if marks[-1].after else line), labels
+
+
+def _start(inside: bool) -> str:
+    return "◀" + "━" * (_TAIL - 1) if inside else "─" * _TAIL
+
+
+def _stroke(inside: bool) -> str:
+    return "━" if inside else "─"
+
+
+def _marks(found: Sequence[Piece]) -> Iterator[_Mark]:
+    """The ends of the pieces, from left to right; a hole of one value is one mark."""
+    waiting: _Mark | None = None
+    for low, high, closed in found:
+        single = low is not None and low == high
+        if low is not None:
+            label = _label(low)
+            hole = waiting is not None and waiting.label == label
+            if waiting is not None and not hole:
+                yield waiting
+            yield _Mark(label, "●" if closed[0] == "[" else "○", hole, not single)
+        elif waiting is not None:
+            yield waiting
+        waiting = None
+        if high is not None and not single:
+            waiting = _Mark(_label(high), "●" if closed[1] == "]" else "○", True, False)
+    if waiting is not None:
+        yield waiting
+
+
+def _shown(cut: Cut | None) -> tuple[Any, int]:
+    """The cut as people write it: just above a value rather than just below the next."""
+    if cut is None:
+        return None, 0
+    value, above = cut
+    if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
+        return value[:-1], 1
+    if isinstance(value, datetime) and value.microsecond % 1000 == 1:
+        return value - timedelta(microseconds=1), 1
+    return value, above
+
+
+def _label(value: Any) -> str:
+    text = format_timestamp(value) if isinstance(value, datetime) else printable(literal(value))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,1 @@
+"""Web pages in one file, with nothing from elsewhere."""

@@ -1,0 +1,1 @@
+"""CloudEvents SQL: syntax, evaluation, and translation into filters."""

@@ -1,0 +1,181 @@
+"""The native filter language: SQL-like conditions over an event's fields.
+
+    symbol = 'IBM' AND price BETWEEN 100 AND 120.5 AND NOT (venue IN ('X', 'Y')) AND name LIKE 'A%' AND EXISTS data.user
+
+A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is
+true of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given
+to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects; `PATH` looks for objects
+wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isinf
+
+from fieldfare.events.values import Scalar
+from fieldfare.filters import predicates, valueset
+from fieldfare.filters.automaton import TooComplex
+from fieldfare.filters.branch import Dimension
+from fieldfare.filters.elements import has
+from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
+from fieldfare.filters.expressions import Literal
+from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
+from fieldfare.filters.languages.native import syntax
+from fieldfare.filters.languages.native.syntax import Tree, parse_tree
+from fieldfare.filters.paths import Selector, path, selector
+
+
+def parse(text: str, **parameters: Scalar) -> Filter:
+    """The filter of a text. A text that nothing can match is refused, saying which parts contradict each other.
+
+    >>> parse("price < :limit AND symbol = 'IBM'", limit=120.5)
+    parse("price < 120.5 AND symbol = 'IBM'")
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a filter is parsed from a str, not from {type(text).__name__}")
+    tree = parse_tree(text)
+    lowering = _Lowering(text, parameters)
+    try:
+        result = lowering.condition(tree)
+        if result.is_empty:
+            raise lowering.contradiction(tree)
+        if unused := parameters.keys() - lowering.used:
+            raise TypeError(f"the filter has no parameter :{min(unused)}")
+    except RecursionError:
+        raise FilterSyntaxError(text, 0, "the filter is nested too deeply") from None
+    except TooComplex as error:
+        raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
+    return result
+
+
+class _Lowering:
+    """One translation of a tree into a filter."""
+
+    def __init__(self, text: str, parameters: Mapping[str, Scalar]) -> None:
+        self._text = text
+        self._parameters = parameters
+        self.used: set[str] = set()
+
+    def _wrong(self, tree: Tree, problem: str) -> FilterSyntaxError:
+        return FilterSyntaxError(self._text, tree.start, problem)
+
+    def _quote(self, tree: Tree) -> str:
+        return self._text[tree.start : tree.end]
+
+    # Conditions
+
+    def condition(self, tree: Tree) -> Filter:
+        """The filter of a condition."""
+        try:
+            return self._condition(tree)
+        except TypeError as error:
+            raise self._wrong(_culprit(tree), str(error)) from None
+
+    def _condition(self, tree: Tree) -> Filter:
+        match tree:  # the most frequent first
+            case syntax.Comparison():
+                op = "!=" if tree.op == "<>" else tree.op
+                return predicates.compared(self._dimension(tree.left), op, self._dimension(tree.right))
+            case syntax.And():
+                return predicates.conjunction([self.condition(part) for part in tree.parts])
+            case syntax.Between():
+                operand, low, high = (self._dimension(part) for part in (tree.operand, tree.low, tree.high))
+                return predicates.between(operand, low, high, tree.negated)
+            case syntax.In():
+                items = [self._dimension(item) for item in tree.items]
+                return predicates.one_of(self._dimension(tree.operand), items, tree.negated)
+            case syntax.TextTest():
+                return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
+            case syntax.Or():
+                return Filter(branch for part in tree.parts for branch in self.condition(part).boxes)
+            case syntax.Not():
+                return ~self.condition(tree.condition)
+            case syntax.Is():
+                return predicates.inside(self._dimension(tree.operand), predicates.TYPES[tree.type], tree.negated)
+            case syntax.Exists():
+                return predicates.inside(self._dimension(tree.operand), valueset.PRESENT)
+            case syntax.Quantified():
+                return predicates.quantified(tree.quantifier, self.condition(tree.condition))
+            case syntax.Has():
+                return has(tree.path, self.condition(tree.condition))
+            case syntax.Path():
+                condition = EVERYTHING if tree.condition is None else self.condition(tree.condition)
+                return path(self._selector(tree.selector), condition)
+            case syntax.Name() | syntax.Call():
+                return predicates.inside(self._dimension(tree), valueset.TRUE)
+            case syntax.Constant(value=bool()):
+                return EVERYTHING if tree.value else NOTHING
+        raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
+
+    def _selector(self, tree: Tree) -> Selector:
+        match self._dimension(tree):
+            case Literal(value=str(text)):
+                try:
+                    return selector(text)
+                except ValueError as error:
+                    raise self._wrong(tree, str(error)) from None
+        raise self._wrong(tree, f"PATH wants a selector such as '//item/cpu', not {self._quote(tree)}")
+
+    # Values
+
+    def _dimension(self, tree: Tree) -> Dimension:
+        """What a value is: the path of a field, a literal, or something computed."""
+        match tree:
+            case syntax.Name():
+                return tree.path
+            case syntax.Constant():
+                if isinstance(tree.value, float) and isinf(tree.value) and self._quote(tree)[-1:].isdigit():
+                    raise self._wrong(tree, "the number is out of range")
+                return Literal(tree.value)
+            case syntax.Parameter() | syntax.Operation() | syntax.Call():
+                try:
+                    return self._computed(tree)
+                except FilterSyntaxError:
+                    raise
+                except (TypeError, ValueError) as error:
+                    raise self._wrong(tree, str(error)) from None
+        raise self._wrong(tree, f"expected a value, found the condition {self._quote(tree)}")
+
+    def _computed(self, tree: syntax.Parameter | syntax.Operation | syntax.Call) -> Dimension:
+        match tree:
+            case syntax.Parameter():
+                if tree.name not in self._parameters:
+                    raise ValueError(f"no value was given for the parameter :{tree.name}")
+                self.used.add(tree.name)
+                return predicates.constant(self._parameters[tree.name])
+            case syntax.Operation():
+                return predicates.arithmetic(tree.op, self._dimension(tree.left), self._dimension(tree.right))
+            case syntax.Call():
+                return predicates.call(tree.function, [self._dimension(argument) for argument in tree.arguments])
+
+    # Contradictions
+
+    def contradiction(self, tree: Tree) -> FilterSyntaxError:
+        """Why nothing can match: the two parts of a conjunction that exclude each other, where there are two."""
+        if isinstance(tree, syntax.Or):
+            return self.contradiction(tree.parts[0])
+        if isinstance(tree, syntax.And):
+            filters = [self.condition(part) for part in tree.parts]
+            for part, meaning in zip(tree.parts, filters, strict=True):
+                if meaning.is_empty:
+                    return self.contradiction(part)
+            for i, second in enumerate(filters):
+                for j in range(i):
+                    if (filters[j] & second).is_empty:
+                        first, then = self._quote(tree.parts[j]), self._quote(tree.parts[i])
+                        return self._wrong(tree.parts[i], f"nothing can match: {then} contradicts {first}")
+        return self._wrong(tree, f"nothing can match {self._quote(tree)}")
+
+
+def _culprit(tree: Tree) -> Tree:
+    """The part of a predicate that can be of a wrong type."""
+    match tree:
+        case syntax.Comparison():
+            return tree.right if isinstance(tree.right, (syntax.Constant, syntax.Parameter)) else tree.left
+        case syntax.Between():
+            return tree.low
+        case syntax.TextTest():
+            return tree.text
+        case _:
+            return tree

@@ -1,0 +1,1 @@
+"""Event patterns of Amazon EventBridge and Event Ruler."""

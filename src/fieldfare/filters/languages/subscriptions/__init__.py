@@ -1,0 +1,1 @@
+"""The filter documents of the CloudEvents Subscriptions API."""

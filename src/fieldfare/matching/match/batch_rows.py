@@ -1,0 +1,63 @@
+"""The rows of Arrow batches as fields of events, for what only Python can check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from fieldfare.events import arrow
+from fieldfare.events.event import fields_of
+from fieldfare.matching.match.batch_keys import is_text, without_views
+
+
+def fields_by_row(batch: Any, rows: Iterable[int]) -> Callable[[int], Mapping[str, object]]:
+    """The fields of any of the given rows. Of a flat batch, those of a row may be used until the next is asked for."""
+    if not any(pa.types.is_nested(field.type) and not arrow.is_interval(field) for field in batch.schema):
+        return _View(batch).at
+    wanted = sorted(set(rows))
+    found = arrow.rows(without_views(batch).take(wanted)) if wanted else []
+    return {row: fields_of(values) for row, values in zip(wanted, found, strict=True)}.__getitem__
+
+
+class _View(Mapping[str, object]):
+    """The fields of one row after the other. A column becomes a list when it is first asked for."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._lists: dict[str, list[Any]] = {}
+        self._row = 0
+
+    def at(self, row: int) -> _View:
+        """Move to a row."""
+        self._row = row
+        return self
+
+    def get(self, path: str, default: object = None) -> object:
+        """The value of a field; a null is a missing one."""
+        values = self._lists.get(path)
+        if values is None:
+            values = self._lists[path] = self._read(path)
+        value = values[self._row]
+        return default if value is None else value
+
+    def _read(self, path: str) -> list[Any]:
+        if path not in self._batch.schema.names:
+            return [None] * self._batch.num_rows
+        column = self._batch.column(path)
+        if is_text(column.type):
+            return column.to_pylist()  # type: ignore[no-any-return]
+        return [row.get(path) for row in arrow.rows(self._batch.select([path]))]
+
+    def __getitem__(self, path: str) -> object:
+        value = self.get(path)
+        if value is None:
+            raise KeyError(path)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path in self._batch.schema.names if self.get(path) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

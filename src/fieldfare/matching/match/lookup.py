@@ -1,0 +1,199 @@
+"""Looking through a store: which entries do an event's keys satisfy, or those of a whole batch?
+
+The answers are *owners*: the number of a filter, with flags that say whether the entry must be verified and whether the
+filter has others; -owner - 1 where a wild key leaves an entry undecided.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fieldfare.matching.fallback import match
+from fieldfare.matching.match.batch_keys import Encoder, distinct_texts, is_text, leaves
+from fieldfare.matching.match.event_keys import Slate
+from fieldfare.matching.store.arena import SHARED_FLAG, Words
+from fieldfare.matching.store.segment import ranges
+from fieldfare.matching.store.state import State, recent
+from fieldfare.matching.store.store import Store
+
+Ints = NDArray[np.int64]
+Pairs = tuple[NDArray[np.int32], Ints]
+"""events and owners, side by side"""
+CHUNK: Final = 1024
+"""events that a block meets while it is in cache"""
+_NOTHING: Final[Pairs] = (np.zeros(0, np.int32), np.zeros(0, np.int64))
+
+
+class _Grown(Exception):
+    """Columns were added that an event has not been encoded for: begin again."""
+
+
+class Reader:
+    """Reads a store; may be used by many threads. What it keeps between calls is only to save time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._encoder = Encoder(store.columns)
+        self._slates: list[Slate] = []
+        self._room = 4.0
+        self._turn = 0
+
+    def owners(self, fields: Mapping[str, object]) -> list[int]:
+        """The owners of the entries that an event satisfies, and of those whose needles it contains."""
+        return self.look(fields)[0]
+
+    def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+        """The owners, and whether they are just numbers: none to be verified, none that may come twice."""
+        needles = self._store.needles
+        while True:
+            version = needles.version
+            try:
+                found, plain = self._in_arenas(fields)
+            except _Grown:
+                continue
+            if needles.version and (more := needles.owners(fields)):
+                found += more
+                plain = plain and max(more) < SHARED_FLAG
+            if needles.version == version:  # else a filter may have moved from there to here between the two
+                return found, plain
+
+    def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+        store = self._store
+        state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
+        slate = self._slates.pop() if self._slates else Slate(size)
+        if len(slate.keys) < size:
+            slate = Slate(size)
+        try:
+            keys = slate.write(store.columns, fields)
+        except IndexError:
+            self._check(size)
+            raise
+        self._notice(keys)
+        if kernels is None or not state.indexed:
+            return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
+        owners: list[int] = []
+        plain = not slate.wild
+        for part in state.segments:
+            work = part.borrow()
+            found = kernels.match_one(part.arena, keys, work, slate.found)
+            if found > len(slate.found):
+                slate.found = np.empty(2 * found, np.int64)
+                kernels.match_one(part.arena, keys, work, slate.found)
+            part.give_back(work)
+            if found:
+                owners += slate.found[:found].tolist()
+                plain = plain and part.plain
+        deltas = state.deltas
+        if len(deltas) > 1 or deltas[0].count or store.state.deltas is not deltas:
+            plain = False
+            for arena, first, last in self._recent(state, size):
+                events, out = np.empty(last - first, np.int32), np.empty(last - first, np.int64)
+                owners += out[: kernels.scan(arena, first, last, keys, events, out)].tolist()
+        self._slates.append(slate)
+        return owners, plain
+
+    def _recent(self, state: State, size: int) -> Iterator[tuple[Words, int, int]]:
+        """What `recent` gives, unless that may ask for columns that an event was not encoded for."""
+        for found in recent(state, lambda: self._store.state):
+            self._check(size)
+            yield found
+
+    def _check(self, size: int) -> None:
+        if len(self._store.columns) != size:
+            raise _Grown
+
+    def pairs(self, part: Any) -> Pairs:
+        """Rows and owners of a record batch of a few thousand rows."""
+        while True:
+            version = self._store.needles.version
+            try:
+                found = [_NOTHING, *self._pairs_in_arenas(part)]
+            except _Grown:
+                continue
+            if self._store.needles.version:
+                found.extend(self._with_needles(part))
+            if self._store.needles.version == version:
+                events, owners = (np.concatenate(side) for side in zip(*found, strict=True))
+                self._room = max(4.0, 1.25 * len(events) / max(1, part.num_rows))
+                return events, owners
+
+    def _pairs_in_arenas(self, part: Any) -> Iterator[Pairs]:
+        state, size = self._store.state, len(self._store.columns)  # the state has no column beyond these
+        kernels = self._store.kernels if state.indexed else None
+        try:
+            chunks = self._encoder.chunks(part, size, CHUNK, kernels)
+        except IndexError:
+            self._check(size)
+            raise
+        start = 0
+        for keys in chunks:
+            self._notice(keys)
+            looked = self._scanned(state, keys, size) if kernels is None else self._chunk(kernels, state, keys)
+            for event, owner in looked:
+                yield event + np.int32(start), owner
+            start += keys.shape[1]
+
+    def _with_needles(self, part: Any) -> Iterator[Pairs]:
+        """Rows and owners found by needles."""
+        needles = self._store.needles
+        paths = frozenset(needles.paths)
+        for path, array, simple in leaves(part):
+            if path not in paths:
+                continue
+            if simple and is_text(array.type):
+                texts, places = distinct_texts(array)
+                found = [needles.owners_in(path, text) for text in texts]
+            elif simple and (pa.types.is_primitive(array.type) or pa.types.is_struct(array.type)):
+                continue  # numbers, times: no texts
+            else:
+                found, places = [needles.undecided(path)], np.where(np.asarray(array.is_valid()), 0, -1)
+            yield _spread(found, places)
+
+    def _chunk(self, kernels: ModuleType, state: State, keys: Ints) -> Iterator[Pairs]:
+        room = int(self._room * keys.shape[1])
+        for s in state.segments:
+            yield _with_room(lambda e, o, a=s.arena: kernels.match_batch(a, keys, e, o), room)
+        for arena, first, last in self._recent(state, len(keys)):
+            yield _with_room(lambda e, o, a=arena, f=first, n=last: kernels.scan(a, f, n, keys, e, o), room)
+
+    def _scanned(self, state: State, keys: Ints, size: int) -> Iterator[Pairs]:
+        """The same without kernels."""
+        for part in state.segments:
+            yield match.scan(part.arena, 0, part.entries, keys)
+        for arena, first, last in self._recent(state, size):
+            yield match.scan(arena, first, last, keys)
+
+    def _notice(self, keys: Ints) -> None:
+        """Now and then, remember what events look like, and see whether kernels have been compiled."""
+        self._turn += 1
+        if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
+            return
+        self._store.upgrade()
+        for event in keys.T[:: max(1, keys.shape[1] // 64)]:
+            self._store.remember(event)
+
+
+def _spread(found: list[list[int]], places: Ints) -> Pairs:
+    """Rows and owners, where row r has those that were found at its place; none if that is -1."""
+    sizes = np.array([*map(len, found), 0], np.int64)  # the last is for -1
+    owners = np.fromiter(itertools.chain.from_iterable(found), np.int64, int(sizes.sum()))
+    counts = sizes[places]
+    starts = (np.cumsum(sizes) - sizes)[places]
+    return np.repeat(np.arange(len(places), dtype=np.int32), counts), owners[ranges(starts, counts)]
+
+
+def _with_room(kernel: Any, room: int) -> Pairs:
+    """The pairs a kernel finds; it is run again with enough room if there was not."""
+    event, owner = np.empty(max(16, room), np.int32), np.empty(max(16, room), np.int64)
+    found = kernel(event, owner)
+    if found > len(event):
+        event, owner = np.empty(found, np.int32), np.empty(found, np.int64)
+        found = kernel(event, owner)
+    return event[:found], owner[:found]

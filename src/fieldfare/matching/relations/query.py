@@ -1,0 +1,422 @@
+"""Asking: a branch as a question to an index.
+
+Asking changes nothing in the index: a constant it does not know is none of those it knows, and an attribute it does not
+know is one that no stored filter looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fieldfare.filters import strings
+from fieldfare.filters.automaton import TooComplex
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.intervals import Intervals, after_prefix
+from fieldfare.filters.patterns import MANY
+from fieldfare.filters.strings import StringSet
+from fieldfare.filters.valueset import Atom
+from fieldfare.matching.relations.layout import (
+    AROUND,
+    ASKED,
+    CO_AROUND,
+    COVERED,
+    COVERING,
+    FULL,
+    INSIDE,
+    MEETS,
+    MORE,
+    OPEN,
+    PART,
+    PARTS,
+    PLAN,
+    SIDE,
+    SIDES,
+    SIDES_AT,
+    SINGLE,
+    SOME,
+    WHOLE,
+    Question,
+    Table,
+)
+from fieldfare.matching.store.columns import Attribute, Columns
+from fieldfare.matching.store.decoder import affix
+from fieldfare.matching.store.keys import (
+    BYTES_TAG,
+    NUMBER,
+    NUMBER_TAG,
+    OPEN_HIGH,
+    OPEN_LOW,
+    PREFIX,
+    STRING,
+    STRING_TAG,
+    SUFFIX,
+    TAG,
+    TIME,
+    TIME_TAG,
+    key_range,
+    number_key,
+    time_key,
+)
+
+_FEW: Final = 16
+"""points that are looked up in rows one by one; of more, all between the first and the last"""
+_ENDS: Final = {
+    NUMBER: (number_key(float("-inf")), number_key(float("inf"))),
+    TIME: (time_key(datetime.min.replace(tzinfo=UTC)), time_key(datetime.max.replace(tzinfo=UTC))),
+}
+_NONE: Final = np.zeros(1, np.uint8)
+_Range = tuple[int, int, bool, int]
+"""as `key_range` gives it"""
+
+
+class _Plan(NamedTuple):
+    """What the rows of a column can rule out; see `PLAN`."""
+
+    column: int
+    needed: bool
+    span: bool
+    keys: Iterable[int]
+
+
+class _Part(NamedTuple):
+    """A part of the numbers, the strings or the times."""
+
+    joined: bool
+    decided: bool
+    points: list[int]
+    """keys of numbers or times, if they are few points"""
+    low: int
+    high: int
+    tables: list[Table]
+    listed: bool
+    """of strings: is it a list of texts?"""
+
+    def plan(self, column: int, *, needed: bool) -> _Plan:
+        """The rows of its keys. One key further on either side: two open ends may meet between neighbours."""
+        if self.points:
+            return _Plan(column, needed, False, self.points)
+        return _Plan(column, needed, True, (self.low - 1, self.high + 1))
+
+
+class _Side(NamedTuple):
+    """What is wanted of an attribute: the kinds that it holds as a whole and at all, and parts of them."""
+
+    attribute: Attribute
+    whole: int
+    some: int
+    numbers: _Part | None
+    texts: _Part | None
+    times: _Part | None
+
+    @property
+    def single(self) -> bool:
+        """Is it a single piece of a single kind?"""
+        if self.some & (self.some - 1):
+            return False
+        part = self.numbers or self.texts or self.times
+        return part.joined if part is not None else self.whole != 0  # a part of the bytes is not looked at
+
+    def needed(self) -> Iterable[_Plan] | None:
+        """The column that an entry must look at to be covered, if there is one; None if it cannot be covered."""
+        if self.some & (self.some - 1):
+            return ()  # values of several kinds
+        for part, column in ((self.numbers, self.attribute.number), (self.times, self.attribute.time)):
+            if part is not None:
+                return None if column < 0 else (part.plan(column, needed=True),) if part.decided else ()
+        if self.texts is None:
+            return ()
+        if not self.texts.listed:  # then an affix may do as well as a constant
+            return () if self.texts.tables else None
+        for table in self.texts.tables:
+            if table.role == STRING and table.known:
+                return (_Plan(table.column, True, False, table.known),)
+        return None
+
+    def excluding(self) -> Iterator[_Plan]:
+        """The columns that show that an entry does not overlap: it looks there for something else."""
+        attribute, whole, some = self.attribute, self.whole, self.some
+        if attribute.tag >= 0:
+            yield _Plan(attribute.tag, False, False, [tag for tag in range(1, BYTES_TAG + 1) if some >> tag & 1])
+        for tag, part, column in (
+            (NUMBER_TAG, self.numbers, attribute.number),
+            (TIME_TAG, self.times, attribute.time),
+        ):
+            if column >= 0 and not whole >> tag & 1:
+                if part is None:
+                    yield _Plan(column, False, False, ())
+                elif part.decided:
+                    yield part.plan(column, needed=False)
+        if not some >> STRING_TAG & 1:
+            for column, _, _, _ in _text_columns(attribute):
+                yield _Plan(column, False, False, ())
+        elif self.texts is not None and self.texts.listed:
+            for table in self.texts.tables:
+                yield _Plan(table.column, False, False, table.known)
+
+
+def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Question | None:
+    """The question whether entries are in a relation to a branch, or None if none can be.
+
+    With `doubts`, some stored filters take lists that their entries do not tell of.
+    """
+    builder = _Builder(len(branch))
+    hopeless = more = False
+    joined = True
+    plans: list[_Plan] = []
+    for dimension, wanted in branch.items():
+        if not isinstance(dimension, str):
+            more = True
+            continue
+        attribute = columns.attributes.get(dimension)
+        if attribute is None:  # no stored filter looks at it
+            if relation == COVERED:
+                return None
+            continue
+        side = builder.side(attribute, wanted)
+        if relation == COVERED:
+            needed = side.needed()
+            hopeless = hopeless or needed is None
+            plans += needed or ()
+        elif relation == COVERING:
+            joined = joined and side.single
+        elif not (doubts and wanted.takes_lists):
+            plans += side.excluding()
+    return builder.question(len(columns), plans, hopeless=hopeless or more, more=more, joined=joined)
+
+
+class _Builder:
+    """A question in the making."""
+
+    def __init__(self, sides: int) -> None:
+        self._words = [0] * (SIDES_AT + sides * SIDE)
+        self._tables: list[Table] = []
+        self._size = 0
+        self._places: list[tuple[int, int]] = []
+
+    def side(self, attribute: Attribute, wanted: Constraint) -> _Side:
+        """Take up what is wanted of an attribute."""
+        values, words = wanted.values, self._words
+        whole = some = values.atoms  # the bits of atoms are those of tags
+        numbers = texts = times = None
+        at = SIDES_AT + words[SIDES] * SIDE
+        if values.numbers.cuts:
+            some |= 1 << NUMBER_TAG
+            words[at + PARTS] = len(words)
+            numbers = self._ordered(NUMBER, values.numbers)
+        elif values.numbers.start:
+            whole |= 1 << NUMBER_TAG
+        if not values.strings.is_empty and not values.strings.is_full:
+            some |= 1 << STRING_TAG
+            words[at + PARTS + 1] = len(words)
+            texts = self._texts(attribute, values.strings)
+        elif values.strings.is_full:
+            whole |= 1 << STRING_TAG
+        if values.times.cuts:
+            some |= 1 << TIME_TAG
+            words[at + PARTS + 2] = len(words)
+            times = self._ordered(TIME, values.times)
+        elif values.times.start:
+            whole |= 1 << TIME_TAG
+        if not values.bytes.is_empty:
+            some |= 1 << BYTES_TAG
+            whole |= values.bytes.is_full << BYTES_TAG
+        some |= whole
+        words[at + FULL] = whole if wanted.is_plain else whole & ~Atom.LIST
+        words[at + WHOLE], words[at + SOME] = whole, some
+        self._place(attribute, words[SIDES], texts)
+        words[SIDES] += 1
+        side = _Side(attribute, whole, some, numbers, texts, times)
+        words[at + SINGLE] = side.single
+        return side
+
+    def _place(self, attribute: Attribute, side: int, texts: _Part | None) -> None:
+        """Say of every column of an attribute which side it belongs to."""
+        for column, role in (
+            (attribute.tag, TAG),
+            (attribute.number, NUMBER),
+            (attribute.time, TIME),
+            (attribute.string, STRING),
+        ):
+            if column >= 0:
+                self._places.append((column, side | role << 16))
+        for length, column, _ in attribute.slices:
+            self._places.append((column, side | (PREFIX if length > 0 else SUFFIX) << 16))
+        if texts is not None:
+            self._places += [(table.column, side | table.role << 16 | table.start << 24) for table in texts.tables]
+
+    def _ordered(self, role: int, part: Intervals) -> _Part:
+        """A part of the numbers or times."""
+        lowest, highest = _ENDS[role]
+        edges = [None, *part.cuts, None]
+        pieces = [key_range(role, edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
+        inside, outside = (pieces[::2], pieces[1::2]) if part.start else (pieces[1::2], pieces[::2])
+        points, co_points = _points(inside, lowest, highest), _points(outside, lowest, highest)
+        decided = all(exact for _, _, exact, _ in inside)
+        low, high, how = _hull(inside, lowest, highest)
+        words = self._words
+        words += (
+            len(words) + PART, len(inside), low, high, how, *_hull(outside, lowest, highest),
+            len(points), len(co_points), len(inside) == 1, len(outside) == 1, decided,
+        )  # fmt: skip
+        for first, last, _, opens in inside:
+            words += (first, last, opens)
+        return _Part(len(inside) == 1, decided, points if len(points) <= _FEW else [], low, high, [], False)
+
+    def _texts(self, attribute: Attribute, part: StringSet) -> _Part:
+        """A part of the strings: a table for every column of them."""
+        texts = others = None
+        pieces = gaps = 0
+        if isinstance(part, Intervals):
+            texts = part.points()
+            others = None if texts is not None else (~part).points()
+            pieces = (len(part.cuts) + 1 + part.start) // 2
+            gaps = len(part.cuts) + 1 - pieces
+        tables = [self._table(column, part, texts, others) for column in _text_columns(attribute)]
+        self._words += (
+            0, 0, 0, 0, 0, 0, 0, 0, len(texts or ()), len(others or ()), pieces == 1, gaps == 1, True
+        )  # fmt: skip
+        return _Part(pieces == 1, True, [], 0, 0, tables, texts is not None)
+
+    def _table(self, column: _TextColumn, part: StringSet, texts: list[str] | None, others: list[str] | None) -> Table:
+        """What is known of the texts of a column: all, if the part or its complement is a list, else nothing yet."""
+        usual, known = OPEN, {}
+        if texts is not None:
+            usual = 0
+            known = _listed(column, texts, INSIDE | MEETS if column.role == STRING else MEETS, AROUND)
+        elif others is not None:
+            usual = INSIDE | MEETS
+            known = _listed(column, others, 0 if column.role == STRING else MEETS, CO_AROUND)
+        table = Table(column.column, column.role, self._size, len(column.numbers), usual, known, part)
+        self._size += table.size
+        self._tables.append(table)
+        return table
+
+    def question(self, columns: int, plans: list[_Plan], *, hopeless: bool, more: bool, joined: bool) -> Question:
+        """All that was taken up, for an index of so many columns."""
+        self._words[MORE] = more
+        of_column = np.full(columns, -1, np.int64)
+        for column, place in self._places:
+            of_column[column] = place
+        tables = _NONE
+        if self._tables:
+            tables = np.zeros(self._size, np.uint8)
+            for table in self._tables:
+                if table.usual:
+                    tables[table.start : table.start + table.size] = table.usual
+                for key, value in table.known.items():
+                    tables[table.start + key] = value
+        plan = [len(plans), *(0,) * (PLAN * len(plans))]
+        for i, (column, needed, span, keys) in enumerate(plans):
+            start = len(plan)
+            plan += keys
+            plan[1 + PLAN * i : 1 + PLAN * (i + 1)] = column, needed, span, start, len(plan)
+        lazy = tuple(table for table in self._tables if table.usual == OPEN)
+        return Question(
+            np.array(self._words, np.int64), of_column, tables, np.array(plan, np.int64), hopeless, joined, lazy
+        )
+
+
+class _TextColumn(NamedTuple):
+    """A column of strings, or of prefixes (length > 0) or suffixes of a length, with the numbers of its texts."""
+
+    column: int
+    role: int
+    length: int
+    numbers: dict[str, int]
+
+
+def _text_columns(attribute: Attribute) -> Iterator[_TextColumn]:
+    if attribute.string >= 0:
+        yield _TextColumn(attribute.string, STRING, 0, attribute.strings)
+    for length, column, numbers in attribute.slices:
+        yield _TextColumn(column, PREFIX if length > 0 else SUFFIX, length, numbers)
+
+
+def _hull(ranges: list[_Range], lowest: int, highest: int) -> tuple[int, int, int]:
+    """The first and the last key of a value in some ranges, and which of these ends are open."""
+    first, last = ranges[0], ranges[-1]
+    return max(first[0], lowest), min(last[1], highest), first[3] & OPEN_LOW | last[3] & OPEN_HIGH
+
+
+def _points(ranges: list[_Range], lowest: int, highest: int) -> list[int]:
+    """The keys of ranges, if each is a point; else nothing."""
+    found: list[int] = []
+    for first, last, _, how in ranges:
+        key = max(first, lowest)
+        if how or key != min(last, highest):
+            return []
+        found.append(key)
+    return found
+
+
+def _listed(column: _TextColumn, texts: list[str], value: int, around: int) -> dict[int, int]:
+    """The bytes of the texts in a list, or of their affixes; `around` is added where it is one for all of them."""
+    _, role, length, numbers = column
+    cut = texts if role == STRING else [text[:length] if length > 0 else text[length:] for text in texts]
+    known = {numbers[text] for text in cut if text in numbers}
+    if len(known) == 1 and all(text == cut[0] for text in cut):
+        value |= around
+    return dict.fromkeys(known, value)
+
+
+def answer(question: Question, columns: Columns) -> bool:
+    """Find out what a kernel asked for. Was there anything?"""
+    found = False
+    for table in question.open:
+        known = question.tables[table.start : table.start + table.size]
+        asked = np.flatnonzero(known & ASKED).tolist()
+        lone = _affix_of(table.part) if asked else None
+        for key in asked:
+            known[key] = _judged(table, columns.text(table.column, key), lone)
+            found = True
+    return found
+
+
+def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
+    """What a text, or those with an affix, have to do with a part of the strings, which may be a lone affix itself."""
+    role, part = table.role, table.part
+    if role == STRING:
+        return INSIDE | MEETS if text in part else 0
+    if lone is not None:
+        return _between_affixes(role, text, *lone)
+    some = affix(role, text).strings
+    try:
+        return (
+            INSIDE * strings.contains(part, some)
+            | MEETS * strings.overlap(part, some)
+            | AROUND * strings.contains(some, part)
+            | CO_AROUND * strings.contains(some, ~part)
+        )
+    except TooComplex:
+        return OPEN
+
+
+def _affix_of(part: StringSet) -> tuple[int, str] | None:
+    """The prefix or suffix that is all a part asks for."""
+    if isinstance(part, Intervals):
+        if part.start or len(part.cuts) != 2:
+            return None
+        (text, _), (after, _) = part.cuts
+        return (PREFIX, text) if after == after_prefix(text) else None
+    (fits, fails, leaf), *others = part.paths()
+    if others or len(fits) != 1 or fails or not leaf.is_full or fits[0].ignore_case or fits[0].tokens[0] is not MANY:
+        return None
+    text = [token for token in fits[0].tokens if isinstance(token, str)]
+    return (SUFFIX, "".join(text)) if len(text) == len(fits[0].tokens) - 1 else None
+
+
+def _between_affixes(role: int, text: str, other_role: int, other: str) -> int:
+    """What texts with an affix have to do with those that have another one."""
+    if role != other_role:
+        return MEETS
+    inside, around = (
+        (text.startswith(other), other.startswith(text))
+        if role == PREFIX
+        else (text.endswith(other), other.endswith(text))
+    )
+    return INSIDE * inside | AROUND * around | MEETS * (inside or around)

@@ -1,0 +1,1 @@
+"""The store of an index: filters as entries in flat segments."""

@@ -1,0 +1,117 @@
+"""Columns: which keys of an event filters ask for.
+
+Every attribute has up to a handful of *columns*, each with one 64-bit key per event: its `TAG` (the kind of value, or
+which of null, true, false), its value as a `NUMBER`, a `STRING` (the number of a known constant) or a `TIME`, and the
+first or last n characters where a filter asks for a prefix or suffix. Attributes and constants that no filter mentions
+have no column and no number: they cost nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fieldfare.matching.store.keys import NUMBER, PREFIX, STRING, SUFFIX
+
+
+@dataclass
+class Attribute:
+    """The columns of one attribute; -1 where there is none."""
+
+    path: str
+    tag: int = -1
+    number: int = -1
+    string: int = -1
+    time: int = -1
+    strings: dict[str, int] = field(default_factory=dict)
+    """numbers of the string constants, in the order of their numbers"""
+    slices: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
+    """prefixes (length > 0) and suffixes (length < 0): length, column, numbers of the constants"""
+
+
+class Column(NamedTuple):
+    """What a column is."""
+
+    attribute: Attribute
+    role: int
+    length: int = 0
+
+
+class Columns:
+    """The columns that filters have asked for so far. They are only ever added to."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, Attribute] = {}
+        self.columns: list[Column] = []
+        self.numbers: list[int] = []
+        """the columns whose keys come as raw floats"""
+        self._listed: dict[int, list[str]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @classmethod
+    def restored(cls, described: Iterable[tuple[str, int, int, int]], texts: Iterator[str]) -> Columns:
+        """Columns as they were: path, role, length and number of texts of each, and all their texts in a row."""
+        columns = cls()
+        for path, role, length, count in described:
+            attribute = columns.attribute(path)
+            numbers = {text: number for number, text in enumerate(itertools.islice(texts, count))}
+            if role in (PREFIX, SUFFIX):
+                attribute.slices.append((length, len(columns.columns), numbers))
+                columns.columns.append(Column(attribute, role, length))
+            else:
+                columns.column(attribute, role)
+                if role == STRING:
+                    attribute.strings = numbers
+        return columns
+
+    @staticmethod
+    def texts(column: Column) -> dict[str, int]:
+        """The numbers of the texts that a column knows."""
+        if column.role == STRING:
+            return column.attribute.strings
+        return next((known for length, _, known in column.attribute.slices if length == column.length), {})
+
+    def text(self, column: int, number: int) -> str:
+        """The text of a number, for the way back. Lists of them are made when first asked for, and grow with need."""
+        listed = self._listed.setdefault(column, [])
+        while number >= len(listed):
+            with self._lock:  # writers do not take it: more texts may come while the last ones are read
+                numbers = self.texts(self.columns[column])
+                fresh = list(itertools.islice(reversed(numbers.items()), len(numbers) - len(listed)))
+                listed += [text for text, place in reversed(fresh) if fresh[-1][1] == len(listed)]
+        return listed[number]
+
+    def attribute(self, path: str) -> Attribute:
+        """The attribute of a path, made if it is new."""
+        found = self.attributes.get(path)
+        if found is None:
+            found = self.attributes[path] = Attribute(path)
+        return found
+
+    def column(self, attribute: Attribute, role: int) -> int:
+        """The column of an attribute for a role other than an affix, made if it is new."""
+        name = ("tag", "number", "string", "time")[role]
+        column: int = getattr(attribute, name)
+        if column < 0:
+            column = len(self.columns)
+            if role == NUMBER:
+                self.numbers.append(column)  # first: who counts the columns then finds it there
+            self.columns.append(Column(attribute, role))
+            setattr(attribute, name, column)
+        return column
+
+    def slice(self, attribute: Attribute, length: int, text: str) -> tuple[int, int]:
+        """The column for prefixes (or, negative, suffixes) of a length, and the number of one of them."""
+        for known, column, numbers in attribute.slices:
+            if known == length:
+                return column, numbers.setdefault(text, len(numbers))
+        column = len(self.columns)
+        self.columns.append(Column(attribute, PREFIX if length > 0 else SUFFIX, length))
+        attribute.slices.append((length, column, {text: 0}))
+        return column, 0

@@ -1,0 +1,320 @@
+"""From filters to entries that kernels can check.
+
+A filter becomes one or more *entries*, each a conjunction of predicates "the key of column c lies in this range, or in
+this set, or does not". Where a constraint cannot be said exactly in that way, the entry says what is necessary and is
+marked to be verified.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.intervals import EMPTY, Intervals, after_prefix, point
+from fieldfare.filters.patterns import MANY, Pattern
+from fieldfare.filters.strings import Language, StringSet
+from fieldfare.filters.valueset import Atom, ValueSet
+from fieldfare.matching.match.substrings import Needle
+from fieldfare.matching.store.columns import Attribute, Columns
+from fieldfare.matching.store.keys import (
+    ALONE,
+    ATOM_TAGS,
+    BYTES_TAG,
+    LIST_TAG,
+    NOT_RANGE,
+    NOT_SET,
+    NULL_TAG,
+    NUMBER,
+    NUMBER_TAG,
+    PREFIX,
+    RANGE,
+    SET,
+    STRING,
+    STRING_TAG,
+    SUFFIX,
+    TAG,
+    TIME,
+    TIME_TAG,
+    key_range,
+)
+
+MAX_ENTRIES: Final = 16
+"""alternatives of a branch that become entries of their own; beyond, the branch is verified"""
+
+
+class Predicate(NamedTuple):
+    """The key of a column lies in [low, high], or in `keys`; or, for the NOT_ kinds, does not."""
+
+    column: int
+    kind: int
+    low: int
+    high: int
+    keys: tuple[int, ...] = ()
+    open: int = 0
+    """OPEN_LOW, OPEN_HIGH: the range of values was open there, which keys need not know, but the way back does; and,
+    where a filter has several entries, ALONE"""
+
+
+class Entry(NamedTuple):
+    """A conjunction of predicates: necessary for a branch and, unless it must be verified, sufficient."""
+
+    predicates: tuple[Predicate, ...]
+    verify: bool
+    needle: Needle | None = None
+    """a text that a field must contain, where that is the best clue there is; it then stands for all that is said"""
+
+
+def entries_of(columns: Columns, wanted: Filter) -> list[Entry]:
+    """The entries of a filter: its branches, and the alternatives that a constraint of several kinds has.
+
+    Those that can be found by a needle all are, or none.
+    """
+    entries = possible_entries(columns, wanted)
+    if all(entry.needle is None or _is_rarer(columns, entry.needle, entry.predicates) for entry in entries):
+        return entries
+    return [entry if entry.needle is None else Entry(entry.predicates, True) for entry in entries]
+
+
+def possible_entries(columns: Columns, wanted: Filter) -> list[Entry]:
+    """The same with a needle wherever one is possible."""
+    several = len(wanted.branches) > 1
+    return [entry for branch in wanted.branches for entry in _branch(columns, branch, several=several)]
+
+
+def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entry]:
+    sides: list[list[Entry]] = []
+    verify = False
+    count = 1
+    for dimension, wanted in branch.items():
+        if not isinstance(dimension, str):
+            verify = True
+            continue
+        ways = _constraint(columns, dimension, wanted)
+        if count * len(ways) > MAX_ENTRIES:
+            verify = True
+            if wanted.values.atoms & Atom.MISSING:
+                continue
+            ways = [Entry((_present(columns, columns.attribute(dimension)),), True)]
+        count *= len(ways)
+        sides.append(ways)
+    if several or count > 1:
+        sides = [[_alone(ways[0])] if len(ways) == 1 else ways for ways in sides]
+    needle = max(_needles(branch), key=lambda found: len(found[1]), default=None)
+    exact = needle is not None and len(branch) == 1 and _is_containing(branch[needle[0]], needle[1])
+    for choice in itertools.product(*sides):
+        predicates = tuple(predicate for way in choice for predicate in way.predicates)
+        unsure = verify or any(way.verify for way in choice)
+        yield Entry(predicates, unsure and not exact, needle if unsure else None)
+
+
+def _alone(way: Entry) -> Entry:
+    return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
+
+
+def _is_rarer(columns: Columns, needle: Needle, predicates: tuple[Predicate, ...]) -> bool:
+    """Is a text likely to occur in fewer events than satisfy the predicates? A guess: nothing is known of texts."""
+    return 2.0 ** -min(8, 2 + len(needle[1])) < min((_share(columns, p) for p in predicates), default=1.0)
+
+
+def _share(columns: Columns, predicate: Predicate) -> float:
+    """A guess at the share of events that satisfy a predicate, from the constants known so far."""
+    column = columns.columns[predicate.column]
+    keys = len(predicate.keys) if predicate.kind == SET else int(predicate.low == predicate.high)
+    if column.role == TAG or not keys or predicate.kind not in (RANGE, SET):
+        return 1.0
+    return keys / max(1, len(columns.texts(column))) if column.role in (STRING, PREFIX, SUFFIX) else 0.0
+
+
+def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
+    """Alternatives whose union is the constraint. Events with a list there are verified, whatever they say."""
+    attribute = columns.attribute(path)
+    values = wanted.values
+    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most are: values of one kind
+        return list(_including(columns, attribute, values))
+    if not wanted.is_plain:
+        values = values - ValueSet(atoms=Atom.LIST)
+        if values.is_empty:
+            return [Entry((_tags(columns, attribute, SET, {LIST_TAG}),), True)]
+    outside = ~values
+    if values.atoms & Atom.MISSING or _parts(outside) < _parts(values):
+        return [_excluding(columns, attribute, outside)]
+    return list(_including(columns, attribute, values))
+
+
+def _present(columns: Columns, attribute: Attribute) -> Predicate:
+    """There is a value. An entry says at least that of every attribute for which its branch wants one."""
+    return Predicate(columns.column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG)
+
+
+def _tags(columns: Columns, attribute: Attribute, kind: int, tags: Iterable[int]) -> Predicate:
+    keys = tuple(sorted(tags))
+    column = columns.column(attribute, TAG)
+    if keys[-1] - keys[0] == len(keys) - 1:
+        return Predicate(column, RANGE if kind == SET else NOT_RANGE, keys[0], keys[-1])
+    return Predicate(column, kind, 0, 0, keys)
+
+
+def _including(columns: Columns, attribute: Attribute, values: ValueSet) -> Iterator[Entry]:
+    """One alternative or more for each kind that has values in the set."""
+    tags = {tag for atom, tag in ATOM_TAGS.items() if values.atoms & atom}
+    verified: set[int] = set()
+    for tag, part in _kinds(values):
+        if part.is_full:
+            tags.add(tag)
+        elif tag == STRING_TAG:
+            ways = list(_strings(columns, attribute, part))
+            if ways:
+                yield from ways
+            else:
+                verified.add(tag)
+        elif tag == BYTES_TAG or not isinstance(part, Intervals):
+            verified.add(tag)
+        else:
+            yield from _ordered(columns, attribute, NUMBER if tag == NUMBER_TAG else TIME, part)
+    if tags:
+        yield Entry((_tags(columns, attribute, SET, tags),), False)
+    if verified:
+        yield Entry((_tags(columns, attribute, SET, verified),), True)
+
+
+def _ordered(columns: Columns, attribute: Attribute, role: int, part: Intervals) -> Iterator[Entry]:
+    """Numbers or times: points as one set, every interval as a range of its own."""
+    column = columns.column(attribute, role)
+    keys: list[int] = []
+    for low, high in part.pieces():
+        first, last, exact, how = key_range(role, low, high)
+        if exact and point(low, high) is not None:
+            keys.append(last if low is None else first)  # the very first value: minus infinity, or the first time
+        else:
+            yield Entry((Predicate(column, RANGE, first, last, (), how),), not exact)
+    if keys:
+        yield Entry((_one_of(column, keys),), False)
+
+
+def _strings(columns: Columns, attribute: Attribute, part: StringSet) -> Iterator[Entry]:
+    """Constants, prefixes and suffixes; nothing if the set has other parts."""
+    if isinstance(part, Language):
+        yield from _patterns(columns, attribute, part)
+        return
+    texts, prefixes = [], []
+    for low, high in part.pieces():
+        single = point(low, high)
+        if single is not None:
+            texts.append(single[0])
+        elif low is not None and low[0] and high == (after_prefix(low[0]), 0):
+            prefixes.append(low[0])
+        else:
+            return
+    for text in prefixes:
+        column, key = columns.slice(attribute, len(text), text)
+        yield Entry((Predicate(column, RANGE, key, key),), False)
+    if texts:
+        column = columns.column(attribute, STRING)
+        yield Entry((_one_of(column, [attribute.strings.setdefault(t, len(attribute.strings)) for t in texts]),), False)
+
+
+def _patterns(columns: Columns, attribute: Attribute, part: Language) -> Iterator[Entry]:
+    """A pattern that must match gives what it begins and ends with; only a lone suffix is exact."""
+    paths = list(part.paths())
+    if len(paths) != 1 or not paths[0][0]:
+        return
+    fits, fails, leaf = paths[0]
+    predicates: list[Predicate] = []
+    for pattern in fits:
+        predicates.extend(_affixes(columns, attribute, pattern))
+    lone = len(fits) == 1 and not fails and leaf.is_full and _is_suffix(fits[0])
+    if predicates:
+        yield Entry(tuple(predicates), not lone)
+
+
+def _affixes(columns: Columns, attribute: Attribute, pattern: Pattern) -> Iterator[Predicate]:
+    if pattern.ignore_case:
+        return
+    for length, text in ((1, _leading(pattern.tokens)), (-1, _leading(pattern.tokens[::-1])[::-1])):
+        if text:
+            column, key = columns.slice(attribute, length * len(text), text)
+            yield Predicate(column, RANGE, key, key)
+
+
+def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Entry:
+    """Everything but `outside`, as one conjunction of what must not be."""
+    predicates: list[Predicate] = []
+    verify = False
+    tags = {tag for atom, tag in ATOM_TAGS.items() if outside.atoms & atom}
+    for tag, part in _kinds(outside):
+        if part.is_full:
+            tags.add(tag)
+        elif tag == STRING_TAG:
+            denied = list(_strings(columns, attribute, part))
+            verify |= not denied or any(entry.verify or len(entry.predicates) > 1 for entry in denied)
+            predicates += [_denied(e.predicates[0]) for e in denied if not e.verify and len(e.predicates) == 1]
+        elif tag == BYTES_TAG or not isinstance(part, Intervals):
+            verify = True
+        else:
+            for entry in _ordered(columns, attribute, NUMBER if tag == NUMBER_TAG else TIME, part):
+                verify |= entry.verify
+                predicates += [] if entry.verify else [_denied(entry.predicates[0])]
+    if outside.atoms & Atom.MISSING:
+        predicates.append(_present(columns, attribute))
+    if tags:
+        predicates.append(_tags(columns, attribute, NOT_SET, tags))
+    return Entry(tuple(predicates), verify)
+
+
+def _needles(branch: Branch) -> Iterator[Needle]:
+    """The texts that fields must contain for a branch."""
+    for path, wanted in branch.items():
+        part = wanted.values.strings
+        if isinstance(path, str) and not wanted.values.atoms and isinstance(part, Language):
+            paths = list(part.paths())
+            if len(paths) == 1 and sum(1 for _ in wanted.values.kinds()) == 1:
+                for pattern in paths[0][0]:
+                    if not pattern.ignore_case:
+                        runs = "".join(token if isinstance(token, str) else "\0" for token in pattern.tokens).split(
+                            "\0"
+                        )
+                        yield from ((path, run) for run in runs if len(run) > 1)
+
+
+def _is_containing(wanted: Constraint, text: str) -> bool:
+    """Does a constraint with a needle ask for no more than that?"""
+    part = wanted.values.strings
+    (fits, fails, leaf), *_ = part.paths() if isinstance(part, Language) else [((), (), EMPTY)]
+    return len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *text, MANY)
+
+
+def _parts(values: ValueSet) -> int:
+    return (values.atoms & ~Atom.MISSING).bit_count() + sum(1 for _ in values.kinds())
+
+
+def _kinds(values: ValueSet) -> Iterator[tuple[int, StringSet]]:
+    for tag, part in (
+        (NUMBER_TAG, values.numbers),
+        (STRING_TAG, values.strings),
+        (TIME_TAG, values.times),
+        (BYTES_TAG, values.bytes),
+    ):
+        if not part.is_empty:
+            yield tag, part
+
+
+def _one_of(column: int, keys: list[int]) -> Predicate:
+    if len(keys) == 1:
+        return Predicate(column, RANGE, keys[0], keys[0])
+    return Predicate(column, SET, 0, 0, tuple(sorted(keys)))
+
+
+def _denied(predicate: Predicate) -> Predicate:
+    return predicate._replace(kind=NOT_RANGE if predicate.kind == RANGE else NOT_SET)
+
+
+def _leading(tokens: tuple[Any, ...]) -> str:
+    return "".join(itertools.takewhile(lambda token: isinstance(token, str), tokens))
+
+
+def _is_suffix(pattern: Pattern) -> bool:
+    return pattern.tokens[0] is MANY and all(isinstance(token, str) for token in pattern.tokens[1:])

@@ -1,0 +1,254 @@
+"""`Store`: the log-structured heart of an index, in terms of filter numbers.
+
+An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged in the
+background. Readers take one reference to an immutable tuple of these and never wait; writers share a lock. A removed
+filter loses its alive bits at once and its room at the next merge.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.filters.filter import Filter
+from fieldfare.matching import backend
+from fieldfare.matching.fallback import relations
+from fieldfare.matching.match.substrings import Needles
+from fieldfare.matching.match.verification import Check, check_of
+from fieldfare.matching.store import segment
+from fieldfare.matching.store.arena import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.store.bulk import Collector
+from fieldfare.matching.store.columns import Columns
+from fieldfare.matching.store.decoder import filter_of
+from fieldfare.matching.store.delta import Delta
+from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
+from fieldfare.matching.store.keys import MISSING_KEY
+from fieldfare.matching.store.state import Segment, State
+
+Ints = NDArray[np.int64]
+_SAMPLE: Final = 1024
+"""events kept for estimating selectivities"""
+
+
+class Store:
+    """Filters under numbers. `state` is for readers; everything that writes takes `lock`."""
+
+    def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
+        """An empty store, or one of the columns and the arena of a snapshot."""
+        self._choice = kernels
+        self._equipped = arena is not None or kernels != "auto"
+        self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
+        self.columns = columns or Columns()
+        self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
+        self.kept: dict[int, Filter] = {}
+        """filters that their entries do not say exactly"""
+        self.needles = Needles()
+        self.checks: dict[int, Check] = {}
+        """how to verify those that have been"""
+        self.lock = threading.RLock()
+        self._merging: set[int] | None = None
+        """while a merge is under way: the filters removed since it began"""
+        self._merger: threading.Thread | None = None
+        self._sample: list[Ints] = []
+        self._remembered = 0
+        self._kills = 0
+        self._table: tuple[object, relations.Table] | None = None
+
+    def insert(self, number: int, wanted: Filter) -> None:
+        """Store a filter, seen by every reader that begins after."""
+        self._equip()
+        entries = entries_of(self.columns, wanted)
+        plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
+        if not plain or any(entry.verify or entry.needle is not None for entry in entries):
+            self.kept[number] = wanted
+        owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
+        entries = self._without_needles(number, owner, entries)
+        if not entries:
+            return
+        delta = self.state.deltas[-1]
+        if not delta.fits(entries):
+            delta = Delta()
+            self.state = self.state._replace(deltas=(*self.state.deltas, delta))
+            self._schedule()
+        if delta.fits(entries):
+            delta.append(owner, number, entries)
+        else:  # too large for any delta
+            self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+
+    def _equip(self) -> None:
+        """Load the kernels with the first filter: they take a hundred megabytes, which an empty index is not worth."""
+        if not self._equipped:
+            self._equipped = True
+            self.kernels = backend.choose(self._choice)
+
+    def _without_needles(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
+        """Put away the entries that are found by a needle; the rest is for arenas."""
+        for entry in entries:
+            if entry.needle is not None:
+                self.needles.add(number, entry.needle, owner | (VERIFY_FLAG if entry.verify else 0))
+        return [entry for entry in entries if entry.needle is None]
+
+    def find_needles(self, number: int, wanted: Filter) -> None:
+        """Put away the entries of a filter from a snapshot that are found by a needle: those that no segment has."""
+        entries = possible_entries(self.columns, wanted)
+        there = sum(len(part.entries_of(number)) for part in self.state.segments)
+        if len(entries) - there == sum(entry.needle is not None for entry in entries):
+            self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+        elif there < len(entries):  # written by a version that chose in another way
+            self.kill(number)
+            self.insert(number, wanted)
+
+    def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
+        """Store many filters, under numbers from `first`, as a segment of their own."""
+        self._equip()
+        collector = Collector(self.columns, self._without_needles)
+        self.kept.update(collector.load(first, filters))
+        self._append(collector.rows())
+        self._schedule()
+
+    def _append(self, rows: segment.Rows) -> None:
+        if not len(rows):
+            return  # all are found by needles
+        self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
+
+    def kill(self, number: int) -> None:
+        """Let a filter match nothing any more."""
+        self._kills += 1
+        if self._merging is not None:
+            self._merging.add(number)
+        state = self.state
+        _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
+        self.needles.kill(number)
+        self.kept.pop(number, None)
+        self.checks.pop(number, None)
+
+    def check(self, number: int) -> Check | None:
+        """How to verify a filter; None if it was removed."""
+        wanted = self.filter(number)
+        if wanted is None or number not in self.kept:  # what is read back from entries is seldom asked for
+            return None if wanted is None else wanted.matches_fields
+        check = self.checks[number] = check_of(wanted, found_by_text=number in self.needles)
+        if number not in self.kept:  # removed meanwhile: do not keep this for ever
+            self.checks.pop(number, None)
+        return check
+
+    def filter(self, number: int) -> Filter | None:
+        """The filter of a number: kept, or read back from its entries; None if it was removed."""
+        kept = self.kept.get(number)
+        if kept is not None:
+            return kept
+        state = self.state
+        for part in state.segments:
+            if len(entries := part.entries_of(number)):
+                return filter_of(self.columns, part.arena, entries.tolist())
+        for delta in state.deltas:
+            if slots := delta.slots(number):
+                return filter_of(self.columns, delta.arena, slots)
+        return None
+
+    def table(self) -> relations.Table:
+        """All live entries in columns, for comparing without kernels; kept until something changes."""
+        with self.lock:
+            version = (id(self.state), self.state.deltas[-1].count, self._kills)
+            if self._table is None or self._table[0] != version:
+                self._table = version, relations.table_of(self.state.arenas())
+            return self._table[1]
+
+    # Layout
+
+    def remember(self, keys: Ints) -> None:
+        """Keep the keys of an event, for estimating selectivities."""
+        if len(self._sample) < _SAMPLE:
+            self._sample.append(keys.copy())
+        else:
+            self._sample[self._remembered % _SAMPLE] = keys.copy()
+        self._remembered += 1
+
+    def sample(self) -> Ints:
+        """The remembered keys, columns × events."""
+        events = list(self._sample)
+        sample = np.full((len(self.columns), len(events)), MISSING_KEY, np.int64)
+        for i, keys in enumerate(events):
+            sample[: len(keys), i] = keys
+        return sample
+
+    def roles(self) -> list[int]:
+        """The role of each column."""
+        return [column.role for column in self.columns.columns]
+
+    def _build(self, rows: segment.Rows) -> Words:
+        sample = self.sample()
+        return segment.build(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
+
+    # Merging
+
+    def upgrade(self) -> None:
+        """Use kernels that have been compiled meanwhile."""
+        if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
+            with self.lock:
+                self.kernels = kernels
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Start a merge in the background if there is something to merge and none is under way."""
+        if self._merging is None and mergeable(self.state, kernels=self.kernels is not None) is not None:
+            self._merging = set()
+            self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
+            self._merger.start()
+
+    def _merge(self) -> None:
+        while True:
+            with self.lock:
+                plan = mergeable(self.state, kernels=self.kernels is not None)
+                self._merging = None if plan is None else set()
+            if plan is None:
+                return
+            rows = segment.joined([segment.extract(arena) for arena in plan.arenas()])
+            built = Segment(self._build(rows))
+            with self.lock:
+                for number in self._merging or ():
+                    built.kill(number)
+                kept = [part for part in self.state.segments if part not in plan.segments]
+                kept.insert(sum(part.entries >= built.entries for part in kept), built)
+                self.state = State(tuple(kept), tuple(delta for delta in self.state.deltas if delta not in plan.deltas))
+
+    def settle(self) -> Words:
+        """Put everything into one segment, laid out by the events seen so far, and give its arena."""
+        while True:
+            if (merger := self._merger) is not None:
+                merger.join()
+            with self.lock:
+                if self._merging is not None:
+                    continue  # another one has begun
+                self.kernels = self.kernels or backend.choose(self._choice)
+                self.needles.settle()
+                rows = segment.joined([segment.rows_of([]), *map(segment.extract, self.state.arenas())])
+                arena = self._build(rows)
+                self.state = State((Segment(arena),) if len(rows) else (), (Delta(),))
+                return arena
+
+
+def mergeable(state: State, *, kernels: bool) -> State | None:
+    """What to merge next, or None: full deltas, with the newest segments that are at most twice as large as what joins.
+
+    Two neighbouring segments of like size are merged too. Where kernels have arrived since segments were built without
+    them, everything is built anew.
+    """
+    if kernels and not state.indexed:
+        return State(state.segments, state.deltas[:-1])
+    full = state.deltas[:-1]
+    size = sum(delta.count for delta in full)
+    taken = len(state.segments)
+    if not size and taken > 1 and state.segments[-2].entries <= 2 * state.segments[-1].entries:
+        taken -= 1
+        size = state.segments[taken].entries
+    while taken and state.segments[taken - 1].entries <= 2 * size:
+        taken -= 1
+        size += state.segments[taken].entries
+    chosen = state.segments[taken:]
+    return State(chosen, full) if full or len(chosen) > 1 else None

@@ -1,0 +1,70 @@
+"""`Beside`: a part that keeps subscriptions beside the routing tables, not in them.
+
+In a table that knows of covering a larger filter makes neighbours forget smaller ones. Filters that change on their
+own, or that point elsewhere from one moment to the next, would take others with them. So they are kept apart, and each
+event is matched with both. That serves all strategies for overlays without cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import ClassVar, NamedTuple
+
+from fieldfare.events.event import Event
+from fieldfare.mobility.broker import Base, Part
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import Message, Send
+from fieldfare.routing.routes import LOCAL
+
+
+class Wanting(NamedTuple):
+    """Who wants an event."""
+
+    clients: Mapping[str, list[str]]
+    """with the ids of what they asked for"""
+    neighbours: AbstractSet[str]
+
+
+class Beside(Part):
+    """A part that all events pass by; there can be one of the kind at a broker."""
+
+    hears: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)
+
+    def join(self, base: Base) -> None:
+        """Become part of a broker, which must not say later what it has to tell its neighbours."""
+        if base.broker.delay is not None or base.broker.strategy.overlay != "acyclic":
+            raise ValueError("this is for overlays without cycles, and what is told must not wait")
+        super().join(base)
+        self._count = 0
+
+    def wanting(self, event: Event) -> Wanting:
+        """Who wants an event, of those that the part knows."""
+        raise NotImplementedError
+
+    def pass_by(self, message: m.Publish | m.Forward, sender: str, now: float) -> list[Send]:
+        """Send an event to all that want it, by the broker's tables or the part's."""
+        if isinstance(message, m.Forward):
+            return self._spread(message, sender, now)
+        broker = self.base.broker
+        if broker.strategy.advertisements is not None and not broker.clients.may_publish(sender, message.event):
+            return self.base.say(message, sender, now)  # which refuses it
+        sequence, by = message.sequence, ""
+        if sequence is None:  # the broker itself never gets to count
+            self._count += 1
+            sequence, by = (broker.life << 32) + self._count, broker.name
+        return self._spread(m.Forward(message.event, sender, sequence, by, broker.name), LOCAL, now)
+
+    def _spread(self, event: m.Forward, sender: str, now: float) -> list[Send]:
+        sends: list[Send] = []
+        for spread in self.base.broker.spread([event], sender, now):
+            mine = self.wanting(event.event)
+            clients = {client: list(ids) for client, ids in spread.clients.items()}
+            for client, ids in mine.clients.items():
+                clients.setdefault(client, []).extend(ids)
+            sends += [
+                Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
+                for client, ids in clients.items()
+            ]
+            sends += [Send(one, event) for one in sorted({*mine.neighbours, *spread.neighbours} - {sender})]
+        return self.base.overheard(sends, now)

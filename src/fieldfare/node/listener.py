@@ -1,0 +1,342 @@
+"""The door of a node: all connections are counted from their first moment, and whoever dawdles is shown out.
+
+Nobody at the door has said who they are. So what they may hold on to is bounded before any of it is looked at:
+
+- **How many**: every connection counts in `limits.connections`, from when it is accepted, TLS handshakes included.
+- **How long**: headers, a TLS handshake, must be there within `limits.hello_seconds`; the body of a request and a
+  message of a WebSocket that was begun within `limits.message_seconds`. In as much time some of what we send must be
+  read. (The first message, `Hello`, has a time of its own: see `Connection`.)
+- **How large**: headers have `limits.header_bytes`; a message `limits.frame_bytes`, in a bounded number of fragments,
+  also from what calls itself a node, until it has shown that it is one (`WIDEN`).
+
+uvicorn does none of this, so its two protocols are extended here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket as sockets
+import ssl
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+import httptools
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+
+from fieldfare.node.config.config import Limits
+
+BURST: Final = 32
+"""connections that are accepted in a row"""
+PAUSE: Final = 0.5
+"""seconds after which accepting is tried again"""
+MOST_FRAGMENTS: Final = 1000
+"""of one message"""
+MOST_PIPELINED: Final = 100
+"""requests that may wait for the answer to an earlier one"""
+MOST_UNREAD: Final = 128 << 10
+"""bytes that wait to be sent; then pings are not answered any more"""
+WIDEN: Final = "fieldfare.widen"
+"""the key in the scope of a WebSocket under which it can be let send larger messages"""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class Door:
+    """Who came in, and the rules."""
+
+    def __init__(self, limits: Limits, most: int, tls: ssl.SSLContext | None = None) -> None:
+        """So many may come in at most."""
+        self.limits = limits
+        self.most = most
+        self.inside: set[Plain] = set()
+        self.refused = 0
+        self._tls = tls
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def accept(self, listening: sockets.socket, make: Callable[[Door], Plain]) -> None:
+        """Let people in, for ever. The loop could do that by itself; but nobody would count until it is too late."""
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            for _ in range(BURST):
+                try:
+                    socket, _ = await loop.sock_accept(listening)
+                except OSError as error:
+                    logger.warning("cannot accept connections: %s; again in a moment", error)
+                    await asyncio.sleep(PAUSE)
+                    continue
+                self.welcome(socket, make)
+            await asyncio.sleep(0)  # there may always be one more, and others have work to do
+
+    def welcome(self, socket: sockets.socket, make: Callable[[Door], Plain]) -> None:
+        """Let a connection in, if there is room for it; if not it is closed at once."""
+        if len(self.inside) >= self.most:
+            self._turn_away(socket)
+            return
+        plain = make(self)
+        self.inside.add(plain)
+        task = asyncio.create_task(self._connect(plain, socket))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _turn_away(self, socket: sockets.socket) -> None:
+        self.refused += 1
+        if self.refused & (self.refused - 1) == 0:  # the 1st, 2nd, 4th: not each of a flood
+            logger.warning("%d connections refused so far: there are %d already", self.refused, self.most)
+        with socket, contextlib.suppress(OSError):
+            socket.setblocking(False)
+            if self._tls is None:
+                socket.send(_answer(503, "there are too many connections already: see limits.connections"))
+
+    async def _connect(self, plain: Plain, socket: sockets.socket) -> None:
+        seconds = self.limits.hello_seconds if self._tls is not None else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: plain, socket, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+            )
+        except OSError as error:  # a handshake that fails, or takes too long
+            logger.debug("no connection: %s", error)
+            self.inside.discard(plain)
+        except BaseException:
+            self.inside.discard(plain)
+            raise
+
+    async def sweep(self) -> None:
+        """Show those out who were told to go, but do not read the last of what was sent: closing waits for them."""
+        before: set[Plain] = set()
+        while True:
+            await asyncio.sleep(self.limits.message_seconds)
+            closing = {plain for plain in self.inside if plain.is_closing}
+            for plain in closing & before:
+                plain.transport.abort()
+            before = closing
+
+    async def close(self) -> None:
+        """Show everybody out."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for plain in self.inside:
+            plain.transport.abort()
+
+
+def _answer(status: int, detail: str) -> bytes:
+    """A problem as all of an answer."""
+    title = HTTPStatus(status).phrase
+    body = msgspec.json.encode({"type": "about:blank", "title": title, "status": status, "detail": detail})
+    head = [
+        f"HTTP/1.1 {status} {title}",
+        "content-type: application/problem+json",
+        f"content-length: {len(body)}",
+        "connection: close",
+        *(["retry-after: 10"] if status == 503 else []),
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+class _Deadline:
+    """Closes a connection that does not get done with something in time."""
+
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self._timer is not None
+
+    def start(self, transport: asyncio.Transport, seconds: float) -> None:
+        self.stop()
+        self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class _Counted:
+    """What both protocols do: leave the door, and be closed when nothing of what we send is read."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._unfinished = _Deadline()
+        self._unread = _Deadline()
+
+    def leave(self, place: Plain) -> None:
+        self._unfinished.stop()
+        self._unread.stop()
+        self._door.inside.discard(place)
+
+    def stalled(self) -> None:
+        self._unread.start(self.transport, self._door.limits.message_seconds)
+
+    def unfinished(self) -> None:
+        self._unfinished.start(self.transport, self._door.limits.message_seconds)
+
+
+class Plain(_Counted, HttpToolsProtocol):
+    """HTTP. A deadline runs whenever a request has begun and is not complete; between requests uvicorn has its own."""
+
+    def __init__(self, door: Door, **given: Any) -> None:
+        """Nothing was said yet."""
+        _Counted.__init__(self, door)
+        HttpToolsProtocol.__init__(self, **given)
+        self._head = True
+        """whether headers are being read, or awaited"""
+        self._extra = 0
+        """bytes of the request so far that are no body"""
+        self._body = 0
+
+    @property
+    def is_closing(self) -> bool:
+        """Is it over, but for what was not read yet? During a TLS handshake there is no transport."""
+        transport = cast("asyncio.Transport | None", self.transport)
+        return transport is not None and transport.is_closing()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody is at the door."""
+        HttpToolsProtocol.connection_made(self, transport)
+        self._unfinished.start(transport, self._door.limits.hello_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self.leave(self)
+        HttpToolsProtocol.connection_lost(self, exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A part of requests."""
+        if self.transport.is_closing():
+            return
+        if self._head and not self._unfinished.runs:
+            self._unfinished.start(self.transport, self._door.limits.hello_seconds)
+        self._extra += len(data)
+        HttpToolsProtocol.data_received(self, data)
+        # A chunk of the body may be one byte, and has some more around it.
+        if self._extra > self._door.limits.header_bytes + 16 * self._body and not self.transport.is_closing():
+            self.transport.write(_answer(431, "the headers are too large: see limits.header_bytes"))
+            self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header. What comes behind a body is none, and is left out."""
+        if self._head:
+            HttpToolsProtocol.on_header(self, name, value)
+
+    def on_headers_complete(self) -> None:
+        """The body begins."""
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise httptools.HttpParserError("too many requests at once")
+        self._head = False
+        self.unfinished()
+        HttpToolsProtocol.on_headers_complete(self)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._extra -= len(body)
+        self._body += len(body)
+        HttpToolsProtocol.on_body(self, body)
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        self._unfinished.stop()
+        self._head, self._extra, self._body = True, 0, 0
+        HttpToolsProtocol.on_message_complete(self)
+
+    def handle_websocket_upgrade(self) -> None:
+        """A WebSocket takes over."""
+        self._unfinished.stop()
+        self._unread.stop()
+        self.ws_protocol_class = cast("Any", partial(WebSocket, self._door, self))
+        HttpToolsProtocol.handle_websocket_upgrade(self)
+
+    def pause_writing(self) -> None:
+        """Too much was not read yet."""
+        self.stalled()
+        HttpToolsProtocol.pause_writing(self)
+
+    def resume_writing(self) -> None:
+        """It was read."""
+        self._unread.stop()
+        HttpToolsProtocol.resume_writing(self)
+
+
+class WebSocket(_Counted, WebSocketsSansIOProtocol):
+    """A WebSocket. A deadline runs whenever a message has begun and is not complete, unless we do not read."""
+
+    def __init__(self, door: Door, before: Plain, **given: Any) -> None:
+        """It was an HTTP connection before, and is counted as such; the request for it is next."""
+        _Counted.__init__(self, door)
+        self._before = before
+        WebSocketsSansIOProtocol.__init__(self, **given)
+        self.conn.max_message_size = door.limits.frame_bytes
+
+    def widen(self, size: int) -> None:
+        """From now on messages may be larger."""
+        self.conn.max_message_size = max(size, self._door.limits.frame_bytes)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self.leave(self._before)
+        WebSocketsSansIOProtocol.connection_lost(self, exc)
+
+    def handle_connect(self, event: Any) -> None:
+        """The handshake; handlers find `widen` in the scope."""
+        self.app_state = {**self.app_state, WIDEN: self.widen}
+        WebSocketsSansIOProtocol.handle_connect(self, event)
+
+    def data_received(self, data: bytes) -> None:
+        """A part of messages."""
+        WebSocketsSansIOProtocol.data_received(self, data)
+        self._watch()
+
+    async def send(self, message: Any) -> None:
+        """Send a message; an answer of HTTP is all that comes."""
+        await WebSocketsSansIOProtocol.send(self, message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True  # else uvicorn logs an error for each page that is refused
+
+    async def receive(self) -> Any:
+        """The next message; we read on when there is none."""
+        message = await WebSocketsSansIOProtocol.receive(self)
+        self._watch()
+        return message
+
+    def _watch(self) -> None:
+        # Of a frame whose payload has not begun nothing is in the buffer. But then no ping can be answered either.
+        if self.read_paused or not (self.frames or self.conn.reader.buffer):
+            self._unfinished.stop()
+        elif not self._unfinished.runs and not self.transport.is_closing():
+            self.unfinished()
+
+    def handle_cont(self, event: Frame) -> None:
+        """A further fragment of a message; an empty one counts, too."""
+        if len(self.frames) >= MOST_FRAGMENTS:
+            self.conn.fail(1009, "a message has too many fragments")
+            self.handle_parser_exception()
+            return
+        WebSocketsSansIOProtocol.handle_cont(self, event)
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless nobody reads the answers."""
+        if self.transport.get_write_buffer_size() > MOST_UNREAD:
+            self.conn.data_to_send()
+            return
+        WebSocketsSansIOProtocol.handle_ping(self)
+
+    def pause_writing(self) -> None:
+        """Too much was not read yet."""
+        self.stalled()
+        WebSocketsSansIOProtocol.pause_writing(self)
+
+    def resume_writing(self) -> None:
+        """It was read."""
+        self._unread.stop()
+        WebSocketsSansIOProtocol.resume_writing(self)

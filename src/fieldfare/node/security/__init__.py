@@ -1,0 +1,1 @@
+"""Access control of a node: tokens, roles, rights, tickets and quotas."""

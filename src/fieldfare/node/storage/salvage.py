@@ -1,0 +1,178 @@
+"""`salvage`: keep what is whole in the folder of a node that does not start, and say what is gone.
+
+The node must not run. Damaged files are copied first, to `salvaged-1`, `salvaged-2`, ... in the folder. A second
+salvage finds nothing more to do. If something is gone, a row says how often that has happened: numbers that clients and
+neighbours have heard may be unknown now, so the node must not go on as if it were the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from fieldfare.node.state import Key, Row, rest_of
+from fieldfare.node.storage import private, salvage_log, salvage_rows, wal
+from fieldfare.node.storage.log import Log
+from fieldfare.node.storage.rows import Store, StoreError
+from fieldfare.node.storage.salvage_log import Gap
+from fieldfare.node.storage.salvage_rows import Gone, Rows
+from fieldfare.node.storage.storage import locked
+
+CENTURY: Final = 946_684_800.0
+"""when this one began: a life that is counted in seconds since then is later than any that was counted from 1"""
+_COUNT, _DONE, _DROPPED, _MOVED = 2, 3, 6, 8
+"""places in the row of a session"""
+_LOW: Final = {"session": 5, "neighbour": 1, "arrival": 0, "departure": 0, "kept": 0}
+"""where rows have the first position that they need, which is at most one more than the last there was"""
+
+
+class Report(msgspec.Struct):
+    """What a salvage found and did."""
+
+    folder: str
+    dry_run: bool
+    gaps: list[Gap] = []
+    """positions of the log that are gone"""
+    rows: list[Gone] = []
+    """rows that are gone"""
+    dropped: dict[str, int] = {}
+    """deliveries that sessions were still to get, and that are gone"""
+    problems: list[str] = []
+    """what was damaged, even if nothing is gone with it"""
+    notes: list[str] = []
+    originals: str | None = None
+    """where the damaged files are now"""
+    times: int = 0
+    """how often something was lost in this folder"""
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is gone."""
+        return not self.gaps and not self.rows
+
+
+def salvage(folder: Path, *, dry_run: bool = False) -> Report:
+    """Keep what is whole in a folder; StoreError if it is no node's, or a node uses it."""
+    store, log = folder / "node.sqlite", folder / "log"
+    if not store.exists() and not log.is_dir():
+        raise StoreError(f"{folder} is no folder of a node: there is neither node.sqlite nor log in it")
+    lock = locked(folder)
+    try:
+        rows = salvage_rows.look(store)
+        plan = salvage_log.look(log, *_bounds(rows.kept))
+        if not rows.kept and not plan.parts and not wal.wal_path(store).exists():
+            return Report(str(folder), dry_run)  # a node that has never done anything
+        report = Report(str(folder), dry_run, plan.gaps, rows.gone, notes=plan.notes)
+        report.problems = [*([rows.problem] if rows.problem else []), *(f"{path} is damaged" for path in plan.damaged)]
+        report.times = int(rows.kept.get(("salvaged", ()), 0)) + (not report.is_whole)
+        if dry_run or not (report.problems or plan.gaps):
+            return report
+        originals = _copied(folder, [*plan.damaged, *((store, wal.wal_path(store)) if rows.problem else ())])
+        report.originals = str(originals)
+        _write(store, rows, report)  # first: who finds a gap in the log can be sure that the rows know
+        salvage_log.apply(log, plan)
+        report.dropped = _dropped(log, rows.kept, report.gaps)
+        _note_dropped(store, rows, report.dropped)
+        private.create(originals / "report.json", msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+        return report
+    finally:
+        lock.close()
+
+
+def _copied(folder: Path, files: list[Path]) -> Path:
+    """A new folder with copies of files."""
+    number = 1
+    while (target := folder / f"salvaged-{number}").exists():
+        number += 1
+    target.mkdir(mode=private.FOLDER)
+    for file in files:
+        if file.exists():
+            private.create(target / file.name)
+            shutil.copyfile(file, target / file.name)
+    return target
+
+
+def _write(path: Path, rows: Rows, report: Report) -> None:
+    """Let a store have the rows that are kept, and say in them what is gone."""
+    changed: dict[tuple[str, Key], Any] = {}
+    if not report.is_whole:
+        changed["salvaged", ()] = report.times
+    if "life" in rows.made:
+        changed["life", ()] = int(time.time() - CENTURY)
+    if rows.problem:
+        temporary = path.with_name(f".{path.name}.tmp")
+        for file in (temporary, wal.wal_path(temporary)):
+            file.unlink(missing_ok=True)
+        salvage_rows.write(temporary, rows.kept | changed)
+        for file in (wal.wal_path(path), path.with_name(f"{path.name}-shm")):
+            file.unlink(missing_ok=True)  # first: SQLite must not put it over the new file
+        temporary.replace(path)
+    elif changed:
+        _commit(path, changed)
+
+
+def _note_dropped(path: Path, rows: Rows, dropped: Mapping[str, int]) -> None:
+    changed: dict[tuple[str, Key], Any] = {}
+    for name, count in dropped.items():
+        row = changed["session", (name,)] = list(rows.kept["session", (name,)])
+        row[_DROPPED] += count
+    if changed:
+        _commit(path, changed)
+
+
+def _commit(path: Path, changed: Mapping[tuple[str, Key], Any]) -> None:
+    store = Store(path, sync="full")
+    store.commit(Row(kind, key, value) for (kind, key), value in changed.items())
+    store.close()
+
+
+def _bounds(rows: Mapping[tuple[str, Key], Any]) -> tuple[int, int]:
+    """The lowest position that rows need, and the highest that they know of."""
+    lows = [int(row[_LOW[kind]]) for (kind, _), row in rows.items() if kind in _LOW]
+    checkpoint = int(rows.get(("checkpoint", ()), 0))
+    replayed = [int(row[0]) for (kind, _), row in rows.items() if kind == "replayed"]
+    known = max([checkpoint, *(low - 1 for low in lows), *replayed])
+    return max(1, min([checkpoint + 1 if checkpoint else known + 1, *lows])), known
+
+
+def _dropped(directory: Path, rows: Mapping[tuple[str, Key], Any], gaps: list[Gap]) -> dict[str, int]:
+    """How many deliveries each session has lost with positions of the log.
+
+    Numbers of a session rise with positions. Those that are missing between two deliveries were in the gap between
+    these. Some may have been of no use any more: of these nobody knows.
+    """
+    sessions = {str(key[0]): row for (kind, key), row in rows.items() if kind == "session"}
+    if not gaps or not sessions:
+        return {}
+    marks = {name: (row[_MOVED] if len(row) > _MOVED else "") or row[0] for name, row in sessions.items()}
+    seen: dict[str, dict[int, int]] = {name: {} for name in sessions}
+    for kind, key in rows:
+        if kind == "replayed" and str(key[0]) in seen:
+            seen[str(key[0])][int(key[1])] = 0
+    log = Log(directory)
+    log.close()
+    for entry in log.read(1):
+        for name, mark, number, _ in rest_of(entry).to:
+            if marks.get(name) == mark:
+                seen[name][number] = entry.position
+    found = {name: _missing(row, seen[name], gaps, log.last + 1) for name, row in sessions.items()}
+    return {name: count for name, count in found.items() if count}
+
+
+def _missing(row: list[Any], seen: Mapping[int, int], gaps: list[Gap], end: int) -> int:
+    count = 0
+    number, position = row[_DONE], 0
+    for later, place in [*sorted(seen.items()), (max([row[_COUNT], *seen]) + 1, end)]:
+        if later > number:
+            there = sum(gap.last - gap.first + 1 for gap in gaps if position < gap.first and gap.last < (place or end))
+            count += min(later - number - 1, there)
+        if later >= number:
+            number, position = later, place or position
+        else:
+            position = max(position, place)
+    return count

@@ -1,0 +1,244 @@
+"""A pipeline as a TOML file: where events come from, what becomes of them, and where they go.
+
+    name = "market"
+    state = "market-state"              # checkpoints, subscriptions and reports; keep it
+
+    [source]                            # log, node, files, mqtt or kafka, and its options
+    kind = "log"
+    path = "node-data"
+
+    [normalise]
+    fields = "symbol string, price double, volume long"
+
+    [match]
+    subscriptions = "subscriptions.parquet"     # or a catalogue, or a node: "http://127.0.0.1:7400"
+
+    [[sink]]                            # lake, subscribers, parquet, node or webhooks, and its options
+    kind = "lake"
+    of = "deliveries"                   # or events, quarantine, late
+    path = "deliveries"
+
+Reading it needs no Spark. Whatever is wrong is named with its place in the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+SourceKind = Literal["log", "node", "files", "mqtt", "kafka"]
+SinkKind = Literal["lake", "subscribers", "parquet", "node", "webhooks"]
+Table = Literal["events", "deliveries", "quarantine", "late"]
+Scalar = str | int | float | bool
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "log": ("path",),
+    "files": ("path",),
+    "kafka": ("servers", "topic"),
+    "lake": ("path",),
+    "subscribers": ("path",),
+    "parquet": ("path",),
+}
+
+
+class PipelineError(ValueError):
+    """What is wrong with a pipeline, and where in its file."""
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class Source(_Part, frozen=True):
+    """Where events come from; the options are those of its kind."""
+
+    kind: SourceKind
+    options: dict[str, Scalar] = {}
+
+
+class Normalise(_Part, frozen=True):
+    """How records become events; see `normalise`."""
+
+    fields: str | None = None
+    """the declared fields as DDL; without it they are inferred from what is there at the start, and kept"""
+    id: str | None = None
+    source: str | None = None
+    sequence: str | None = None
+    time: str | None = None
+    type: str | None = None
+    require: list[str] = []
+    unknown: Literal["keep", "quarantine", "drop"] = "keep"
+    duplicates: str | None = None
+    """for how long events are remembered, to drop their copies: `1 hour`"""
+    late: str | None = None
+    """events that come so long after their time are in the table `late` instead: `1 hour`"""
+
+
+class Match(_Part, frozen=True):
+    """Who wants the events."""
+
+    subscriptions: str | list[str]
+    """a file of subscriptions, a catalogue, or the HTTP addresses of nodes whose live subscriptions are taken"""
+    dialect: Literal["native", "cesql", "cloudevents", "ruler"] = "native"
+    mode: Literal["overlap", "cover"] = "overlap"
+    """what intervals in events must do with what is wanted; of values it makes no difference"""
+    refresh: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """seconds between two looks at the subscriptions of nodes, or at the file"""
+    token: str = ""
+    """who we are, for a node that wants to know"""
+
+
+class Sink(_Part, frozen=True):
+    """Where a table goes; the options are those of its kind."""
+
+    kind: SinkKind
+    of: Table = "deliveries"
+    options: dict[str, Scalar] = {}
+
+
+class Report(_Part, frozen=True):
+    """Whom to tell how it goes."""
+
+    node: str = ""
+    """the HTTP address of a node: its dashboard shows the pipeline"""
+    token: str = ""
+    metrics: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """the port on which Prometheus finds figures; 0 for none"""
+    statistics: bool = True
+    """whether to count the values of the fields, for the dashboard"""
+
+
+class Pipeline(_Part, frozen=True):
+    """A pipeline."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[\w.-]+$")]
+    state: str
+    source: Source
+    sink: list[Sink]
+    normalise: Normalise = Normalise()
+    match: Match | None = None
+    report: Report = Report()
+    spark: dict[str, str] = {}
+    """settings of Spark; `master` is the address of the cluster"""
+    every: str = ""
+    """the pause between two micro-batches, such as `5 seconds`; without it, as soon as there is something"""
+
+
+def read(path: str | Path) -> Pipeline:
+    """The pipeline in a file; paths in it are relative to the file."""
+    file = Path(path)
+    try:
+        found = parse(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise PipelineError(f"{path}: not UTF-8: {error.reason}") from None
+    except PipelineError as error:
+        raise PipelineError(f"{path}: {error}") from None
+    return _relative(found, file.absolute().parent)
+
+
+def parse(text: str) -> Pipeline:
+    """The pipeline in a text.
+
+    >>> parse('name = "a"')
+    Traceback (most recent call last):
+        ...
+    fieldfare.pipeline.job.config.PipelineError: Object missing required field `state`
+    """
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PipelineError(str(error)) from None
+    if isinstance(source := tree.get("source"), dict):
+        tree["source"] = _stage(source, {"kind"})
+    if isinstance(sinks := tree.get("sink"), list):
+        tree["sink"] = [_stage(sink, {"kind", "of"}) if isinstance(sink, dict) else sink for sink in sinks]
+    if isinstance(spark := tree.get("spark"), dict):
+        tree["spark"] = {key: _text(value) for key, value in _flat(spark)}
+    try:
+        found = msgspec.convert(tree, Pipeline)
+    except msgspec.ValidationError as error:
+        raise PipelineError(str(error).replace("$.", "").replace(".options", "")) from None
+    _check(found)
+    return found
+
+
+def _stage(table: dict[str, Any], own: set[str]) -> dict[str, Any]:
+    """The options of a stage stand beside its kind in the file."""
+    options = {key: value for key, value in table.items() if key not in own}
+    return {**{key: value for key, value in table.items() if key in own}, "options": options}
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    """Dotted keys of TOML, which are tables of tables, as one text each."""
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        found += _flat(value, f"{above}{key}.") if isinstance(value, dict) else [(f"{above}{key}", value)]
+    return found
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check(found: Pipeline) -> None:
+    if not found.sink:
+        raise PipelineError("a pipeline needs at least one [[sink]]")
+    stages: list[tuple[str, Source | Sink]] = [("source", found.source)]
+    stages += [(f"sink[{number}]", sink) for number, sink in enumerate(found.sink)]
+    for place, stage in stages:
+        for needed in _NEEDED.get(stage.kind, ()):
+            if needed not in stage.options:
+                raise PipelineError(f"{place}: a {stage.kind} needs `{needed}`")
+    if found.match is not None and isinstance(found.match.subscriptions, list):
+        for one in found.match.subscriptions:
+            if not one.startswith(("http://", "https://")):
+                raise PipelineError(
+                    f"match.subscriptions: a list is of nodes, such as http://127.0.0.1:7400, not {one!r}"
+                )
+    for number, sink in enumerate(found.sink):
+        if sink.of == "deliveries" and found.match is None:
+            raise PipelineError(f"sink[{number}]: there are no deliveries without [match]; say of = 'events'")
+        if sink.of == "late" and found.normalise.late is None:
+            raise PipelineError(f"sink[{number}]: nothing is late unless normalise.late says after how long")
+        if sink.kind == "subscribers" and sink.of != "deliveries":
+            raise PipelineError(f"sink[{number}]: only deliveries have subscribers")
+        if sink.kind in {"node", "webhooks"} and sink.of == "quarantine":
+            raise PipelineError(f"sink[{number}]: what is no event cannot be sent as one; keep it in a lake")
+    paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise PipelineError(f"two sinks have the same path: {path}")
+
+
+def sink_name(sink: Sink) -> str:
+    """What a sink is called in messages and in the state: its kind, table and place."""
+    where = next((str(sink.options[key]) for key in ("path", "url") if key in sink.options), "")
+    return f"{sink.kind} of {sink.of}{f' at {where}' if where else ''}"
+
+
+def _relative(found: Pipeline, folder: Path) -> Pipeline:
+    """The same, with paths that hold wherever it is run from."""
+
+    def placed(path: str) -> str:
+        return path if "://" in path else str(folder / path)
+
+    def stage(options: dict[str, Scalar]) -> dict[str, Scalar]:
+        paths = {key: placed(value) for key, value in options.items() if key in _PATHS and isinstance(value, str)}
+        return {**options, **paths}
+
+    match = found.match
+    if match is not None and isinstance(match.subscriptions, str):
+        match = msgspec.structs.replace(match, subscriptions=placed(match.subscriptions))
+    return msgspec.structs.replace(
+        found,
+        state=placed(found.state),
+        source=msgspec.structs.replace(found.source, options=stage(found.source.options)),
+        match=match,
+        sink=[msgspec.structs.replace(sink, options=stage(sink.options)) for sink in found.sink],
+    )
+
+
+_PATHS: Final = frozenset({"path", "dead_letters", "folder"})

@@ -1,0 +1,200 @@
+"""The parts of a declared pipeline as DataFrames: what a source gives, and what becomes of it in one go.
+
+A stream has one plan: source, decoding, matching. Each micro-batch is computed once and kept while its tables are cut
+out of it: `events`, `deliveries`, `quarantine` and `late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import StructType
+
+from fieldfare.pipeline import sources
+from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError, Scalar, Table
+from fieldfare.pipeline.lake.history import field_columns
+from fieldfare.pipeline.match.operator import MATCHES, matches_of, unfold
+from fieldfare.pipeline.sources.files import FileFormat, FilesError, read_files
+from fieldfare.pipeline.table.normalisation import Normalised, late, normalise
+from fieldfare.pipeline.table.schema import TableError, infer
+
+_OURS: Final = frozenset({"log", "node", "mqtt"})
+_LATE: Final = "came late"
+_KEY: Final = "told apart by"
+_FIELDS: Final = "fields.ddl"
+
+
+def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> DataFrame:
+    """The records of the source."""
+    source = pipeline.source
+    try:
+        if source.kind in _OURS:
+            sources.register(spark)
+            reader = spark.readStream if stream else spark.read
+            return reader.format(f"fieldfare_{source.kind}").options(**_texts(source.options)).load()
+        if source.kind == "kafka":
+            return _kafka(spark, source.options, stream=stream)
+        known = {"path", "format", "max_files"}
+        if wrong := set(source.options) - known:
+            raise PipelineError(f"source: files have no option `{min(wrong)}`, but {', '.join(sorted(known))}")
+        limit = source.options.get("max_files")
+        return read_files(
+            spark,
+            str(source.options["path"]),
+            cast("FileFormat | None", source.options.get("format")),
+            stream=stream,
+            max_files=None if limit is None else int(limit),
+            fields=pipeline.normalise.fields,
+        )
+    except FilesError as error:
+        raise PipelineError(f"source: {error}") from None
+
+
+def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) -> DataFrame:
+    """Topics of Kafka; Spark's connector is a jar, which `spark.jars.packages` names."""
+    rest = {key: value for key, value in options.items() if key not in {"servers", "topic"}}
+    reader = (spark.readStream if stream else spark.read).format("kafka").options(**_texts(rest))
+    reader = reader.option("kafka.bootstrap.servers", str(options["servers"])).option(
+        "subscribe", str(options["topic"])
+    )
+    try:
+        records = reader.load()
+    except Exception as error:
+        if "kafka" in str(error).lower() and "find" in str(error).lower():
+            package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+            raise PipelineError(
+                f"source: Kafka needs a jar that Spark does not bring: set spark.jars.packages to {package} in [spark]"
+            ) from None
+        raise
+    return records.select(
+        F.col("value").cast("string").alias("event"),
+        *("topic", "partition", F.col("offset").alias("position"), F.col("timestamp").alias("time")),
+    )
+
+
+def _texts(options: Mapping[str, Scalar]) -> dict[str, str]:
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructType | str | None:
+    """The declared fields, or those inferred when the pipeline first ran; None if the source has columns for them."""
+    records = raw(spark, pipeline)
+    if "event" not in records.columns:
+        return None
+    if pipeline.normalise.fields is not None:
+        return pipeline.normalise.fields
+    kept = state / _FIELDS
+    if kept.exists():
+        return kept.read_text(encoding="utf-8")
+    if pipeline.source.kind in {"mqtt", "node"}:
+        raise PipelineError(f"normalise.fields: declare them, {pipeline.source.kind} has nothing to infer them from")
+    try:
+        found = infer(raw(spark, pipeline, stream=False))
+    except TableError as error:
+        raise PipelineError(f"normalise.fields: declare them, they cannot be inferred: {error}") from None
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(found.toDDL(), encoding="utf-8")
+    return found.toDDL()
+
+
+def planned(
+    records: DataFrame, pipeline: Pipeline, fields: StructType | str | None, subscriptions: str | Path | None
+) -> DataFrame:
+    """The records decoded and matched: what `Tables` is cut out of."""
+    how = pipeline.normalise
+    try:
+        read = normalise(
+            records,
+            fields,
+            event=None if fields is None else "event",
+            id=how.id,
+            source=how.source,
+            sequence=how.sequence,
+            time=how.time,
+            type=how.type,
+            require=how.require,
+            unknown=how.unknown,
+        ).records
+    except TableError as error:
+        raise PipelineError(f"normalise: {error}") from None
+    read = read.withColumn(_LATE, F.lit(False) if how.late is None else late(how.late))
+    read = _told_apart(read, how)
+    if pipeline.match is None or subscriptions is None:
+        return read
+    columns = field_columns(read)
+    return read.withColumn(
+        MATCHES, matches_of(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
+    )
+
+
+def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
+    """The records without copies of events; of what is no event, each stays."""
+    if how.duplicates is None:
+        return records
+    key = F.when(F.col("reason").isNull(), F.concat_ws(" ", F.lit("event"), "id")).otherwise(F.expr("uuid()"))
+    marked = records.withColumn(_KEY, key)
+    if not records.isStreaming:
+        return marked.dropDuplicates(["source", _KEY]).drop(_KEY)
+    arriving = marked.withColumn("arrived", F.current_timestamp()).withWatermark("arrived", how.duplicates)
+    return arriving.dropDuplicatesWithinWatermark(["source", _KEY]).drop(_KEY, "arrived")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A micro-batch, and the tables in it."""
+
+    records: DataFrame
+
+    @property
+    def events(self) -> DataFrame:
+        """Those that came in time."""
+        return Normalised(self._good(late=False)).events
+
+    @property
+    def late(self) -> DataFrame:
+        """Those that did not."""
+        return Normalised(self._good(late=True)).events
+
+    @property
+    def quarantine(self) -> DataFrame:
+        """What is no event."""
+        return Normalised(self.records).quarantine
+
+    @property
+    def deliveries(self) -> DataFrame:
+        """Events with those who want them."""
+        return unfold(
+            self._good(late=False).select("id", "source", "sequence", "time", "type", "fields", "rest", MATCHES)
+        )
+
+    def named(self, name: Table) -> DataFrame:
+        """One of them."""
+        tables: Mapping[Table, Callable[[], DataFrame]] = {
+            "events": lambda: self.events,
+            "late": lambda: self.late,
+            "quarantine": lambda: self.quarantine,
+            "deliveries": lambda: self.deliveries,
+        }
+        return tables[name]()
+
+    def counted(self) -> DataFrame:
+        """How many there are in each, in one row; and the last version of the subscriptions."""
+        good = F.col("reason").isNull()
+        timely = good & ~F.col(f"`{_LATE}`")
+        matched = MATCHES in self.records.columns
+        size = F.size(f"`{MATCHES}`.matches") if matched else F.lit(0)
+        return self.records.agg(
+            F.count_if(timely).alias("events"),
+            F.count_if(good & F.col(f"`{_LATE}`")).alias("late"),
+            F.count_if(~good).alias("quarantined"),
+            F.coalesce(F.sum(F.when(timely, size)), F.lit(0)).alias("deliveries"),
+            F.max(f"`{MATCHES}`.snapshot" if matched else F.lit(None).cast("long")).alias("snapshot"),
+        )
+
+    def _good(self, *, late: bool) -> DataFrame:
+        return self.records.where(F.col("reason").isNull() & (F.col(f"`{_LATE}`") == F.lit(late)))

@@ -1,0 +1,135 @@
+"""Running a declared pipeline: one stream, and for each of its micro-batches the sinks, in their order.
+
+A micro-batch is computed once and held while the sinks take their tables. Each sink knows the batch by its number, and
+the checkpoint moves on only after all of them: killed at any moment, the pipeline goes on where it was, and every sink
+has every row once. After each batch a report is written to `state/report.json` and told to those who asked for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from fieldfare.node.pipeline_reports import Report
+from fieldfare.pipeline.job import plan as stages
+from fieldfare.pipeline.job import report, sinks
+from fieldfare.pipeline.job import subscriptions as following
+from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
+from fieldfare.pipeline.job.plan import Tables
+from fieldfare.pipeline.lake.table import query_of
+from fieldfare.pipeline.spark import spark_session
+
+CHECKPOINT: Final = "checkpoint"
+LOG: Final = "spark.log"
+"""what Spark has to say, in the state"""
+_PATIENCE: Final = 60
+"""seconds for the last batch, when the pipeline is stopped"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pipeline made ready: its stream, and the catalogue it matches with."""
+
+    pipeline: Pipeline
+    records: DataFrame
+    subscriptions: Path | None
+
+    @property
+    def state(self) -> Path:
+        """Where it keeps what it must not forget."""
+        return Path(self.pipeline.state)
+
+
+@contextmanager
+def ready(
+    pipeline: Pipeline, master: str | None = None, told: Callable[[str], None] = lambda _: None
+) -> Iterator[Plan]:
+    """Start Spark and make a plan; `told` hears what goes wrong beside it. PipelineError says what cannot be."""
+    settings = {key: value for key, value in pipeline.spark.items() if key != "master"}
+    state = Path(pipeline.state)
+    state.mkdir(parents=True, exist_ok=True)
+    ours = SparkSession.getActiveSession() is None
+    spark = spark_session(master or pipeline.spark.get("master"), settings, log=state / LOG)
+    try:
+        with ExitStack() as stack:
+            for sink in pipeline.sink:
+                sinks.check(sink)
+            subscriptions = None
+            if pipeline.match is not None:
+                subscriptions = stack.enter_context(following.followed(spark, pipeline.match, state, told))
+            fields = stages.fields_of(spark, pipeline, state)
+            records = stages.planned(stages.raw(spark, pipeline), pipeline, fields, subscriptions)
+            yield Plan(pipeline, records, subscriptions)
+    finally:
+        if ours:
+            spark.stop()
+
+
+def run(
+    plan: Plan, *, once: bool = False, told: Callable[[Report], None] = lambda _: None, end: Callable[[], bool] = bool
+) -> None:
+    """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
+    reporter = report.Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
+    working = threading.Lock()  # held while a batch is on its way to the sinks
+
+    def batch(rows: DataFrame, number: int) -> None:
+        with working:
+            _batch(plan, reporter, rows, number)
+
+    writer = plan.records.writeStream.foreachBatch(batch)
+    writer = writer.option("checkpointLocation", str(plan.state / CHECKPOINT)).queryName(plan.pipeline.name)
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif plan.pipeline.every:
+        writer = writer.trigger(processingTime=plan.pipeline.every)
+    query = writer.start()
+    try:
+        while query.isActive and not end():
+            query.awaitTermination(1)
+            if not working.locked():
+                reporter.waiting()
+        if (wrong := query.exception()) is not None:
+            raise wrong
+        reporter.ended()
+    except StreamingQueryException as error:
+        problem = _said(error)
+        reporter.failed(problem)
+        raise PipelineError(f"{plan.pipeline.name} stopped; run it again to go on from there. {problem}") from error
+    finally:
+        done = working.acquire(timeout=_PATIENCE)  # that it need not be done again
+        query.stop()
+        if done:
+            working.release()
+
+
+def _batch(plan: Plan, reporter: report.Reporter, rows: DataFrame, number: int) -> None:
+    started = time.monotonic()
+    rows.persist()
+    try:
+        rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
+        tables = Tables(rows)
+        query = query_of(plan.state / CHECKPOINT)
+        for sink in plan.pipeline.sink:
+            try:
+                sinks.write(sink, tables.named(sink.of), query, number)
+            except Exception as error:
+                error.add_note(f"in {sink_name(sink)}, batch {number}")
+                raise
+        reporter.batch(number, tables, time.monotonic() - started)
+    finally:
+        rows.unpersist()
+
+
+def _said(error: StreamingQueryException) -> str:
+    """The last line of what a worker or Spark said, which is the one that tells."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (told[-1] if told else lines[0] if lines else "unknown")[:2000]

@@ -1,0 +1,1 @@
+"""The event table on disk: commits, folders, compaction, and queries over the past."""

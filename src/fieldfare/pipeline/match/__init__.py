@@ -1,0 +1,1 @@
+"""Matching on Spark: every event of a DataFrame with every subscription that matches the event."""

@@ -1,0 +1,106 @@
+"""A Spark session: on this machine by default, on a cluster by its address.
+
+    spark = session()                               # all cores of this machine
+    spark = session("spark://head:7077")            # a standalone cluster
+    spark = session("sc://head:15002")              # Spark Connect
+
+What is set here is what a small machine and the engine want; whatever the caller says goes before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from fieldfare.pipeline import spark_java
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",  # fewer, larger batches: the engine works in chunks itself
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.python.worker.reuse": "true",  # a worker keeps the snapshot it has opened
+    # Killed while it writes its very first offsets, Spark leaves a draft and then refuses to start from it.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
+}
+ON_ONE_MACHINE: Final[Mapping[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_QUIET: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def spark_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, *, log: str | Path | None = None
+) -> SparkSession:
+    """A session with what the pipeline wants to be set; the running one, if there is one.
+
+    What Spark says on standard error goes to `log`, if that is given.
+    """
+    if master is not None and master.startswith("sc://"):
+        return SparkSession.builder.remote(master).getOrCreate()
+    local = master is None or master.startswith("local")
+    _prepare()
+    builder = SparkSession.builder.appName("fieldfare").master(master or "local[*]")
+    chosen = {**SETTINGS, **(_on_one_machine() if local else {}), **(settings or {})}
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    with _errors_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _errors_to(log: str | Path | None) -> Iterator[None]:
+    """Let processes that are started now write their errors to a file; ours stay where they are afterwards."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with Path(log).open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def _prepare() -> None:
+    """The environment that a Java virtual machine, and the Python workers, are started in."""
+    java_home = spark_java.home()
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = str(java_home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _on_one_machine() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    scratch = Path(tempfile.mkdtemp(prefix="fieldfare-spark-"))
+    (scratch / "log4j2.properties").write_text(_QUIET)
+    return {
+        **ON_ONE_MACHINE,
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={scratch / 'log4j2.properties'}",
+    }

@@ -1,0 +1,1 @@
+"""Statistics of events: which values attributes have, and how many events each filter lets pass."""

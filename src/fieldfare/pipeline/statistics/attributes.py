@@ -1,0 +1,231 @@
+"""What values events have, and how much of them each filter lets pass: counted in one pass over an event table.
+
+    known = statistics(events, subscriptions)
+    known.attributes["price"].quantiles(4), known.attributes["symbol"].top(10), known.selectivity["s1"]
+    one.merge_imperfect(other, known)                   # and tables merge with Merging(statistics=known)
+
+Every partition is counted where it is, see `tallies`, and only counts travel. What was counted exactly is said exactly;
+of an attribute with very many values, the frequent ones are counted and the others are known from a sample.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import accumulate
+from operator import or_
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from fieldfare.events.values import MISSING, Kind
+from fieldfare.filters.branch import Dimension
+from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.intervals import Cut, Intervals
+from fieldfare.filters.merge import Sample
+from fieldfare.filters.valueset import Atom, ValueSet
+from fieldfare.pipeline.lake.history import events_of, field_types, has_intervals, listed, table_matches
+from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count
+
+_MERGERS: Final = 4
+"""tasks that put the counts of all others together"""
+_SURE: Final = 10
+"""a count is taken for frequent if it is so many times what it may be wrong by"""
+_UNSORTED: Final = (Kind.LIST, Kind.INTERVAL)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """How the values of an attribute are distributed."""
+
+    tally: Tally
+    events: int
+    """all events, with it or without"""
+    sampled: tuple[Value, ...]
+    """its values in a sample of events"""
+
+    @property
+    def kind(self) -> Kind:
+        """Of its values."""
+        return self.tally.kind
+
+    @property
+    def presence(self) -> float:
+        """The share of events that have it."""
+        return self.tally.present / self.events
+
+    @property
+    def distinct(self) -> int:
+        """How many different values it has."""
+        return self.tally.distinct
+
+    def top(self, most: int = 10) -> list[tuple[Value, int]]:
+        """The most frequent values and how often they occur: at least, if there are more than could be counted."""
+        return sorted(self.tally.counts.items(), key=lambda pair: -pair[1])[:most]
+
+    def quantiles(self, parts: int = 4) -> list[Value]:
+        """The values that cut it into parts with equally many events, the least and the largest included."""
+        values, below = self._line
+        if not values:
+            return []
+        inner = [values[min(len(values) - 1, bisect_left(below, below[-1] * n / parts) - 1)] for n in range(1, parts)]
+        return [self.tally.low, *inner, self.tally.high]
+
+    def histogram(self, bins: int = 16) -> list[tuple[float, float, int]]:
+        """Of numbers: equally wide ranges, and how many events lie in each."""
+        if self.kind is not Kind.NUMBER or self.tally.low is None:
+            return []
+        low, high = float(self.tally.low), float(self.tally.high)
+        if not math.isfinite(high - low):
+            return []
+        values, below = self._line
+        edges = [low + (high - low) * n / bins for n in range(bins + 1)] if high > low else [low, low]
+        places = [0, *(bisect_left(values, edge) for edge in edges[1:-1]), len(values)]
+        return [(edges[n], edges[n + 1], round(below[places[n + 1]] - below[places[n]])) for n in range(len(edges) - 1)]
+
+    def count(self, wanted: ValueSet) -> float:
+        """How many events have a value in a set, or have none if that is in the set."""
+        tally = self.tally
+        found = float((self.events - tally.present) * (MISSING in wanted) + tally.nan * bool(wanted.atoms & Atom.NAN))
+        if tally.kind is Kind.BOOL:
+            return found + sum(number for truth, number in tally.counts.items() if truth in wanted)
+        values, below = self._line
+        part = wanted.of_kind(tally.kind)
+        if isinstance(part, Intervals):
+            pieces = ((_place(values, low, 0), _place(values, high, len(values))) for low, high in part.pieces())
+            return found + sum(below[end] - below[begin] for begin, end in pieces)
+        return found + sum(below[n + 1] - below[n] for n, value in enumerate(values) if value in wanted)
+
+    @cached_property
+    def _line(self) -> tuple[list[Value], list[float]]:
+        """Values in their order, and how many events lie before each: frequent ones, and those sampled between."""
+        tally = self.tally
+        weights = {v: n + tally.lost / 2 for v, n in tally.counts.items() if n >= _SURE * tally.lost}
+        others = [value for value in self.sampled if value not in weights] if tally.lost else []
+        left = max(0.0, tally.present - tally.nan - sum(weights.values()))
+        pairs = sorted([*weights.items(), *((value, left / len(others)) for value in others)])
+        return [value for value, _ in pairs], [0.0, *accumulate(weight for _, weight in pairs)]
+
+
+def _place(values: list[Value], cut: Cut | None, end: int) -> int:
+    """How many values lie below a cut."""
+    if cut is None:
+        return end
+    return bisect_right(values, cut[0]) if cut[1] else bisect_left(values, cut[0])
+
+
+@dataclass(frozen=True)
+class EventStatistics:
+    """What is known about events; `Statistics` for whoever merges filters."""
+
+    events: int
+    attributes: Mapping[str, Attribute]
+    selectivity: Mapping[str | int, float]
+    """the share of events that each subscription wants"""
+    sample: Sample
+    """some of the events, of all equally likely"""
+
+    def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
+        """Of the events that satisfy `within`, the share that satisfies `wanted`, a part of it.
+
+        By the law of succession, as for a sample. What is computed from fields, lists and intervals are looked up in
+        the sample, and so are fields that were never declared.
+        """
+        if wanted == within:
+            return 1.0
+        attribute = self.attributes.get(dimension) if isinstance(dimension, str) else None
+        if attribute is None or attribute.kind in _UNSORTED:
+            return self.sample.share(dimension, wanted, within)
+        return min(1.0, (attribute.count(wanted.values) + 1) / (attribute.count(within.values) + 2))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each attribute, for a table or a page."""
+        return [
+            {
+                "attribute": path,
+                "kind": one.kind.value,
+                "presence": one.presence,
+                "distinct": one.distinct,
+                "low": one.tally.low,
+                "high": one.tally.high,
+                "quantiles": one.quantiles(),
+                "top": one.top(),
+            }
+            for path, one in sorted(self.attributes.items())
+        ]
+
+
+def attribute_statistics(
+    events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1
+) -> EventStatistics:
+    """Count an event table, and what subscriptions want of it, if some are given."""
+    whole = counted(events, subscriptions, seed=seed)
+    everyone = [] if subscriptions is None else listed(events.sparkSession, subscriptions).toArrow()[0].to_pylist()
+    return known(whole, everyone, intervals=has_intervals(field_types(events)))
+
+
+def counted(events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1) -> Count:
+    """The count that statistics are made of; those of several tables can be put together with `|`."""
+    wanted = F.lit(None).cast("array<string>")
+    if subscriptions is not None:
+        wanted = table_matches(events, subscriptions).getField("matches").getField("subscription")
+    rest = F.col("rest") if "rest" in events.columns else F.lit(None).cast("string")
+    intervals = has_intervals(field_types(events))
+    columns = events.select("fields", rest.alias("rest"), wanted.alias("wanted"))
+    counts = columns.mapInArrow(_counting(seed, intervals=intervals), "count binary")
+    few = counts.repartition(_MERGERS).mapInArrow(_merging, "count binary").toArrow()
+    return _united(few.column("count").to_pylist())
+
+
+def known(whole: Count, subscriptions: Iterable[str | int] = (), *, intervals: bool = False) -> EventStatistics:
+    """What a count says."""
+    sampled = []
+    if whole.sample is not None:
+        fields, rest = (whole.sample.column(name).combine_chunks() for name in ("fields", "rest"))
+        sampled = [event.fields for event in events_of(fields, rest.to_pylist(), intervals=intervals)]
+    attributes = {
+        path: Attribute(tally, whole.events, tuple(_values(sampled, path)) if tally.lost else ())
+        for path, tally in whole.tallies.items()
+    }
+    shares = {id: whole.passed[id] / max(1, whole.events) for id in subscriptions}
+    return EventStatistics(whole.events, attributes, shares, Sample(sampled))
+
+
+def _values(events: Iterable[Mapping[str, Any]], path: str) -> Iterator[Value]:
+    """The values of an attribute; NaN is counted on its own."""
+    return (value for event in events if (value := event.get(path)) is not None and value == value)
+
+
+def _counting(seed: int, *, intervals: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that workers run: the batches of a partition to one count."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        chance = np.random.default_rng([seed, context.partitionId() if context else 0])
+        whole = Count()
+        for batch in batches:
+            whole |= count(batch, chance, whole.bar, intervals=intervals)
+        yield _packed(whole)
+
+    return run
+
+
+def _merging(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield _packed(_united(text for batch in batches for text in batch.column("count").to_pylist()))
+
+
+def _united(counts: Iterable[bytes]) -> Count:
+    return reduce(or_, map(pickle.loads, counts), Count())
+
+
+def _packed(count: Count) -> pa.RecordBatch:
+    return pa.record_batch({"count": pa.array([pickle.dumps(count)], pa.binary())})

@@ -1,0 +1,285 @@
+"""`Rendezvous`: for each topic there is a broker where its subscriptions and events meet, found by hashing.
+
+An event's topic is its type, brought down to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
+and the owner of a topic's key is its rendezvous. Next hops towards it make a tree of brokers, on which routing is
+hierarchical: subscriptions and events travel up, and events come down where they are wanted. Nobody else keeps anything
+for the topic. A filter that does not say which types it wants is a filter for every topic.
+
+Brokers come and go, and ways change. A broker that gets another parent takes back what it told the old one, and tells
+the new one all. The rendezvous of a topic lets the next nodes on the ring keep copies of what it was told: one of them
+will be its successor, and serves at once, while those below find their way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from fieldfare.events.event import fields_of
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.intervals import Intervals
+from fieldfare.matching.index import Index
+from fieldfare.protocol.messages import Ask, Change, Copy, Forward, Role, Send, Settle, Settled, Tell
+from fieldfare.protocol.overlay_messages import Gone
+from fieldfare.routing.overlays.pastry import PastryNode, Peers
+from fieldfare.routing.overlays.publisher_order import Turns
+from fieldfare.routing.overlays.ring import key_of
+from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+from fieldfare.routing.table_routes import Filtered
+from fieldfare.tables.base import MakeIndex
+
+if TYPE_CHECKING:
+    from fieldfare.routing.strategies import Strategy
+
+
+class Rendezvous(Routes):
+    """Routes by a tree for each topic."""
+
+    def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
+        """A node that knows no others. All brokers must agree on the field and the number of topics."""
+        super().__init__()
+        self.name = name
+        self.field = strategy.field
+        self.topics = tuple(f"{strategy.field}#{i}" for i in range(strategy.topics))
+        self._keys = {topic: key_of(topic) for topic in self.topics}
+        self.replicas = strategy.replicas
+        self.node = PastryNode(Peers(name))
+        self._strategy = strategy
+        self._index = index
+        self._trees: dict[str, Filtered] = {}
+        self._turns = Turns(name, life, self._around)
+        self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
+        """by topic, its rendezvous and a neighbour of that: what it was told"""
+        self._copied: dict[str, tuple[str, ...]] = {}
+        """who keeps copies for us, by topic"""
+
+    # The overlay
+
+    @property
+    def neighbours(self) -> Collection[str]:
+        """The nodes that this one knows."""
+        return self.node.peers.known
+
+    def knows(self, neighbour: str) -> bool:
+        """Anybody may talk to a node of a DHT."""
+        return neighbour != LOCAL
+
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """Enter the overlay through a node that is in it."""
+        return self._sent(self.node.join(neighbour))
+
+    def disconnect(self, neighbour: str) -> list[To]:
+        """A node has failed, or cannot be reached."""
+        told = self._sent(self.node.receive(Gone(neighbour), neighbour))
+        for topic, tree in self._trees.items():
+            if neighbour in tree.roles:
+                if tree.told_by(neighbour):
+                    told.append(To(neighbour, Ask(topic)))  # perhaps it was only out of reach for a moment
+                    told += self._copied_on(Copy(neighbour, Tell(all=True, topic=topic)))
+                tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
+        told += self._follow(refresh=True)
+        for owners in self._copies.values():
+            owners.pop(neighbour, None)  # whoever succeeds it has taken them up
+        return told + self._turns.gone(neighbour)
+
+    def retire(self) -> list[To]:
+        """Leave the overlay in good order."""
+        return self._sent(self.node.leave())
+
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
+        """What nodes say to each other."""
+        match change:
+            case Ask(topic=topic):
+                tree = self._trees.get(topic)
+                mine = tree is not None and tree.roles.get(sender) is Role.PARENT
+                return [To(sender, Tell(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
+            case Copy():
+                self._keep(change, sender)
+                return []
+            case Settle():
+                return self._turns.asked(change, sender)
+            case Settled(question=question):
+                return self._turns.answered(question, sender)
+            case Gone(name=name):
+                return self.disconnect(name)
+        return self._sent(self.node.receive(change, sender)) + self._follow()  # type: ignore[arg-type]
+
+    @staticmethod
+    def _sent(sends: Iterable[Send]) -> list[To]:
+        return [To(send.to, send.message) for send in sends]  # type: ignore[arg-type]
+
+    # Trees
+
+    def _tree(self, topic: str) -> Filtered:
+        if topic not in self._trees:
+            tree = self._trees[topic] = Filtered(self._strategy, self._index)
+            parent = self._parent(topic)
+            if parent is not None:
+                tree.connect(parent, Role.PARENT)
+        return self._trees[topic]
+
+    def _parent(self, topic: str) -> str | None:
+        return self.node.peers.next_hop(self._keys[topic])
+
+    def _follow(self, *, refresh: bool = False) -> list[To]:
+        """Let every tree have the parent that the overlay says, and every topic of ours its copies."""
+        told: list[To] = []
+        for topic in {**self._trees, **self._copies}:
+            parent = self._parent(topic)
+            tree = self._tree(topic)
+            for old in [one for one, role in tree.roles.items() if role is Role.PARENT and one != parent]:
+                told += _about(topic, tree.turn(old, Role.CHILD))
+            if parent is not None and tree.roles.get(parent) is not Role.PARENT:
+                told += _about(
+                    topic, tree.turn(parent, Role.PARENT) if parent in tree.roles else tree.connect(parent, Role.PARENT)
+                )
+            elif parent is not None and refresh:
+                told.append(To(parent, Tell(tree.exports(parent), all=True, topic=topic)))
+            if parent is None:
+                told += self._succeed(topic, tree) + self._copy_all(topic, tree)
+            else:
+                told += self._dropped(topic, self._copied.pop(topic, ()))
+        return told
+
+    # Copies
+
+    def _keep(self, copy: Copy, owner: str) -> None:
+        """Keep a copy as its owner keeps the original."""
+        tell = copy.tell
+        children = self._copies.setdefault(tell.topic, {}).setdefault(owner, {})
+        if copy.neighbour == LOCAL:  # it is ours to keep no more
+            children.clear()
+            return
+        kept = children.setdefault(copy.neighbour, {})
+        for filter in list(kept) if tell.all else tell.removed:
+            kept.pop(filter, None)
+        for filter in tell.added:
+            for other in [] if self._tree(tell.topic).subscriptions.redundant else list(kept):
+                if filter.covers(other):
+                    del kept[other]
+            kept[filter] = None
+        if not kept:
+            del children[copy.neighbour]
+
+    def _succeed(self, topic: str, tree: Filtered) -> list[To]:
+        """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
+        asked = []
+        for children in self._copies.pop(topic, {}).values():
+            for neighbour, filters in children.items():
+                if filters and neighbour != self.name and neighbour not in tree.roles:
+                    tree.connect(neighbour, Role.CHILD)
+                    tree.tell(Tell(tuple(filters)), neighbour)
+                    asked.append(To(neighbour, Ask(topic)))
+        return asked
+
+    def _copy_all(self, topic: str, tree: Filtered) -> list[To]:
+        """Let those that are new among the next nodes keep copies, and those that are no longer among them none."""
+        keepers = tuple(self.node.peers.replicas(self._keys[topic], self.replicas + 1)[1:])
+        before = self._copied.get(topic, ())
+        self._copied[topic] = keepers
+        originals = {child: tree.told_by(child) for child in tree.roles}
+        return [
+            To(keeper, Copy(child, Tell(filters, all=True, topic=topic)))
+            for keeper in keepers
+            if keeper not in before
+            for child, filters in originals.items()
+            if filters
+        ] + self._dropped(topic, [keeper for keeper in before if keeper not in keepers])
+
+    def _dropped(self, topic: str, keepers: Iterable[str]) -> list[To]:
+        return [To(keeper, Copy(LOCAL, Tell(all=True, topic=topic))) for keeper in keepers]
+
+    def _copied_on(self, copy: Copy) -> list[To]:
+        return [To(keeper, copy) for keeper in self._copied.get(copy.tell.topic, ())]
+
+    # Filters and events
+
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """Clients or a broker below change what they want."""
+        if tell.about == "advertisements":
+            return []
+        if sender != LOCAL and tell.topic not in self._keys:
+            raise ProtocolError(f"there is no topic {tell.topic!r}: do all brokers have the same number of them?")
+        if sender == LOCAL:
+            return [to for topic, part in self._by_topic(tell).items() for to in self._tell(part, topic, sender)]
+        told = self._tell(tell, tell.topic, sender)
+        if tell.topic not in self._copied and self._parent(tell.topic) is None:
+            return told + self._copy_all(tell.topic, self._tree(tell.topic))
+        return told + self._copied_on(Copy(sender, tell))
+
+    def _tell(self, tell: Tell, topic: str, sender: str) -> list[To]:
+        tree = self._tree(topic)
+        if sender != LOCAL and sender not in tree.roles:
+            tree.connect(sender, Role.CHILD)
+        return _about(topic, tree.tell(tell, sender))
+
+    def _by_topic(self, tell: Tell) -> dict[str, Tell]:
+        added = {filter: self.topics_of(filter) for filter in tell.added}
+        removed = {filter: self.topics_of(filter) for filter in tell.removed}
+        return {
+            topic: Tell(
+                tuple(filter for filter, topics in added.items() if topic in topics),
+                tuple(filter for filter, topics in removed.items() if topic in topics),
+            )
+            for topic in self.topics
+            if any(topic in topics for topics in (*added.values(), *removed.values()))
+        }
+
+    def topics_of(self, filter: Filter) -> frozenset[str]:
+        """The topics of the events that a filter may match."""
+        found: set[str] = set()
+        for branch in filter.boxes:
+            wanted = branch.on(self.field).values
+            names = wanted.strings.points() if isinstance(wanted.strings, Intervals) else None
+            others = wanted.atoms or any(kind.name != "STRING" for kind, _ in wanted.kinds())
+            if names is None or others:
+                return frozenset(self.topics)
+            found.update(map(self.topic_of, names))
+        return frozenset(found)
+
+    def topic_of(self, type: object) -> str:
+        """The topic of an event with such a type; what is no text, or missing, has one too."""
+        return self.topics[key_of(type if isinstance(type, str) else "") % len(self.topics)]
+
+    def enter(self, event: Forward) -> list[To]:
+        """Events of a publisher take turns."""
+        return self._turns.enter(self._topic(event.event), event)
+
+    @property
+    def untidy(self) -> bool:
+        """While publishers are remembered."""
+        return self._turns.untidy
+
+    def tidy(self) -> list[To]:
+        """Let nobody wait for ever."""
+        return self._turns.tidy()
+
+    def _topic(self, event: Mapping[str, object]) -> str:
+        return self.topic_of(fields_of(event).get(self.field))
+
+    def _around(self, topic: str) -> Collection[str]:
+        """The brokers next to us on a tree."""
+        if topic in self._trees:
+            return self._trees[topic].roles
+        parent = self._parent(topic) if topic in self._keys else None
+        return () if parent is None else (parent,)
+
+    def match(self, event: Forward, sender: str) -> set[str]:
+        """Up the tree of its topic, and down where it is wanted."""
+        topic = self._topic(event.event)
+        if topic in self._trees:
+            return self._trees[topic].match(event, sender)
+        return set(self._around(topic)) - {sender}
+
+    @property
+    def entries(self) -> int:
+        """Of all trees."""
+        return sum(tree.entries for tree in self._trees.values())
+
+
+def _about(topic: str, told: list[To]) -> list[To]:
+    return [
+        To(neighbour, Tell(change.added, change.removed, all=change.all, topic=topic))
+        for neighbour, change in told
+        if isinstance(change, Tell)
+    ]

@@ -1,0 +1,129 @@
+"""`SourceTrees`: simple routing in an overlay with cycles. Each event takes the tree of shortest ways from its source.
+
+Every broker knows what the clients of every other broker want, and all links. From these it computes where an event of
+a source goes next: to those neighbours behind which, on the source's tree, somebody wants it. An event crosses no link
+twice, and the events of a publisher, all on one tree, stay in order.
+
+What a broker's clients want is passed on by all to all, under numbers that grow. Links keep order, so from each of them
+numbers come one after the other; what is not newer than what is known is old news. The book's version, in which each
+subscription makes its way alone, needs tombstones lest its end should chase it in circles; here the numbers do that.
+"""
+
+from __future__ import annotations
+
+from fieldfare.filters.filter import Filter
+from fieldfare.matching.index import Index
+from fieldfare.protocol.messages import Change, Forward, Links, Role, Tell, Wants
+from fieldfare.routing.overlays.link_state import LinkState
+from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+
+
+class SourceTrees(Routes):
+    """Routes by a tree for each source."""
+
+    def __init__(self, name: str, life: int = 0) -> None:
+        """A broker without links."""
+        super().__init__()
+        self.name = name
+        self.state = LinkState(name, life)
+        self.state.announce(())
+        self._numbers: dict[str, tuple[int, int]] = {name: (life, 0)}
+        self._wanted: dict[str, dict[Filter, None]] = {name: {}}
+        self._index: Index[tuple[str, Filter]] = Index()
+
+    def connect(self, neighbour: str, role: Role) -> list[To]:
+        """Tell a new neighbour all there is to know."""
+        self.roles[neighbour] = Role.PEER
+        known = [To(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
+        wants = [To(neighbour, self._all_of(origin)) for origin in self._wanted]
+        return known + wants + self._announce()
+
+    def disconnect(self, neighbour: str) -> list[To]:
+        """A link is gone; all trees are made anew."""
+        del self.roles[neighbour]
+        return self._announce()
+
+    def tell(self, tell: Tell, sender: str) -> list[To]:
+        """Our clients want something else."""
+        if sender != LOCAL:
+            raise ProtocolError("routing by trees of sources knows no Tell between brokers")
+        if tell.about == "advertisements":
+            return []
+        life, count = self._numbers[self.name]
+        news = Wants(self.name, (life, count + 1), tell.added, tell.removed)
+        self._note(news)
+        return self._to_others(news)
+
+    def hear(self, change: Change, sender: str, now: float) -> list[To]:
+        """News of another broker: note it and pass it on, unless it is old."""
+        match change:
+            case Links(origin=self.name) | Wants(origin=self.name):
+                return self._insist(change)
+            case Links():
+                return self._to_others(change, sender) if self.state.accept(change) else []
+            case Wants():
+                if change.number <= self._numbers.get(change.origin, (-1, 0)):
+                    return []
+                self._note(change)
+                return self._to_others(change, sender)
+        return super().hear(change, sender, now)
+
+    def _insist(self, change: Links | Wants) -> list[To]:
+        """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
+        if isinstance(change, Links):
+            mine = self.state.known[self.name]
+            old = change.number < mine.number or change == mine
+            return [] if old else self._announce(above=change.number)
+        same = not change.all or set(change.added) == set(self._wanted[self.name])
+        if change.number < self._numbers[self.name] or (change.number == self._numbers[self.name] and same):
+            return []
+        life, count = change.number
+        self._numbers[self.name] = (life, count + 1)
+        return self._to_others(self._all_of(self.name))
+
+    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[To]:
+        return self._to_others(self.state.announce(self.roles, above))
+
+    def _to_others(self, change: Change, sender: str = LOCAL) -> list[To]:
+        return [To(other, change) for other in self.roles if other != sender]
+
+    def _all_of(self, origin: str) -> Wants:
+        return Wants(origin, self._numbers[origin], tuple(self._wanted[origin]), all=True)
+
+    def _note(self, news: Wants) -> None:
+        self._numbers[news.origin] = news.number
+        wanted = self._wanted.setdefault(news.origin, {})
+        added = dict.fromkeys(news.added)
+        removed = [old for old in wanted if old not in added] if news.all else news.removed
+        for filter in removed:
+            if wanted.pop(filter, filter) is None:
+                self._index.remove((news.origin, filter))
+        for filter in added:
+            if filter not in wanted:
+                wanted[filter] = None
+                self._index.add((news.origin, filter), filter)
+
+    @property
+    def untidy(self) -> bool:
+        """Are there brokers that cannot be reached?"""
+        return bool(self.state.unreachable)
+
+    def tidy(self) -> list[To]:
+        """Forget brokers that are gone, and what was wanted there."""
+        for origin in self.state.sweep():
+            self._numbers.pop(origin, None)
+            for filter in self._wanted.pop(origin, {}):
+                self._index.remove((origin, filter))
+        return []
+
+    def match(self, event: Forward, sender: str) -> set[str]:
+        """The neighbours behind which somebody wants it, and ourselves."""
+        homes = {origin for origin, _ in self._index.match(event.event)}
+        hops = self.state.hops(event.source)
+        found = {hops[home] for home in homes if home in hops}
+        return found | {LOCAL} if self.name in homes else found
+
+    @property
+    def entries(self) -> int:
+        """All subscriptions of all brokers."""
+        return sum(map(len, self._wanted.values()))

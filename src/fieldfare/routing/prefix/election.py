@@ -1,0 +1,214 @@
+"""`Seat`: the role of the optimizer, which any broker that may can take, and lose.
+
+Who has not heard a beat for some time begins a new term: it asks for reports by a beat that says that it knows none,
+waits for them, and goes on from the tree that it has like any broker. It needs no other state, so a standby costs
+nothing until then. Who hears of a later term steps down. Should two be in charge for a while, each in a part of a
+network that has fallen apart, no event is lost: tags are read only by trees of their own term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.prefix import updates
+from fieldfare.routing.prefix.follower import Member
+from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, News, Report, Whole
+from fieldfare.routing.prefix.optimizer import Optimizer
+from fieldfare.routing.prefix.options import SILENT, Prefix
+from fieldfare.routing.prefix.tree import START, Term, Tree
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a broker has reported."""
+
+    life: int
+    number: int
+    seen: float
+    filters: dict[Filter, None] = field(default_factory=dict)
+
+
+class Seat:
+    """Of the optimizer of one part, at one broker."""
+
+    def __init__(self, member: Member, name: str, life: int, options: Prefix) -> None:
+        """Nobody is in charge yet."""
+        self._member = member
+        self._name, self._life = name, life
+        self._by = ""
+        self._options = options
+        self._wait = options.wait(name, member.part)
+        self._since: float | None = None
+        """when we last heard of somebody in charge, or began to listen"""
+        self.term = Term()
+        """the latest that was heard of"""
+        self.leading = False
+        self.optimizer: Optimizer | None = None
+        """if we are in charge, and have waited for reports"""
+        self._reports: dict[str, _Known] = {}
+        self._next = 0.0
+        """when the next beat is due"""
+        self._laid_out = 0
+        """how many filters there were when the order of attributes was last thought about"""
+
+    @property
+    def wakes(self) -> float | None:
+        """When it wants a tick."""
+        if self.leading:
+            due = None if self.optimizer is None else self.optimizer.due_at
+            return self._next if due is None else min(self._next, due)
+        if self._wait is None:
+            return None
+        if self._since is None:
+            return 0.0  # at once
+        patience = self._options.beat if self.term == Term() else self._options.patience
+        return self._since + patience * (1 + self._wait)
+
+    def tick(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
+        """Take over if nobody is in charge; be in charge if we are. Events are a sample."""
+        if self.wakes is None or now < self.wakes:
+            return []
+        if self.leading and now < self._next:
+            return self._published(now)
+        self._next = now + self._options.beat
+        if self._since is None:
+            self._since = now
+            # Should a life repeat, as that of a node brought back from a copy, time still tells its terms apart.
+            self._by = f"{self._name}/{crc32(f'{self._life} {now}'.encode()):08x}"
+            return []
+        if not self.leading:
+            self._begin(now)
+            return [self._beat()]
+        self._forget(now)
+        words: list[AnyWord] = []
+        if self.optimizer is None:
+            words = self._take_over(now, events)
+        elif self._should_lay_out() and (order := self._order(events)) != self.optimizer.tree.order:
+            words = self._lay_out(order, now)
+        return [*words, *self._published(now), self._beat()]
+
+    # A term
+
+    def _begin(self, now: float) -> None:
+        self.term = Term(self.term.round + 1, self._by)
+        self.leading, self.optimizer, self._since = True, None, now
+        self._reports = {}
+
+    def _take_over(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
+        """Go on from the tree that our broker has, if it is a good one."""
+        tree = self._member.places.tree
+        if tree.version == START or tree.version.term.round < 0:
+            return self._lay_out(self._order(events), now)
+        self._laid_out = self._count
+        self.optimizer = self._optimizer(updates.apply(Tree(), updates.whole(tree)), now)
+        return []
+
+    def _optimizer(self, tree: Tree, now: float) -> Optimizer:
+        return Optimizer(
+            tree,
+            self._boxes(filter for known in self._reports.values() for filter in known.filters),
+            term=self.term,
+            threshold=self._options.threshold,
+            patience=self._options.refresh,
+            now=now,
+        )
+
+    def _boxes(self, filters: Iterable[Filter]) -> list[Branch]:
+        return [box for filter in filters for box in self._member.boxes(filter)]
+
+    def hear_of(self, term: Term, now: float) -> None:
+        """Somebody is in charge."""
+        if term >= self.term:
+            if term != self.term:
+                self.leading, self.optimizer = False, None
+                self._reports = {}
+            self.term = term
+            self._since = now
+
+    def _forget(self, now: float) -> None:
+        """Brokers that are gone."""
+        late = now - SILENT * self._options.beat
+        for broker in [broker for broker, known in self._reports.items() if known.seen < late]:
+            self._change((), self._reports.pop(broker).filters)
+
+    # Layout
+
+    @property
+    def _count(self) -> int:
+        return sum(len(known.filters) for known in self._reports.values())
+
+    def _should_lay_out(self) -> bool:
+        """Twice as many filters may have another order that is best; that makes it rare."""
+        return self._options.layout != "alphabet" and self._count >= max(100, 2 * self._laid_out)
+
+    def _order(self, events: Sequence[Mapping[str, object]]) -> Order:
+        self._laid_out = self._count
+        boxes = self._boxes(filter for known in self._reports.values() for filter in known.filters)
+        match self._options.layout:
+            case "alphabet":
+                return ALPHABET
+            case "selectivity" if events:
+                return by_selectivity(boxes, events)
+        return by_popularity(boxes)
+
+    def _lay_out(self, order: Order, now: float) -> list[AnyWord]:
+        """A tree from scratch. If we have published in this term, it takes another: versions only grow."""
+        if self.optimizer is not None:
+            self.term = Term(self.term.round + 1, self._by)
+        self.optimizer = self._optimizer(Tree(order=order), now)
+        return [News(self._member.part, self.optimizer.whole(now)[1])]
+
+    # Words
+
+    def _beat(self) -> Beat:
+        version = self._member.places.tree.version if self.optimizer is None else self.optimizer.version
+        heard = {broker: (known.life, known.number) for broker, known in self._reports.items()}
+        return Beat(self._member.part, self.term, version, heard)
+
+    def _published(self, now: float) -> list[AnyWord]:
+        if self.optimizer is None or not self.optimizer.due(now):
+            return []
+        update = self.optimizer.publish(now)
+        return [] if update is None else [News(self._member.part, update)]
+
+    def hear_report(self, report: Report, now: float) -> list[AnyWord]:
+        """A broker's clients want something else."""
+        if report.term > self.term:
+            self.hear_of(report.term, now)
+        if not self.leading:
+            return []
+        known = self._reports.get(report.broker)
+        if known is not None and report.life < known.life:
+            return []
+        if report.after is None:
+            before = {} if known is None else known.filters
+            after = dict.fromkeys(report.added)
+            self._reports[report.broker] = _Known(report.life, report.number, now, after)
+            self._change([one for one in after if one not in before], [one for one in before if one not in after])
+        elif known is not None and (known.life, known.number) == (report.life, report.after):
+            removed = [filter for filter in report.removed if known.filters.pop(filter, self) is None]
+            added = [filter for filter in report.added if filter not in known.filters]
+            known.filters.update(dict.fromkeys(added))
+            known.number, known.seen = report.number, now
+            self._change(added, removed)
+        return self._published(now)
+
+    def _change(self, added: Iterable[Filter], removed: Iterable[Filter]) -> None:
+        if self.optimizer is not None:
+            for box in self._boxes(added):
+                self.optimizer.add(box)
+            for box in self._boxes(removed):
+                self.optimizer.remove(box)
+
+    def hear_ask(self, ask: Ask, now: float) -> list[AnyWord]:
+        """A broker has missed something."""
+        if self.optimizer is None:
+            return []
+        update, whole = self.optimizer.whole(now)
+        news = [] if update is None else [News(self._member.part, update)]
+        return [*news, Whole(self._member.part, ask.broker, whole)]

@@ -1,0 +1,159 @@
+"""`Flat`: a tree in flat arrays, for the compiled kernels that write and read tags.
+
+Nodes are numbered in the order in which they come; numbers are not used again. When a node's children change, their new
+list is written behind all others, and when most of that is waste, everything is numbered anew: another *generation*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.routing.prefix.rows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE, SHIFTED
+from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+
+Numbers: TypeAlias = NDArray[np.int64]
+SPARE: Final = 1000
+
+
+class Placed(Protocol):
+    """Who stands where."""
+
+    @property
+    def interfaces(self) -> AbstractSet[str]:
+        """All that want anything."""
+
+    @property
+    def taken(self) -> Collection[int]:
+        """The nodes at which somebody stands."""
+
+    def at(self, id: int) -> frozenset[str]:
+        """Those at a node."""
+
+
+class Flat:
+    """The arrays, as of a version of a tree."""
+
+    def __init__(self) -> None:
+        """Of no tree yet."""
+        self.generation = 0
+        self.numbers: dict[int, int] = {}
+        """of nodes, by id"""
+        self.rows: Numbers = np.zeros((0, COLUMNS), np.int64)
+        self.kids: Numbers = np.zeros(0, np.int64)
+        self._count = 0
+        self._used = 0
+        self._seen: Version | None = None
+        self._tree: Tree | None = None
+
+    def follow(self, tree: Tree) -> None:
+        """Be what the tree is now."""
+        if self._tree is tree and self._seen == tree.version:
+            return
+        news = tree.news(self._seen) if self._tree is tree and self._seen is not None else None
+        if news is None or self._used > 4 * tree.size + SPARE or self._count > 2 * tree.size + SPARE:
+            self._begin(tree)
+        else:
+            came, went = news
+            for id in came:
+                self._give_number(id)
+            above = [tree[id].parent for id in (*came, *went)]
+            self._write(tree, dict.fromkeys(id for id in (*came, *above) if tree[id].gone is None))
+            for id in went:
+                self.numbers.pop(id, None)
+        self._seen = tree.version
+
+    def _begin(self, tree: Tree) -> None:
+        self.generation += 1
+        self._tree, self._used, self._count = tree, 0, 0
+        self.numbers = {}
+        for id in (ROOT, *tree.preorder()):
+            self._give_number(id)
+        self._write(tree, self.numbers)
+
+    def _give_number(self, id: int) -> None:
+        self.numbers[id] = self._count
+        self._count += 1
+
+    def _write(self, tree: Tree, ids: Iterable[int]) -> None:
+        """Write the rows of nodes, and of their children where they stand among them."""
+        numbers, term = self.numbers, tree.version.term
+        if self._seen is None or self._seen.term != term:
+            self.rows[:, SHIFTED] = 0
+        self.rows = _room(self.rows, self._count)
+        for id in ids:
+            node = tree[id]
+            count, row = len(node.children), self.rows[numbers[id]]
+            self.kids = _room(self.kids, self._used + count)
+            mine = self.kids[self._used : self._used + count]
+            mine[:] = [numbers[child] for child in node.children]
+            row[KIDS_AT], row[KIDS] = self._used, count
+            row[SHIFTED] = node.shifted.number if node.shifted.term == term else 0
+            self.rows[mine, PARENT] = numbers[id]
+            self.rows[mine, PLACE] = np.arange(count)
+            self._used += count
+
+
+class Masks:
+    """The interfaces that stand at nodes, as bits. Only so many interfaces have bits."""
+
+    MOST: Final = 62
+
+    def __init__(self) -> None:
+        """Nobody stands anywhere."""
+        self.values: Numbers = np.zeros(0, np.int64)
+        self.everyone = 0
+        self.stale: set[int] = set()
+        """nodes at which something has changed"""
+        self._bits: dict[str, int] = {}
+        self._sets: dict[int, frozenset[str]] = {}
+        self._of: tuple[Flat, int] | None = None
+
+    def follow(self, flat: Flat, places: Placed) -> bool:
+        """Be what is there now; False if there are too many interfaces."""
+        same = self._of == (flat, flat.generation)
+        if same and not self.stale and len(self.values) >= len(flat.rows):
+            return True
+        if len(places.interfaces) > self.MOST:
+            return False
+        if len(self._bits.keys() | places.interfaces) > self.MOST:  # many are gone
+            self._bits, self._sets, same = {}, {}, False
+        if not same:
+            self._of = flat, flat.generation
+            self.values = np.zeros(0, np.int64)
+            self.stale = set(places.taken)
+        self.everyone = self._mask(places.interfaces)
+        self.values = _room(self.values, len(flat.rows))
+        for id in self.stale:
+            if id in flat.numbers:
+                self.values[flat.numbers[id]] = self._mask(places.at(id))
+        self.stale = set()
+        return True
+
+    def _mask(self, interfaces: Iterable[str]) -> int:
+        mask = 0
+        for one in interfaces:
+            mask |= 1 << self._bits.setdefault(one, len(self._bits))
+        return mask
+
+    def names(self, mask: int) -> frozenset[str]:
+        """Who that is."""
+        found = self._sets.get(mask)
+        if found is None:
+            if len(self._sets) > SPARE:
+                self._sets.clear()
+            found = self._sets[mask] = frozenset(one for one, bit in self._bits.items() if mask >> bit & 1)
+        return found
+
+
+def _room(array: Numbers, size: int) -> Numbers:
+    """The array, or a larger one with the same at its beginning."""
+    if len(array) >= size:
+        return array
+    larger = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), np.int64)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,133 @@
+"""`Member`: a broker as one of those that have a tree. It reports what its clients want, and follows the news."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from fieldfare.filters.branch import Branch
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.prefix.labels import ALPHABET
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, Report
+from fieldfare.routing.prefix.optimizer import part
+from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.tree import Term, Tree, Version
+from fieldfare.routing.prefix.updates import Gap, Update
+from fieldfare.routing.routes import LOCAL
+
+PAUSE: Final = 0.1
+"""seconds between two reports, at least"""
+
+
+class Member:
+    """Of one of the parts into which filters are divided."""
+
+    def __init__(self, part: int, name: str, life: int, options: Prefix) -> None:
+        """Nothing is known yet, and nobody wants anything."""
+        self.part = part
+        self.places = Places(Tree())
+        self._name = name
+        self._life = life
+        self._options = options
+        self._wanted: dict[Filter, None] = {}
+        """by our clients, as far as it belongs to this part"""
+        self._changes: dict[Filter, bool] = {}
+        """what is wanted, and what is not, that was not reported so yet"""
+        self._number = 0
+        self._last = -PAUSE
+        """when we last reported"""
+        self._term = Term()
+        """the latest that was heard of"""
+        self._heard: tuple[int, int] | None = None
+        """what the optimizer had heard of us by its last beat"""
+        self._asked = float("-inf")
+        self._versions: deque[tuple[float, Version]] = deque()
+
+    def boxes(self, filter: Filter) -> list[Branch]:
+        """The boxes of a filter that belong to this part."""
+        parts = self._options.parts
+        return [box for box in filter.boxes if parts == 1 or part(ALPHABET.path(box), parts) == self.part]
+
+    def note(self, filter: Filter, interface: str, wanted: bool) -> None:
+        """An interface wants a filter, or no more."""
+        boxes = self.boxes(filter)
+        for box in boxes:
+            (self.places.add if wanted else self.places.remove)(box, interface)
+        if boxes and interface == LOCAL:
+            if wanted:
+                self._wanted[filter] = None
+            else:
+                del self._wanted[filter]
+            if self._changes.pop(filter, wanted) == wanted:  # else it is as it was reported
+                self._changes[filter] = wanted
+
+    # Reports
+
+    @property
+    def wakes(self) -> float | None:
+        """When there is something to report."""
+        return self._last + PAUSE if self._changes else None
+
+    def tick(self, now: float) -> list[AnyWord]:
+        """Report what has changed."""
+        return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
+
+    def _report(self, now: float, after: int | None) -> Report:
+        changes = dict.fromkeys(self._wanted, True) if after is None else self._changes
+        added = tuple(filter for filter, wanted in changes.items() if wanted)
+        removed = tuple(filter for filter, wanted in changes.items() if not wanted)
+        if changes or after is None:
+            self._number += 1
+        self._changes = {}
+        self._last = now
+        return Report(self.part, self._name, self._life, self._term, self._number, after, added, removed)
+
+    # What the optimizer says
+
+    def hear_beat(self, beat: Beat, now: float) -> list[AnyWord]:
+        """An optimizer lives: does it know what we want, and do we know what it has published?"""
+        if beat.term < self._term:
+            return [self._report(now, self._number)]  # it has yet to hear of its successor, or was one in another life
+        self._follow(beat.term)
+        heard, before = beat.heard.get(self._name), self._heard
+        self._heard = heard
+        words: list[AnyWord] = []
+        if heard is None or (heard != (self._life, self._number) and heard == before):
+            words.append(self._report(now, None))  # what we said last is not on its way: it is lost
+        elif now - self._last >= 2 * self._options.beat:
+            words.append(self._report(now, self._number))
+        if beat.version > self.places.tree.version:
+            words += self._ask(now)
+        self._forget(now)
+        return words
+
+    def hear_update(self, update: Update, now: float) -> list[AnyWord]:
+        """The tree changes; if it does not follow from ours, we need all of it."""
+        if update.version.term < self._term:
+            return []
+        self._follow(update.version.term)
+        try:
+            if self.places.apply(update):
+                self._versions.append((now, self.places.tree.version))
+        except Gap:
+            return self._ask(now)
+        return []
+
+    def _follow(self, term: Term) -> None:
+        if term != self._term:
+            self._term, self._heard = term, None
+
+    def _ask(self, now: float) -> list[AnyWord]:
+        if now - self._asked < self._options.beat:
+            return []
+        self._asked = now
+        return [Ask(self.part, self._name)]
+
+    def _forget(self, now: float) -> None:
+        """Versions that were replaced long ago; events that still come with their tags are matched by content."""
+        versions = self._versions
+        if len(versions) > 1 and versions[1][0] < now - self._options.remember:
+            while len(versions) > 1 and versions[1][0] < now - self._options.remember:
+                versions.popleft()
+            self.places.forget(versions[0][1])

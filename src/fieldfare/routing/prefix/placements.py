@@ -1,0 +1,216 @@
+"""`Places`: which interfaces of a broker stand where in the tree. This is all that a broker owns of it.
+
+Every box of a filter stands at nodes that together select all its events. If the optimizer has made nodes for it, they
+select nothing else; until then it stands above where they will be (`insertR`), and events come that nobody wants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import numpy as np
+
+from fieldfare.filters.branch import Branch
+from fieldfare.routing.prefix import updates
+from fieldfare.routing.prefix.entry import LARGE, Entry
+from fieldfare.routing.prefix.flat_tree import Masks
+from fieldfare.routing.prefix.insertion import plan
+from fieldfare.routing.prefix.tag import Fpt
+from fieldfare.routing.prefix.tagging import forward, read
+from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.updates import Update
+
+PLACING: Final = 1024
+"""how often a box may be split to find its place: more than to make one, since nodes come between others later"""
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class Places:
+    """The interfaces of a broker, on its copy of the tree."""
+
+    def __init__(self, tree: Tree, splits: int = PLACING, large: int = LARGE) -> None:
+        """Nobody wants anything yet. From so many nodes on a tree is `large`, and compiled code is worth its while."""
+        self.tree = tree
+        self._large = large
+        self._entry = Entry(large)
+        self._splits = splits
+        self._wants: dict[Branch, Counter[str]] = {}
+        self._nodes: dict[Branch, tuple[int, ...]] = {}
+        self._boxes: dict[int, set[Branch]] = {}
+        self._loose: set[Branch] = set()
+        """boxes for which the tree has no nodes of their own"""
+        self._all: Counter[str] = Counter()
+        """how many boxes each interface wants"""
+        self._at: dict[int, frozenset[str]] = {}
+        self._below: dict[int, frozenset[str]] = {}
+        self._masks = Masks()
+
+    # Filters
+
+    def add(self, box: Branch, interface: str) -> None:
+        """An interface wants a box; it may say so several times."""
+        known = box in self._wants
+        self._wants.setdefault(box, Counter())[interface] += 1
+        self._all[interface] += 1
+        if known:
+            self._stale(self._nodes[box])
+        else:
+            self._place(box)
+
+    def remove(self, box: Branch, interface: str) -> None:
+        """It wants it once less."""
+        wants = self._wants[box]
+        _less(wants, interface)
+        _less(self._all, interface)
+        self._stale(self._nodes[box])
+        if not wants:
+            self._take(box)
+            del self._wants[box]
+
+    def _place(self, box: Branch) -> None:
+        found = plan(self.tree, self.tree.order.path(box), self._splits)
+        if found.grafts:
+            self._loose.add(box)
+        self._nodes[box] = found.nodes
+        for id in found.nodes:
+            self._boxes.setdefault(id, set()).add(box)
+        self._stale(found.nodes)
+
+    def _take(self, box: Branch) -> None:
+        nodes = self._nodes.pop(box)
+        self._stale(nodes)
+        self._loose.discard(box)
+        for id in nodes:
+            self._boxes[id].discard(box)
+            if not self._boxes[id]:
+                del self._boxes[id]
+
+    def _stale(self, nodes: Iterable[int]) -> None:
+        """What is remembered of some nodes, and of those above, is no longer true."""
+        for start in nodes:
+            self._masks.stale.add(start)
+            self._at.pop(start, None)
+            id = start
+            while self._below.pop(id, None) is not None and id != ROOT:
+                id = self.tree[id].parent
+
+    # The tree
+
+    def apply(self, update: Update) -> bool:
+        """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
+        before, version = self.tree, self.tree.version
+        gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
+        moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
+        try:
+            self.tree = updates.apply(before, update)
+        finally:
+            if self.tree is not before:
+                # Its nodes may have the ids of others: two optimizers may begin one round.
+                self._entry = Entry(self._large)
+                self._move(self._wants)
+            elif before.version != version:  # whether that has succeeded or not
+                self._move(moved)
+        return self.tree.version != version
+
+    def _move(self, boxes: Iterable[Branch]) -> None:
+        """Let boxes find their places anew."""
+        listed = list(boxes)
+        self._at.clear()
+        self._below.clear()
+        for box in listed:
+            self._take(box)
+        for box in listed:
+            self._place(box)
+
+    def forget(self, before: Version) -> None:
+        """No event of an earlier version is in flight any more."""
+        self.tree.forget(before)
+
+    # Events
+
+    @property
+    def count(self) -> int:
+        """How many interfaces want anything at all."""
+        return len(self._all)
+
+    @property
+    def interfaces(self) -> AbstractSet[str]:
+        """Which they are."""
+        return self._all.keys()
+
+    @property
+    def taken(self) -> Collection[int]:
+        """The nodes at which somebody stands."""
+        return self._boxes.keys()
+
+    def at(self, id: int) -> frozenset[str]:
+        """The interfaces at a node."""
+        found = self._at.get(id)
+        if found is None:
+            boxes = self._boxes.get(id, ())
+            found = self._at[id] = frozenset().union(*(self._wants[box] for box in boxes)) if boxes else _NONE
+        return found
+
+    def below(self, id: int) -> frozenset[str]:
+        """The interfaces at a node and below, remembered for all nodes below too."""
+        work = [] if id in self._below else [id]
+        while work:
+            missing = [child for child in self.tree[work[-1]].children if child not in self._below]
+            if missing:
+                work.extend(missing)
+            else:
+                one = work.pop()
+                self._below[one] = self.at(one).union(*(self._below[child] for child in self.tree[one].children))
+        return self._below[id]
+
+    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Fpt:
+        """The tag of an event that enters here, down to a depth."""
+        return self._entry.fpt(self.tree, event, limit)
+
+    def write(self, event: Mapping[str, object], limit: int | None = None) -> bytes:
+        """The same as it is on a wire."""
+        return self._entry.write(self.tree, event, limit)
+
+    def read(self, fpt: Fpt) -> set[str] | None:
+        """Who is to get an event with a tag; None if it cannot be read here."""
+        return forward(self.tree, fpt, self)
+
+    def read_bytes(self, tag: bytes) -> set[str] | None:
+        """The same for a tag as it is on a wire; ValueError if it is none."""
+        kernels, tree = self._entry.kernels, self.tree
+        if kernels is not None and tree.size >= self._large and tree.version.term.round >= 0:
+            stamp, flat = self._entry.stamp(tree), self._entry.flat(tree)
+            if tag.startswith(stamp) and self._masks.follow(flat, self):
+                arrays = flat.rows, flat.kids, self._masks.values
+                data = np.frombuffer(tag, np.uint8)
+                found = kernels.read_tag(data, len(stamp), *arrays, self._masks.everyone)
+                if found >= 0:
+                    return set(self._masks.names(found))
+        return read(tree, tag, self)
+
+    def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
+        """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
+        found = self.read(fpt)
+        return self.anew(event) if found is None else found
+
+    def anew(self, event: Mapping[str, object]) -> set[str]:
+        """Who is to get an event, by its content."""
+        found = set(self.at(ROOT))
+        for id, _, _ in self._entry.select(self.tree, event):
+            found |= self.at(id)
+        return found
+
+    @property
+    def loose(self) -> int:
+        """How many boxes wait for nodes of their own."""
+        return len(self._loose)
+
+
+def _less(counts: Counter[str], one: str) -> None:
+    counts[one] -= 1
+    if not counts[one]:
+        del counts[one]

@@ -1,0 +1,169 @@
+"""`AggregateMerger`: merging what is told to several neighbours at once, as the thesis proposes (§13.7).
+
+Filters that go to the same neighbours can merge as if there were only one of them. So the exported filters are grouped
+by the set of neighbours that must know them, each group has a `RootMerger` of its own, and a merger goes where its
+group goes. A merger may cover filters of other groups: a filter goes to the neighbours of its group, less those of the
+groups of all mergers that cover it (equation 8.1 of the thesis).
+
+**Only one broker of a network may do this**, or they may never come to rest. Which group a filter is in depends on what
+a neighbour wants itself. So its own wish can change the form of what it is told, hence of what it tells in its turn,
+and if that changes the groups here there is no end of it. (Four filters and four brokers in a row are enough: see
+`tests/tables/test_aggregate.py`.) `NeighbourMerger` of `outgoing` has no such effect, and merges more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Generic, NamedTuple
+
+from fieldfare.filters.filter import Filter
+from fieldfare.tables.base import Interface, Tests
+from fieldfare.tables.merging.per_neighbour import Move, OutgoingMerger
+from fieldfare.tables.merging.roots import RootMerger
+from fieldfare.tables.merging.rules import APART, PERFECT, Merging
+from fieldfare.tables.structures.naive import minimal_cover
+from fieldfare.tables.updates import Update, Updates, in_order
+
+
+class Entry(NamedTuple, Generic[Interface]):
+    """A filter that is exported, merged or not, and where it goes."""
+
+    filter: Filter
+    group: frozenset[Interface]
+
+
+class AggregateMerger(OutgoingMerger[Interface]):
+    """What neighbours are told, merged for several at once.
+
+    >>> from fieldfare.filters import parse
+    >>> low, high = parse("x BETWEEN 0 AND 5"), parse("x BETWEEN 5 AND 9")
+    >>> merger = AggregateMerger("abc")
+    >>> merger.change({"a": Update((low,)), "b": Update((low,))}) == {"a": Update((low,)), "b": Update((low,))}
+    True
+    >>> merger.change({"a": Update((high,)), "b": Update((high,))})["a"]
+    Update(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))
+    """
+
+    def __init__(
+        self,
+        neighbours: Iterable[Interface],
+        merging: Merging = PERFECT,
+        tests: Tests | None = None,
+        *,
+        weak: bool = False,
+    ) -> None:
+        """Nothing told yet. With `weak`, only filters that go to all neighbours, or all but one, are merged."""
+        super().__init__(neighbours, merging, tests)
+        self.weak = weak
+        self._groups: dict[frozenset[Interface], RootMerger] = {}
+        self._above: dict[Entry[Interface], dict[Entry[Interface], None]] = {}
+        """for all entries the mergers of other groups that cover them"""
+        self._told: dict[Interface, Counter[Filter]] = {}
+        """how many entries say a filter to a neighbour: one, or for a moment two of different groups"""
+        self._before: dict[tuple[Interface, Filter], bool] = {}
+        """was it told before this change? for all that it touched"""
+
+    # What there is
+
+    def mergers(self) -> list[Entry[Interface]]:
+        """The mergers, and where they go."""
+        return [Entry(m.filter, group) for group, merger in self._groups.items() for m in merger.mergers()]
+
+    def exported(self, neighbour: Interface) -> set[Filter]:
+        """What a neighbour is told."""
+        return set(self._told.get(neighbour, ()))
+
+    # Changes
+
+    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+        joined: dict[frozenset[Interface], list[Filter]] = {}
+        left: dict[frozenset[Interface], list[Filter]] = {}
+        for filter, old, new in moves:
+            if old:
+                left.setdefault(old, []).append(filter)
+            if new:
+                joined.setdefault(new, []).append(filter)
+        self._before = {}
+        for group in dict.fromkeys((*left, *joined)):
+            merger = self._groups.setdefault(group, RootMerger(self._how(group), self.tests))
+            update = merger.change(joined.get(group, ()), left.get(group, ()))
+            for filter in update.removed:
+                self._leave(Entry(filter, group))
+            for filter in update.added:
+                self._enter(Entry(filter, group))
+            if not merger.roots():
+                del self._groups[group]
+        return self._difference()
+
+    def _how(self, group: frozenset[Interface]) -> Merging:
+        return APART if self.weak and len(self.neighbours - group) > 1 else self.merging
+
+    def _difference(self) -> Updates[Interface]:
+        added: dict[Interface, list[Filter]] = {}
+        removed: dict[Interface, list[Filter]] = {}
+        for (neighbour, filter), before in self._before.items():
+            if before != (filter in self._told.get(neighbour, ())):
+                (removed if before else added).setdefault(neighbour, []).append(filter)
+        return {
+            neighbour: Update(tuple(added.get(neighbour, ())), tuple(removed.get(neighbour, ())))
+            for neighbour in in_order((*added, *removed))
+        }
+
+    # Who is told
+
+    def _enter(self, entry: Entry[Interface]) -> None:
+        """Tell neighbours of an entry, and let it hide others and others hide it."""
+        others = [other for other in self._above if other.group != entry.group and other.group & entry.group]
+        self._above[entry] = {other: None for other in others if self._hides(other, entry)}
+        self._count(entry, 1)
+        for other in others:
+            if other not in self._above[entry] and self._hides(entry, other):  # never each other
+                self._count(other, -1)
+                self._above[other][entry] = None
+                self._count(other, 1)
+
+    def _leave(self, entry: Entry[Interface]) -> None:
+        self._count(entry, -1)
+        del self._above[entry]
+        for other, above in self._above.items():
+            if entry in above:
+                self._count(other, -1)
+                del above[entry]
+                self._count(other, 1)
+
+    def _hides(self, larger: Entry[Interface], smaller: Entry[Interface]) -> bool:
+        """Does a merger make an entry of another group superfluous?"""
+        return self._groups[larger.group].merges(larger.filter) and self.tests.covers(larger.filter, smaller.filter)
+
+    def _count(self, entry: Entry[Interface], sign: int) -> None:
+        """Count an entry in, or out, for the neighbours of its group that are told nothing larger."""
+        for neighbour in entry.group.difference(*(larger.group for larger in self._above[entry])):
+            told = self._told.setdefault(neighbour, Counter())
+            self._before.setdefault((neighbour, entry.filter), entry.filter in told)
+            told[entry.filter] += sign
+            if not told[entry.filter]:
+                del told[entry.filter]
+
+
+def merged_exports(
+    forwards: Mapping[Filter, AbstractSet[Interface]],
+    mergers: Iterable[Entry[Interface]],
+    neighbours: Iterable[Interface],
+) -> dict[Interface, list[Filter]]:
+    """What each neighbour is told, by the definition: the oracle for the above."""
+    made = list(mergers)
+    reduced = {
+        filter: set(told).difference(*(m.group for m in made if m.filter.covers(filter)))
+        for filter, told in forwards.items()
+    }
+    return {
+        neighbour: minimal_cover(
+            [
+                *(m.filter for m in made if neighbour in m.group),
+                *(filter for filter, told in reduced.items() if neighbour in told),
+            ]
+        )
+        for neighbour in neighbours
+    }

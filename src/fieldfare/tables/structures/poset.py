@@ -1,0 +1,302 @@
+"""`Poset`: filters as a graph of immediate covers. It knows every covering relation, at the price of many comparisons.
+
+An edge leads from a filter to each one that it covers with none in between. What lies above or below a stored filter is
+therefore known without a comparison, and so is whom to tell of it. But to find the place of a new filter, it must be
+compared with all that cover it, and with much that it might cover.
+
+The table is not redundant: the filters of one interface never cover each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Generic
+
+from fieldfare.filters.filter import Filter
+from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.structures.graph_match import interested, reachable
+
+
+@dataclass(eq=False, slots=True)
+class Vertex(Generic[Interface]):
+    """A filter between its closest covers and the largest filters that it covers. Dicts, as sets have no order."""
+
+    filter: Filter
+    number: int
+    """of arrival"""
+    interfaces: set[Interface]
+    parents: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
+    children: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
+
+    def above(self) -> dict[Filter, Vertex[Interface]]:
+        """All that cover it."""
+        return reachable(self.parents.values(), lambda vertex: vertex.parents.values())
+
+    def below(self) -> dict[Filter, Vertex[Interface]]:
+        """All that it covers."""
+        return reachable(self.children.values(), lambda vertex: vertex.children.values())
+
+
+class Poset(Table[Interface]):
+    """The filters poset.
+
+    >>> from fieldfare.filters import parse
+    >>> table: Poset[str] = Poset({"north", "south"})
+    >>> table.add(parse("price < 10"), "north"), table.add(parse("price < 5"), "south")
+    (True, True)
+    >>> table.roots(), table.forwards(parse("price < 10")), table.forwards(parse("price < 5"))
+    ([parse('price < 10')], frozenset({'south'}), frozenset({'north'}))
+    """
+
+    redundant = False
+
+    def __init__(self, neighbours: Iterable[Interface] = (), *, towards: Towards[Interface] | None = None) -> None:
+        """An empty table."""
+        super().__init__(neighbours, towards=towards)
+        self.vertices: dict[Filter, Vertex[Interface]] = {}
+        self._roots: dict[Filter, Vertex[Interface]] = {}
+        self._pairs: Counter[Interface] = Counter()
+        self._arrivals = 0
+
+    # Pairs
+
+    def add(self, filter: Filter, interface: Interface) -> bool:
+        """Store a pair."""
+        vertex = self.vertices.get(satisfiable(filter))
+        above = vertex.above() if vertex is not None else self._covers(filter)
+        if interface in self.interfaces(filter) or any(interface in cover.interfaces for cover in above.values()):
+            return False
+        if vertex is None:
+            self._arrivals += 1
+            vertex = Vertex(filter, self._arrivals, set())
+            self._insert(vertex, above)
+        smaller = [below for below in vertex.below().values() if interface in below.interfaces]
+        if vertex.interfaces and any(self.tests.covers(below.filter, filter) for below in smaller):
+            return False  # the interface has a younger one that means the same
+        vertex.interfaces.add(interface)
+        self._pairs[interface] += 1
+        for below in smaller:
+            self._forget(below, interface)
+        return True
+
+    def remove(self, filter: Filter, interface: Interface) -> bool:
+        """Forget a pair."""
+        vertex = self.vertices.get(filter)
+        if vertex is None or interface not in vertex.interfaces:
+            return False
+        self._forget(vertex, interface)
+        return True
+
+    def _forget(self, vertex: Vertex[Interface], interface: Interface) -> None:
+        vertex.interfaces.remove(interface)
+        self._pairs[interface] -= 1
+        if not self._pairs[interface]:
+            del self._pairs[interface]
+        if not vertex.interfaces:
+            self._take_out(vertex)
+
+    def filters(self) -> Iterator[Filter]:
+        """All stored filters."""
+        return iter(list(self.vertices))
+
+    def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
+        """Where a filter came from."""
+        vertex = self.vertices.get(filter)
+        return frozenset() if vertex is None else vertex.interfaces
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    # The graph
+
+    def _covers(self, filter: Filter) -> dict[Filter, Vertex[Interface]]:
+        """All vertices that cover a filter that is not stored: each is found from the covers above it."""
+        answers: dict[Filter, bool] = {}
+        found: dict[Filter, Vertex[Interface]] = {}
+        todo = list(self._roots.values())
+        for vertex in todo:  # grows on the way
+            if vertex.filter not in answers:
+                answers[vertex.filter] = self.tests.covers(vertex.filter, filter)
+                if answers[vertex.filter]:
+                    found[vertex.filter] = vertex
+                    todo.extend(vertex.children.values())
+        return found
+
+    def _largest_below(
+        self, filter: Filter, parents: Mapping[Filter, Vertex[Interface]]
+    ) -> dict[Filter, Vertex[Interface]]:
+        """The largest vertices that a filter covers, which is not stored but would have these parents.
+
+        They lie below every parent, so it is enough to search below the one with the fewest children. What is not
+        covered may yet have something below it that is.
+        """
+        start = min((parent.children for parent in parents.values()), key=len, default=self._roots)
+        found: dict[Filter, Vertex[Interface]] = {}
+        known: dict[Filter, Vertex[Interface]] = {}
+        met: set[Filter] = set()
+        todo = list(start.values())
+        for vertex in todo:  # grows on the way
+            if vertex.filter in met or vertex.filter in known:
+                continue
+            met.add(vertex.filter)
+            if self.tests.covers(filter, vertex.filter):
+                found[vertex.filter] = vertex
+                known |= vertex.below()
+            else:
+                todo.extend(vertex.children.values())
+        return {below: vertex for below, vertex in found.items() if below not in known}
+
+    def _insert(self, vertex: Vertex[Interface], above: Mapping[Filter, Vertex[Interface]]) -> None:
+        parents = _lowest(above)
+        children = self._largest_below(vertex.filter, parents)
+        for parent in parents.values():
+            for child in children.values():
+                if child.filter in parent.children:
+                    _unlink(parent, child)
+            _link(parent, vertex)
+        for child in children.values():
+            _link(vertex, child)
+            self._roots.pop(child.filter, None)
+        if not parents:
+            self._roots[vertex.filter] = vertex
+        self.vertices[vertex.filter] = vertex
+
+    def _take_out(self, vertex: Vertex[Interface]) -> None:
+        """Take a vertex out and link what it held together, unless it is linked by another way.
+
+        The graph has every covering relation as a path, so that needs no comparison.
+        """
+        parents, children = list(vertex.parents.values()), list(vertex.children.values())
+        del self.vertices[vertex.filter]
+        self._roots.pop(vertex.filter, None)
+        for parent in parents:
+            _unlink(parent, vertex)
+        for child in children:
+            _unlink(vertex, child)
+            above = child.above()
+            for parent in parents:
+                if parent.filter not in above:
+                    _link(parent, child)
+            if not child.parents:
+                self._roots[child.filter] = child
+
+    # Questions
+
+    def roots(self) -> list[Filter]:
+        """The minimal cover."""
+        return self._in_order(self._roots)
+
+    def forwards(self, filter: Filter) -> frozenset[Interface]:
+        """The neighbours that must know a filter.
+
+        All neighbours know a root, save the only one that it came from. That one may have to know its children, which
+        came from elsewhere; and then everybody knows a cover of what is further down. (It is taken for granted that a
+        cover may be told to whom what it covers may be told. That holds for overlapping advertisements, and where
+        `overlaps` says yes in error, there is nothing to lose.)
+        """
+        vertex = self.vertices.get(filter)
+        if vertex is None:
+            return frozenset()
+        parents = vertex.parents.values()
+        if any(parent.parents or len(parent.interfaces) > 1 for parent in parents):
+            return frozenset()
+        return self._told(filter).intersection(*(parent.interfaces for parent in parents))
+
+    def beneath(self, filter: Filter) -> list[Filter]:
+        """Its children; and the children of those that came from one neighbour only, who may have to know them.
+
+        A neighbour who has to know something further down has two covers of it, below the given filter, from itself
+        alone. One of them covers the other, and the table would have forgotten that.
+        """
+        vertex = self.vertices.get(filter)
+        if vertex is None or (vertex.parents and not self.forwards(filter)):
+            return []
+        found = dict(vertex.children)
+        for child in vertex.children.values():
+            if len(child.interfaces) == 1 and child.interfaces <= self.neighbours:
+                found |= child.children
+        return self._in_order(found)
+
+    def match(self, event: Mapping[str, object]) -> set[Interface]:
+        """The interfaces that want an event."""
+        return self._match(event)
+
+    def match_within(self, event: Mapping[str, object], tests: int) -> set[Interface]:
+        """The interfaces that want an event, and perhaps others, after so many tests of filters at most."""
+        return self._match(event, tests)
+
+    def _match(self, event: Mapping[str, object], budget: int | None = None) -> set[Interface]:
+        def carried(vertex: Vertex[Interface]) -> set[Interface]:
+            return vertex.interfaces.union(*(below.interfaces for below in vertex.below().values()))
+
+        return interested(
+            self._roots.values(),
+            event,
+            self.tests,
+            interfaces=self.interfaces,
+            everyone=len(self._pairs),
+            carried=carried,
+            budget=budget,
+        )
+
+    def covering(self, filter: Filter) -> list[Filter]:
+        """The stored filters that cover a given one."""
+        vertex = self.vertices.get(filter)
+        if vertex is None:
+            return self._in_order(self._covers(filter))
+        found = {**vertex.above(), filter: vertex}
+        while len(vertex.children) == 1:  # a younger one that means the same is the only child
+            (vertex,) = vertex.children.values()
+            if not self.tests.covers(vertex.filter, filter):
+                break
+            found[vertex.filter] = vertex
+        return self._in_order(found)
+
+    def covered(self, filter: Filter) -> list[Filter]:
+        """The stored filters that a given one covers."""
+        vertex = self.vertices.get(filter)
+        if vertex is not None:
+            found, parents = {**vertex.below(), filter: vertex}, vertex.parents
+        else:
+            parents = _lowest(self._covers(filter))
+            found = reachable(self._largest_below(filter, parents).values(), lambda vertex: vertex.children.values())
+        while len(parents) == 1:  # an older one that means the same is the only parent
+            (vertex,) = parents.values()
+            if not self.tests.covers(filter, vertex.filter):
+                break
+            found[vertex.filter], parents = vertex, vertex.parents
+        return self._in_order(found)
+
+    def overlapping(self, filter: Filter) -> list[Filter]:
+        """The stored filters that overlap a given one: without it, none below."""
+        vertex = self.vertices.get(filter)
+        known = {**vertex.above(), **vertex.below(), filter: vertex} if vertex is not None else {}
+        answers: dict[Filter, bool] = {}
+        todo = list(self._roots.values())
+        for vertex in todo:  # grows on the way
+            if vertex.filter not in answers:
+                answers[vertex.filter] = vertex.filter in known or self.tests.overlaps(vertex.filter, filter)
+                if answers[vertex.filter]:
+                    todo.extend(vertex.children.values())
+        return self._in_order(found for found, yes in answers.items() if yes)
+
+    def _in_order(self, filters: Iterable[Filter]) -> list[Filter]:
+        return sorted(filters, key=lambda filter: self.vertices[filter].number)
+
+
+def _lowest(above: Mapping[Filter, Vertex[Interface]]) -> dict[Filter, Vertex[Interface]]:
+    """Of all the covers of a filter, those that cover no other of them."""
+    return {cover: vertex for cover, vertex in above.items() if not any(child in above for child in vertex.children)}
+
+
+def _link(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+    parent.children[child.filter] = child
+    child.parents[parent.filter] = parent
+
+
+def _unlink(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+    del parent.children[child.filter]
+    del child.parents[parent.filter]

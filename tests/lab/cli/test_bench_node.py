@@ -1,0 +1,60 @@
+"""`fieldfare bench node`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fieldfare.cli import app
+from fieldfare_lab.node import rabbitmq
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["bench", "node", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_node_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    arguments = ("--quick", "--no-peer", "--filters", "100", "--subscribers", "10", "--seconds", "0.2")
+    code, output = run(*arguments, "--only", "in memory, batches", "--json", str(file))
+    assert code == 0, output
+    assert "Fieldfare" in output
+    (result,) = json.loads(file.read_text())
+    assert result["correct"]
+    assert result["filters"] == 100
+
+
+def test_sessions_are_measured(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    code, output = run("--sessions", "20", "--durable", "--quick", "--json", str(file))
+    assert code == 0, output
+    assert "20 durable sessions" in output
+    assert "4 of 4 arrived" in output
+    (found,) = json.loads(file.read_text())
+    assert found["durable"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--no-peer", "--filters", "many"), "numbers with commas"),
+        (("--no-peer", "--filters", "105"), "multiple of 10"),
+        (("--no-peer", "--only", "Kafka"), "nobody is called so"),
+        (("--sessions", "10_000_000".replace("_", "")), "ulimit"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments: tuple[str, ...], complaint: str) -> None:
+    code, output = run(*arguments)
+    assert code != 0
+    assert complaint in " ".join(output.split())
+
+
+def test_without_rabbitmq_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rabbitmq, "missing", lambda: "RabbitMQ is not here")
+    code, output = run("--filters", "10")
+    assert code != 0
+    assert "--no-peer" in output

@@ -1,0 +1,483 @@
+from __future__ import annotations
+
+import socket
+import traceback
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fieldfare.node.config import config as c
+from fieldfare.node.config import config as configuration
+from fieldfare.node.config.config import Config, ConfigError, RoleSettings, Secret, duration, load, size
+from fieldfare.routing.strategies import STRATEGIES
+
+HIDDEN = "correct-horse-battery-staple-xyzzy-0123456789"
+
+
+def read(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **flags: object) -> Config:
+    file = tmp_path / "node.toml"
+    file.write_text(text, "utf-8")
+    return load(file, environment or {}, flags)
+
+
+def refused(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **flags: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text, environment, **flags)
+    return str(caught.value).replace(str(tmp_path), "TMP")
+
+
+# What there is
+
+
+def test_with_nothing_given_a_node_is_safe_and_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "rome.example.org")
+    monkeypatch.setattr(configuration, "_machine", lambda: "c0ffee")
+    config = load(None, {}, {})
+    assert config == Config(name="rome-7400-c0ffee")
+    assert (config.host, config.port, config.data, config.security) == ("127.0.0.1", 7400, "", None)
+    assert config.sessions.policy == "buffer"
+    monkeypatch.setattr(socket, "gethostname", lambda: "_")
+    assert load(None, {}, {"port": 1}).name == "node-1-c0ffee"
+
+
+def test_all_settings_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "c.pem").touch()
+    (tmp_path / "k.pem").touch()
+    config = read(
+        tmp_path,
+        f"""
+        name = "oslo"
+        host = "0.0.0.0"
+        port = 7401
+        data = "here"
+        join = ["ws://rome:7400", "wss://paris.example.org/link"]
+        join_token = "abc"
+        strategy = "merging+ads"
+        dashboard = false
+        public_url = "wss://oslo.example.org"
+        [log]
+        segment_bytes = "1MiB"
+        segment_seconds = "1h"
+        max_bytes = 1_000_000_000
+        max_seconds = 86400
+        sync = "full"
+        [sessions]
+        limit = 5
+        policy = "drop-oldest"
+        life_seconds = "2w"
+        queue = 7
+        [limits]
+        frame_bytes = 1
+        body_bytes = 2
+        batch = 3
+        filter_chars = 4
+        subscriptions = 5
+        connections = 6
+        sessions = 7
+        [tls]
+        certificate = "c.pem"
+        key = "k.pem"
+        [security]
+        secret = "{HIDDEN}"
+        algorithms = ["HS256"]
+        issuer = "me"
+        audience = "you"
+        anonymous = "guest"
+        [security.roles.guest]
+        subscribe = "public = TRUE"
+        [security.roles.trader]
+        publish = "type = 'quote'"
+        subscribe = true
+        advertise = false
+        administer = true
+        join = true
+        [[bridge]]
+        type = "mqtt"
+        nested = {{ password = "{HIDDEN}" }}
+        [[bridge]]
+        type = "webhook"
+        """,
+    )
+    assert config == Config(
+        name="oslo",
+        host="0.0.0.0",
+        port=7401,
+        data=str(tmp_path / "here"),
+        join=("ws://rome:7400", "wss://paris.example.org/link"),
+        join_token=Secret("abc"),
+        strategy="merging+ads",
+        dashboard=False,
+        public_url="wss://oslo.example.org",
+        log=c.Log(segment_bytes=1 << 20, segment_seconds=3600, max_bytes=10**9, max_seconds=86400, sync="full"),
+        sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, queue=7),
+        limits=c.Limits(
+            frame_bytes=1, body_bytes=2, batch=3, filter_chars=4, subscriptions=5, connections=6, sessions=7
+        ),
+        tls=c.Tls(certificate=str(tmp_path / "c.pem"), key=str(tmp_path / "k.pem")),
+        security=c.SecuritySettings(
+            secret=Secret(HIDDEN),
+            algorithms=("HS256",),
+            issuer="me",
+            audience="you",
+            anonymous="guest",
+            roles={
+                "guest": RoleSettings(subscribe="public = TRUE"),
+                "trader": RoleSettings(
+                    publish="type = 'quote'", subscribe=True, advertise=False, administer=True, join=True
+                ),
+            },
+        ),
+        bridge=({"type": "mqtt", "nested": {"password": HIDDEN}}, {"type": "webhook"}),
+    )
+    assert HIDDEN not in repr(config)
+    assert isinstance(config.bridge[0], dict)
+
+
+def test_every_setting_has_a_variable() -> None:
+    config = load(
+        None,
+        {
+            "FIELDFARE_NAME": "oslo",
+            "FIELDFARE_HOST": "0.0.0.0",
+            "FIELDFARE_PORT": "7401",
+            "FIELDFARE_DATA": "/data",
+            "FIELDFARE_JOIN": "ws://rome:7400, wss://paris,",
+            "FIELDFARE_STRATEGY": "flooding",
+            "FIELDFARE_DASHBOARD": "off",
+            "FIELDFARE_TOKEN_SECRET": HIDDEN,
+            "FIELDFARE_SECURITY_ALGORITHMS": "HS256",
+            "FIELDFARE_LOG_MAX_BYTES": "2GiB",
+            "FIELDFARE_LOG_MAX_SECONDS": "30d",
+            "FIELDFARE_SESSIONS_LIMIT": "12000",
+            "FIELDFARE_SESSIONS_POLICY": "disconnect",
+            "FIELDFARE_PUBLIC_URL": "",
+            "FIELDFARE_KERNELS": "numpy",
+            "PORT": "1",
+        },
+        {},
+    )
+    assert config == Config(
+        name="oslo",
+        host="0.0.0.0",
+        port=7401,
+        data="/data",
+        join=("ws://rome:7400", "wss://paris"),
+        strategy="flooding",
+        dashboard=False,
+        security=c.SecuritySettings(secret=Secret(HIDDEN), algorithms=("HS256",)),
+        log=c.Log(max_bytes=2 << 30, max_seconds=30 * 86400.0),
+        sessions=c.Sessions(limit=12000, policy="disconnect"),
+    )
+    keys = {
+        *(key for key in Config.__struct_fields__ if key not in {*c._SECTIONS, "bridge"}),
+        *(f"{name}.{key}" for name, part in c._SECTIONS.items() for key in part.__struct_fields__ if key != "roles"),
+    }
+    assert set(c.VARIABLES.values()) == keys
+
+
+def test_flags_are_given_as_values_or_texts() -> None:
+    config = load(
+        None,
+        {},
+        {
+            "port": "7402",
+            "join": ["ws://a"],
+            "log.sync": "full",
+            "public-url": "http://x",
+            "dashboard": False,
+            "sessions.limit": 10_000,
+            "sessions.life_seconds": "1h",
+            "data": Path("/d"),
+            "name": None,
+            "host": None,
+        },
+    )
+    assert (config.port, config.join, config.log.sync, config.public_url) == (7402, ("ws://a",), "full", "http://x")
+    assert (config.dashboard, config.sessions.limit, config.sessions.life_seconds) == (False, 10_000, 3600.0)
+    assert config.data == "/d"
+
+
+def test_a_flag_that_is_an_empty_list_hides_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "join = ['ws://a']", join=[]).join == ("ws://a",)
+
+
+def test_files_are_found_beside_the_file_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ana")
+    assert read(tmp_path, "data = 'here'").data == str(tmp_path / "here")
+    assert read(tmp_path, "data = '/there'").data == "/there"
+    assert read(tmp_path, "data = '~/there'").data == "/home/ana/there"
+    assert read(tmp_path, "data = ''").data == ""
+    assert read(tmp_path, "", {"FIELDFARE_DATA": "here"}).data == "here"
+
+
+# Which counts
+
+ports = st.none() | st.integers(1, 65535)
+
+
+@given(in_file=ports, variable=ports, flag=ports)
+def test_flags_before_environment_before_file_before_defaults(
+    tmp_path_factory: pytest.TempPathFactory, in_file: int | None, variable: int | None, flag: int | None
+) -> None:
+    folder = tmp_path_factory.mktemp("config")
+    first = next((port for port in (flag, variable, in_file) if port is not None), None)
+    environment = (
+        {} if variable is None else {"FIELDFARE_PORT": str(variable), "FIELDFARE_SESSIONS_QUEUE": str(variable)}
+    )
+    text = "" if in_file is None else f"port = {in_file}\nsessions.queue = {in_file}\nsessions.limit = 70_000"
+    config = read(folder, text, environment, port=flag, **{"sessions.queue": flag})
+    assert config.port == (first or 7400)
+    assert config.sessions.queue == (first or 1000)
+    assert config.sessions.limit == (100_000 if in_file is None else 70_000)  # one key of a section leaves the others
+
+
+def test_the_named_secret_wins_over_the_general_name() -> None:
+    both = {"FIELDFARE_TOKEN_SECRET": HIDDEN, "FIELDFARE_SECURITY_SECRET": HIDDEN[::-1]}
+    for environment in (both, dict(reversed(both.items()))):
+        security = load(None, environment, {}).security
+        assert security is not None
+        assert security.secret == Secret(HIDDEN)
+
+
+# Mistakes
+
+SECURE = f"[security]\nsecret = '{HIDDEN}'\n"
+
+MISTAKES = [
+    ("prot = 7400", "TMP/node.toml: there is no setting prot; did you mean port? (there are name, host,"),
+    ("[log]\nsegment_byte = 1", "TMP/node.toml: log: there is no setting segment_byte; did you mean segment_bytes?"),
+    ("segment_bytes = 1", "there is no setting segment_bytes; did you mean log.segment_bytes?"),
+    ("[lgo]\nsync = 'full'", "there is no setting lgo; did you mean log?"),
+    ("zzz = 1", "there is no setting zzz (there are name,"),
+    ("port = '7400'", "TMP/node.toml: port: expected int, got str"),
+    ("port = 65536", "port: expected int <= 65535"),
+    ("port = true", "port: expected int, got bool"),
+    ("port = ", "TMP/node.toml: is no TOML: Invalid value (at "),
+    ("port = 0", "TMP/node.toml: name: with port 0"),
+    ("name = 'a b'", "name: a name has letters"),
+    ("log.sync = 'ful'", "log.sync: invalid enum value 'ful'; write 'normal' or 'full'"),
+    ("sessions.policy = 'drop'", "write 'buffer' or 'drop-oldest' or 'disconnect'"),
+    ("log = 1", "TMP/node.toml: log: expected table, got int: write [log]"),
+    ("log.max_bytes = '64 potatoes'", "log.max_bytes: a size is a number with B, kB"),
+    ("log.max_bytes = 1.5", 'log.max_bytes: expected int, got float; a number, or a text as "64MB"'),
+    ("log.max_bytes = '0MB'", "log.max_bytes: expected int >= 1"),
+    ("log.max_seconds = '-1d'", "log.max_seconds: a duration is a number with ms"),
+    ("log.max_seconds = '7y'", "log.max_seconds: a duration is a number with ms"),
+    ("log.max_seconds = nan", "log.max_seconds: expected float"),
+    ("log.max_seconds = inf", "log.max_seconds: expected float <= 1"),
+    ("log.max_bytes = 1000", "log.segment_bytes: a segment must not be larger than the log"),
+    ("log.max_seconds = 60", "log.segment_seconds: a segment must not get older"),
+    ("sessions.limit = 0", "sessions.limit: expected int >= 1"),
+    ("join = 'ws://a'", "join: expected list, got str"),
+    ("join = [1]", "TMP/node.toml: join[0]: expected str, got int"),
+    ("join = ['http://a:7400']", "join: 'http://a:7400' will not do; write a URL as ws://"),
+    ("join = ['rome:7400']", "join: 'rome:7400' will not do"),
+    ("join = ['ws://']", "join: 'ws://' will not do"),
+    ("join = ['ws://a:99999']", "join: this is no URL"),
+    ("join = ['ws://a b']", "will not do"),
+    ("join = ['ws://a/?token=b']", "join: a URL must end with its path, before ? and #; a token goes into join_token"),
+    ("join = ['ws://ana:b@c']", "join: a URL must not hold a name or password"),
+    ("public_url = 'ftp://a'", "public_url: 'ftp://a' will not do; write a URL as ws://example.org:7400, with ws://, wss://, http://, https://"),
+    ("strategy = 'best'", "strategy: there is no strategy 'best'; there are flooding, simple"),
+    ("strategy = 'covering+tree'", "strategy: covering+tree is for networks with cycles, and running nodes form a tree"),
+    ("strategy = 'sources'", "strategy: sources is for networks with cycles"),
+    ("strategy = 'rendezvous'", "strategy: rendezvous is for networks with cycles"),
+    ("data = 'node.toml'", "data: TMP/node.toml is no folder"),
+    ("host = '0.0.0.0'", "TMP/node.toml: host: with 0.0.0.0 others can reach this node, and nothing says who may do what"),
+    ("host = ''", "host: with no host others"),
+    ("host = 'example.org'", "or say insecure = true"),
+    ("[bridge]\ntype = 'mqtt'", "bridge: expected list, got table: write [[bridge]]"),
+    ("tls.certificate = 'node.toml'", "tls.key: is missing, and a certificate is of no use"),
+    ("tls.key = 'node.toml'", "tls.certificate: is missing, and a key is of no use"),
+    ("tls.authorities = 'no.pem'", "tls.authorities: there is no file TMP/no.pem"),
+    ("[security]", "TMP/node.toml: security: tokens are checked with a secret or with a public_key: give one"),
+    ("security = 1", "security: expected table, got int: write [security]"),
+    (SECURE + "public_key = 'node.toml'", "give one of them, and not both"),
+    ("security.secret = 'too short'", "security.secret: must have 32 bytes at least, and has 9"),
+    ("security.secret = 12345678", "security.secret: expected str, got int"),
+    (SECURE + "algorithms = ['none']", "security.algorithms: 'none' will not do with a secret: there are HS256"),
+    (SECURE + "algorithms = ['RS256']", "security.algorithms: 'RS256' will not do with a secret"),
+    (SECURE + "algorithms = ['HS512']", "security.secret: must have 64 bytes"),
+    ("security.public_key = 'node.toml'", "security.algorithms: say which"),
+    ("security.public_key = 'no.pem'", "security.public_key: there is no file TMP/no.pem"),
+    ("security.public_key = 'node.toml'\nsecurity.algorithms = ['HS256']", "'HS256' will not do with a public key"),
+    (SECURE + "anonymous = 'clint'", "security.anonymous: there is no such role; did you mean client? (there are admin, client, node)"),
+    (SECURE + "anonymous = 'client'\n[security.roles.guest]", "security.anonymous: there is no such role (there are guest)"),
+    (SECURE + "roles = 1", "security.roles: expected table, got int"),
+    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublsh = true", "security.roles.trader: there is no setting publsh; did you mean publish?"),
+    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublish = 1", "TMP/node.toml: security.roles.trader.publish: expected bool | str, got int"),
+    (SECURE + "roles.trader = true", "security.roles.trader: expected table, got bool"),
+    (SECURE + "[security.roles.trader]\nsubscribe = 'price <'", "TMP/node.toml: security.roles.trader.subscribe: true, false or a filter; line 1, column"),
+    (SECURE + "[security.roles.trader]\nsubscribe = ''", "security.roles.trader.subscribe: true, false or a filter"),
+    (SECURE + "[security.roles.trader]\nsubscribe = 'a < 1 AND a > 2'", "nothing can match"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES, ids=[text for text, _ in MISTAKES])
+def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"FIELDFARE_PORT": "many"}, "FIELDFARE_PORT: port: expected int, got str"),
+        ({"FIELDFARE_PORT": "tcp://10.0.0.1:7400"}, "FIELDFARE_PORT: port: this is a URL, as Kubernetes sets"),
+        ({"FIELDFARE_DASHBOARD": "maybe"}, "FIELDFARE_DASHBOARD: dashboard: expected bool, got str"),
+        ({"FIELDFARE_JOIN": "ws://a,b"}, "FIELDFARE_JOIN: join: 'b' will not do"),
+        ({"FIELDFARE_STRATEGIE": "simple"}, "FIELDFARE_STRATEGIE: there is no such variable; did you mean FIELDFARE_STRATEGY?"),
+        ({"FIELDFARE_HOST": "0.0.0.0"}, "FIELDFARE_HOST: host: with 0.0.0.0 others can reach"),
+        ({"FIELDFARE_TOKEN_SECRET": "short"}, "FIELDFARE_TOKEN_SECRET: security.secret: must have 32 bytes"),
+        ({"FIELDFARE_TOKEN_SECRET": "\udc80" * 40}, "FIELDFARE_TOKEN_SECRET: security.secret: a secret must be text"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_environment_is_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, environment, {})
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"sesions.limit": 1}, "--sesions.limit: there is no such setting; did you mean sessions.limit?"),
+        ({"public_ulr": "x"}, "--public-ulr: there is no such setting; did you mean public_url?"),
+        ({"bridge": [{}]}, "--bridge: there is no such setting"),
+        ({"public_url": "x"}, "--public-url: public_url: 'x' will not do"),
+        ({"port": -1}, "--port: expected int >= 0"),
+    ],
+)
+def test_a_mistake_in_the_flags_is_named(flags: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, {}, flags)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for path, problem in [(tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")]:
+        with pytest.raises(ConfigError, match=rf"^{path}: cannot be read: {problem}"):
+            load(path, {}, {})
+    (tmp_path / "odd").write_bytes(b"name = '\xff'")
+    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+        load(tmp_path / "odd", {}, {})
+
+
+def test_public_keys_need_the_package_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "[security]\npublic_key = 'node.toml'\nalgorithms = ['EdDSA']\n"
+    monkeypatch.setattr(c, "find_spec", lambda name: None)
+    assert "security.algorithms: EdDSA needs the package cryptography" in refused(tmp_path, text)
+    monkeypatch.setattr(c, "find_spec", lambda name: object())
+    assert "security.roles: say what the roles in tokens permit" in refused(tmp_path, text)
+    assert read(tmp_path, text + "[security.roles.a]").security is not None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost", "LOCALHOST"])
+def test_who_keeps_to_this_machine_needs_no_security(host: str) -> None:
+    assert load(None, {}, {"host": host}).security is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "", "example.org", "localhost.example.org", "127.1"])
+def test_whom_others_reach_needs_security_or_says_that_it_is_insecure(tmp_path: Path, host: str) -> None:
+    assert "host: with" in refused(tmp_path, f"host = '{host}'")
+    assert read(tmp_path, f"insecure = true\nhost = '{host}'").host == host
+    assert read(tmp_path, f"host = '{host}'\n{SECURE}").host == host
+    assert read(tmp_path, f"host = '{host}'", {"FIELDFARE_TOKEN_SECRET": HIDDEN}).host == host
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_for_trees_will_do(strategy: str) -> None:
+    assert load(None, {}, {"strategy": strategy}).strategy == strategy
+
+
+# Quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("1B", 1), ("1kB", 1000), ("1 KB", 1000), ("1KiB", 1024), ("1.5MB", 1_500_000), ("2GiB", 2 << 30), (" 3 TB ", 3 * 10**12), ("0.1KiB", 102)],
+)  # fmt: skip
+def test_sizes(text: str, number: int) -> None:
+    assert size(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1e3", "1 M B", "1XB", "1.MB", "٣MB", "1m", "1" * 16])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="as 64MB"):
+        size(text)
+
+
+@given(st.integers(0, 10**12), st.sampled_from(sorted(c._SIZES)))
+def test_a_size_is_exact(number: int, unit: str) -> None:
+    assert size(f"{number}{unit}") == number * c._SIZES[unit]
+
+
+@given(st.integers(0, 10**9), st.sampled_from(["s", "m", "h", "d", "w"]))
+def test_a_duration_is_exact(number: int, unit: str) -> None:
+    assert duration(f"{number}{unit}") == number * c._TIMES[unit]
+
+
+# Secrets
+
+passwords = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789!$%&/()=?", min_size=12, max_size=60).map(
+    "Zq9!{}".format
+)
+
+
+def test_a_secret_does_not_show_itself() -> None:
+    secret = Secret(HIDDEN)
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret!s:>20}", "%s" % secret, repr([secret])]  # noqa: UP031
+    shown += [repr(Config(join_token=secret)), str(msgspec.structs.asdict(Config(join_token=secret)))]
+    assert all("***" in text and HIDDEN not in text for text in shown)
+    with pytest.raises(TypeError) as caught:
+        msgspec.json.encode(Config(join_token=secret))
+    assert HIDDEN not in str(caught.value)
+    assert secret == Secret(HIDDEN) != Secret(HIDDEN + "x")
+    assert secret != HIDDEN
+    assert len({secret, Secret(HIDDEN)}) == 1
+    assert (repr(Secret("")), Secret("").is_empty, Secret("ä").size) == ("Secret()", True, 2)
+
+
+@given(
+    passwords,
+    st.sampled_from(
+        [
+            *(text for text, _ in MISTAKES if "security" not in text),
+            "",
+            "security.algorithms = ['none']",
+            "security.algorithms = ['HS512', 'HS256']",
+            "security.anonymous = 'nobody'",
+            "[security.roles.x]\npublish = 1",
+            "security.secret.x = 1",
+            "security.public_key = 'node.toml'",
+        ]
+    ),
+    st.sampled_from(["environment", "file", "url", "flag"]),
+)
+def test_no_secret_is_in_what_is_shown_or_said(
+    tmp_path_factory: pytest.TempPathFactory, password: str, mistake: str, where: str
+) -> None:
+    environment: dict[str, str] = {}
+    flags: dict[str, object] = {}
+    table = ""
+    if where == "environment":
+        environment = {"FIELDFARE_TOKEN_SECRET": password, "FIELDFARE_JOIN_TOKEN": password}
+    elif where == "flag":
+        flags = {"security.secret": password, "join_token": password}
+    elif where == "url":
+        flags = {"join": [f"ws://ana:{password}@rome"], "public_url": f"ws://rome?{password}"}
+    else:
+        table = f"\n[[bridge]]\ntype = 'mqtt'\npassword = '{password}'\nurl = ['mqtt://a:{password}@b']\n"
+    folder = tmp_path_factory.mktemp("config")
+    assert password not in _shown(folder, mistake + table, environment, flags)
+
+
+def _shown(folder: Path, text: str, environment: dict[str, str], flags: dict[str, object]) -> str:
+    """The settings, or what is wrong with them, as a log would have it."""
+    try:
+        config = read(folder, text, environment, **flags)
+    except ConfigError as error:
+        return "".join(traceback.format_exception(error)) + repr(error)
+    return f"{config} {config!r} {msgspec.structs.asdict(config)}"

@@ -1,0 +1,201 @@
+"""Catalogues against a dictionary of subscriptions, whatever is published, amended and pinned."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldfare import parse
+from fieldfare.pipeline.match import catalogue
+from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
+
+FILTERS = ["x = 1", "x > 2", "y = 'a'", "x < 3 AND y = 'b'", "NOT EXISTS y", "lower(y) = 'a'", "TRUE"]
+EVENTS: list[dict[str, Any]] = [{"x": 1}, {"x": 5, "y": "A"}, {"y": "a"}, {"x": 2, "y": "b"}]
+changes = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(FILTERS), max_size=4),
+        st.sets(st.sampled_from("abcdef")),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=25)
+@given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(FILTERS)), changes)
+def test_amended_versions_match_like_the_dictionary(
+    tmp_path_factory: pytest.TempPathFactory, first: dict[str, str], then: list[tuple[dict[str, str], set[str]]]
+) -> None:
+    path = tmp_path_factory.mktemp("catalogue")
+    held = dict(first)
+    catalogue.publish(path, [Subscription(id, text, f"owner of {id}") for id, text in held.items()])
+    for added, removed in [({}, set[str]()), *then]:
+        version = catalogue.amend(path, [Subscription(id, text, id) for id, text in added.items()], removed)
+        held = {id: text for id, text in held.items() if id not in removed} | added
+        opened = catalogue.opened(str(path), version)
+        assert opened.about.count == len(held)
+        for event in EVENTS:
+            found = [opened.ids[number].as_py() for number in opened.index.match(event)]
+            assert sorted(found) == sorted(id for id, text in held.items() if parse(text).matches(event))
+        assert version == catalogue.current(path)
+
+
+def test_ids_are_texts_or_integers_of_one_kind(tmp_path: Path) -> None:
+    with pytest.raises(SubscriptionError, match="all texts or all integers"):
+        catalogue.publish(tmp_path, [Subscription("a", "x = 1"), Subscription(2, "x = 1")])
+    with pytest.raises(SubscriptionError, match="row 1: a subscription needs an id"):
+        catalogue.publish(tmp_path, [Subscription(None, "x = 1")])  # type: ignore[arg-type]
+    for id in (2**63, 1.5, True):
+        with pytest.raises(SubscriptionError, match=f"row 1: .* a text or an integer of 64 bits, not {id}"):
+            catalogue.publish(tmp_path, [Subscription(id, "x = 1")])  # type: ignore[arg-type]
+    assert not catalogue.is_catalogue(tmp_path)
+    with pytest.raises(SubscriptionError, match="there is no catalogue of subscriptions at"):
+        catalogue.current(tmp_path)
+
+
+def _pin(path: str, moment: int) -> int:
+    return catalogue.pinned(path, moment)
+
+
+def test_all_tasks_of_a_micro_batch_pin_the_same_version(tmp_path: Path) -> None:
+    """Four processes ask for two hundred moments while versions are published."""
+    path = str(tmp_path)
+    catalogue.publish(path, [Subscription(1, "x = 1")])
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        asked = [pool.apply_async(_pin, (path, n // 4)) for n in range(400)]
+        for n in range(20):
+            catalogue.amend(path, [Subscription(n, f"x = {n}")], keep=2)
+        found = [one.get(60) for one in asked]
+    assert all(len(set(found[n : n + 4])) == 1 for n in range(0, 400, 4))
+    assert all(catalogue.pinned(path, n // 4) == found[n] for n in range(400))
+    assert set(found) <= set(catalogue.versions(path)), "a pinned version was removed"
+
+
+def test_a_version_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
+    for n in range(3):
+        catalogue.publish(tmp_path, [Subscription(n, "x = 1")], keep=1)
+    with pytest.raises(SubscriptionError, match=r"version 1 of the catalogue .* is gone: publish with a larger `keep`"):
+        catalogue.opened(str(tmp_path), 1)
+
+
+def ids(path: Path, version: int | None = None) -> list[Any]:
+    """The ids that a version has; not those of gaps."""
+    found = catalogue.opened(str(path), version or catalogue.current(path)).ids.to_pylist()
+    return sorted(id for id in found if id is not None)
+
+
+def test_ids_change_their_kind_only_when_there_are_none(tmp_path: Path) -> None:
+    """A stream that runs has a column of integers, or of texts."""
+    catalogue.publish(tmp_path, [])
+    catalogue.amend(tmp_path, [Subscription(5, "x = 1")])
+    other = "are integers, and running streams depend on it; these are texts: publish them at another path"
+    for change in (catalogue.publish, catalogue.amend):
+        with pytest.raises(SubscriptionError, match=other):
+            change(tmp_path, [Subscription("five", "x = 1")])
+    with pytest.raises(SubscriptionError, match=r"'5' cannot be removed: the ids in the catalogue .* are integers"):
+        catalogue.amend(tmp_path, remove=["5"])
+    assert ids(tmp_path) == [5]
+    for version in [catalogue.amend(tmp_path, remove=[5, 6]), catalogue.publish(tmp_path, [])]:
+        opened = catalogue.opened(str(tmp_path), version)
+        assert (opened.about.count, str(opened.ids.type)) == (0, "int64")
+    catalogue.amend(tmp_path, [Subscription("five", "x = 1")], [5])
+    assert ids(tmp_path) == ["five"]
+    assert catalogue.opened(str(tmp_path), catalogue.current(tmp_path)).index.match({"x": 1}) == [0]
+
+
+def test_what_is_amended_at_the_same_time_is_all_there(tmp_path: Path) -> None:
+    """Four threads; few versions are kept, so that some are forgotten while others read them."""
+    catalogue.publish(tmp_path, [Subscription("base", "x = 0")])
+
+    def change(thread: int) -> list[int]:
+        return [catalogue.amend(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=1) for n in range(15)]
+
+    with ThreadPoolExecutor(4) as threads:
+        made = [version for some in threads.map(change, range(4)) for version in some]
+    assert sorted(made) == list(range(2, 62))
+    assert ids(tmp_path) == sorted(["base", *(f"{thread}.{n}" for thread in range(4) for n in range(15))])
+    assert catalogue.versions(tmp_path) == [61]
+    assert not list(tmp_path.glob(".*")), "a draft is left"
+
+
+def test_publishers_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """One looks for drafts that nobody will finish; another has just finished his, and it is gone."""
+    (tmp_path / ".gone").symlink_to("nowhere")  # listed, but not there
+
+    def change(thread: int) -> None:
+        for n in range(40):
+            catalogue.publish(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=2)
+            catalogue.pinned(tmp_path, 1000 * thread + n)
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [*threads.map(change, range(3))] == [None] * 3
+    assert catalogue.current(tmp_path) == 120
+
+
+def test_a_catalogue_made_anew_at_its_path_is_not_taken_for_the_old(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue"
+    catalogue.publish(path, [Subscription("old", "x = 1")])
+    assert ids(path, 1) == ["old"]
+    shutil.rmtree(path)
+    assert ids(path, 1) == ["old"], "who has it open keeps it"
+    catalogue.publish(path, [Subscription("new", "y = 1")])
+    assert ids(path, 1) == ["new"]
+    catalogue.amend(path, [Subscription("more", "z = 1")])
+    assert catalogue.opened(str(path), 2).about.fields == ["y", "z"]
+
+
+def test_a_version_is_not_forgotten_while_it_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others publish after the version for a micro-batch is chosen, before its pin is there."""
+    some = [Subscription("a", "x = 1")]
+    catalogue.publish(tmp_path, some)
+    others = threading.Thread(target=lambda: [catalogue.publish(tmp_path, some, keep=1) for _ in range(9)])
+    current = catalogue.current
+
+    def slow(path: str | Path) -> int:
+        found = current(path)
+        others.start()
+        others.join(0.5)
+        return found
+
+    monkeypatch.setattr(catalogue, "current", slow)
+    version = catalogue.pinned(tmp_path, 123)
+    others.join()
+    assert version == 1
+    assert ids(tmp_path, version) == ["a"]
+    assert catalogue.versions(tmp_path) == [1, 10]
+
+
+def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two streams share a catalogue; one is down, its last micro-batch half done."""
+    monkeypatch.setattr(catalogue, "_PINS_KEPT", 10)
+    some = [Subscription("a", "x = 1")]
+    catalogue.publish(tmp_path, some)
+    assert catalogue.pinned(tmp_path, 99) == 1
+
+    def after(hours: int, then: Callable[[], object]) -> int:
+        for file in [tmp_path / "lock", *(tmp_path / "pins").iterdir()]:
+            at = file.lstat().st_mtime - 3600 * hours
+            os.utime(file, (at, at), follow_symlinks=False)
+        then()
+        return len([*(tmp_path / "pins").iterdir()])
+
+    def batches(first: int) -> Callable[[], object]:
+        return lambda: [catalogue.pinned(tmp_path, first + n) for n in range(15)]
+
+    assert after(0, batches(100)) == 16
+    assert after(20, lambda: catalogue.publish(tmp_path, some, keep=1)) == 16
+    assert catalogue.pinned(tmp_path, 99) == 1, "pushed out by the other's"
+    assert catalogue.versions(tmp_path) == [1, 2]
+    assert after(5, lambda: None) == 16
+    assert after(0, batches(200)) == 9 + 15, "nobody publishes, and old pins stay"
+    assert after(30, lambda: catalogue.publish(tmp_path, some, keep=1)) == 10
+    assert catalogue.versions(tmp_path) == [2, 3]
