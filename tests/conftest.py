@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from tests.shared import ABSENT, FOLDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,8 @@ settings.register_profile(
     "long", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")), deadline=None, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+collect_ignore = list(ABSENT)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
@@ -60,3 +63,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "jvm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What is not here, and therefore was not collected: one line, instead of many skips."""
+    if ABSENT:
+        terminalreporter.write_line(f"not run: {' and '.join(ABSENT.values())} (not in {FOLDER})", yellow=True)

@@ -53,20 +53,6 @@ def test_texts_mean_what_the_rules_mean(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", three.THREE)
-@pytest.mark.skipif(workloads.shared() is None, reason="the shared workloads are not here; set FIELDFARE_SHARED")
-def test_ours_are_the_shared_ones(name: str) -> None:
-    original = workloads.shared()
-    assert original is not None
-    for seed in (42, 7):
-        wanted, events = original.generate(name, 300, 200, seed)
-        made, ours = three.generate(name, 300, 200, seed)
-        assert [[(field, op, *operands) for field, op, operands in rule] for rule in made] == wanted
-        assert [list(event.items()) for event in ours] == [list(event.items()) for event in events]
-        assert [rules.native(rule) for rule in made] == [original.expression(rule) for rule in wanted]
-    assert original.EXPECTED == three.EXPECTED
-
-
-@pytest.mark.parametrize("name", three.THREE)
 def test_the_known_totals_are_found(name: str) -> None:
     made = workloads.generate(name, 1000, 20_000)
     fast = [CONTENDERS[one] for one in ("batch", "batch-dict", "json-batch", "numpy-vector")]

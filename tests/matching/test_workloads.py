@@ -1,42 +1,67 @@
-"""The classics on the benchmark's workloads, whose meaning is written down apart from all of this."""
+"""All matchers on the benchmark's workloads, whose answers are written down apart: tools/workload_fixtures.py made them."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
+import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.workload_fixtures import TARGET, described, digest
 
-from fieldfare.filters import Filter, parse
+from fieldfare.filters import parse
+from fieldfare.lab.bench import rules, three
 from fieldfare.matching import BruteForce, Counting, DecisionDiagram, DecisionTree, Matcher
+from fieldfare.matching.index import Index
 
-SHARED = Path(os.environ.get("FIELDFARE_SHARED") or Path(__file__).parents[2].parent / "shared")
-SOURCE = SHARED / "bench" / "workloads.py"
-
-pytestmark = pytest.mark.skipif(not SOURCE.exists(), reason=f"no workloads at {SOURCE}; set FIELDFARE_SHARED")
+STORED = [json.loads(line) for line in TARGET.read_text(encoding="utf-8").splitlines()]
+MATCHERS: dict[str, Callable[[], Matcher[int]]] = {
+    "brute": BruteForce,
+    "counting": Counting,
+    "tree": DecisionTree,
+    "diagram": DecisionDiagram,
+    "index": Index,
+    "index in NumPy": lambda: Index(kernels="numpy"),
+}
+each = pytest.mark.parametrize("stored", STORED, ids=lambda one: f"{one['name']}-{one['filters']}-{one['seed']}")
 
 
 @cache
-def workload(name: str) -> tuple[list[Filter], list[dict[str, object]], list[set[int]]]:
-    """Filters, events, and for each event the numbers of the filters it matches, as the workload itself sees it."""
-    spec = importlib.util.spec_from_file_location("workloads", SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    rows, events = module.generate(name, filters=300, events=200)
-    hits = [{number for number, row in enumerate(rows) if module.matches(row, event)} for event in events]
-    return [parse(module.expression(row)) for row in rows], events, hits
+def made(name: str, filters: int, events: int, seed: int) -> three.Made:
+    return three.generate(name, filters, events, seed)
 
 
-@pytest.mark.parametrize("name", ["eq", "stock", "begen"])
-@pytest.mark.parametrize("matcher", [BruteForce, Counting, DecisionTree, DecisionDiagram])
-def test_workload(name: str, matcher: type[Matcher[Any]]) -> None:
-    filters, events, hits = workload(name)
-    filled = matcher()
-    filled.add_many(enumerate(filters))
-    assert [set(filled.match(event)) for event in events] == hits
-    assert sum(map(filled.count, events)) == sum(map(len, hits))
+def made_of(stored: dict[str, Any]) -> three.Made:
+    return made(stored["name"], stored["filters"], stored["events"], stored["seed"])
+
+
+def test_every_workload_is_stored_and_matches_something() -> None:
+    assert Path(TARGET).parent == Path(__file__).parent / "fixtures"
+    assert {one["name"] for one in STORED} == set(three.THREE)
+    assert all(one["matches"] == sum(map(len, one["hits"].values())) > 0 for one in STORED)
+
+
+@each
+def test_the_generators_make_what_is_stored(stored: dict[str, Any]) -> None:
+    made, events = made_of(stored)
+    assert digest([rules.native(rule) for rule in made]) == stored["filters_digest"]
+    assert digest(events) == stored["events_digest"]
+
+
+@pytest.mark.parametrize("name", three.THREE)
+def test_the_tool_would_write_the_same(name: str) -> None:
+    stored = min((one for one in STORED if one["name"] == name), key=lambda one: one["filters"] * one["events"])
+    assert described(name, stored["filters"], stored["events"], stored["seed"]) == stored
+
+
+@each
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_matchers_find_what_is_stored(stored: dict[str, Any], matcher: str) -> None:
+    made, events = made_of(stored)
+    filled = MATCHERS[matcher]()
+    filled.add_many(enumerate(parse(rules.native(rule)) for rule in made))
+    found = {str(number): hits for number, event in enumerate(events) if (hits := sorted(filled.match(event)))}
+    assert found == stored["hits"]
+    assert sum(map(filled.count, events)) == stored["matches"]

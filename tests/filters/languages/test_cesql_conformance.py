@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.shared import KIT
 
 from fieldfare.filters.errors import FilterSyntaxError
 from fieldfare.filters.languages.cesql import translation
 from fieldfare.filters.languages.cesql.evaluation import evaluate
 from fieldfare.filters.languages.cesql.syntax import parse
-
-SHARED = Path(os.environ.get("FIELDFARE_SHARED") or Path(__file__).parents[3].parent / "shared")
-KIT = SHARED / "conformance" / "cesql"
-
-if not KIT.is_dir():
-    pytest.skip(f"the CESQL conformance kit is not at {KIT}", allow_module_level=True)
 
 EVENT = {"specversion": "1.0", "id": "an-id", "source": "/a/source", "type": "a.type"}
 
