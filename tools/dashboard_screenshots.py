@@ -32,9 +32,9 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config.config import load
-from fieldfare.node.context import Service
-from fieldfare.node.internal_session import Consumer
-from fieldfare.node.pipeline_reports import Busy, FieldReport, Report
+from fieldfare.node.context import Context
+from fieldfare.node.internal_session import InternalSession
+from fieldfare.node.pipeline_reports import Busy, FieldReport, PipelineReport
 from fieldfare.node.server import running
 
 JOINS = {
@@ -68,7 +68,7 @@ def quote(chance: random.Random, place: str) -> Event:
     return Event({"symbol": symbol, "price": price, "quantity": chance.randint(1, 100) * 10, "exchange": place})
 
 
-async def publish(service: Service, rate: float) -> None:
+async def publish(service: Context, rate: float) -> None:
     """Publish, now more and now less."""
     chance = random.Random(service.node.name)
     level = 1.0
@@ -80,9 +80,9 @@ async def publish(service: Service, rate: float) -> None:
             await service.publish([quote(chance, service.node.name) for _ in range(number)])
 
 
-async def consume(service: Service, name: str, filters: list[str], *, away: bool) -> None:
+async def consume(service: Context, name: str, filters: list[str], *, away: bool) -> None:
     """A subscriber that takes all it gets, or goes and lets it wait."""
-    async with Consumer(service.node, name) as consumer:
+    async with InternalSession(service.node, name) as consumer:
         for number, filter in enumerate(filters):
             await consumer.subscribe(f"w{number}", parse(filter))
         if away:
@@ -91,10 +91,10 @@ async def consume(service: Service, name: str, filters: list[str], *, away: bool
             await consumer.acknowledge(some[-1].number)
 
 
-async def change_mind(service: Service) -> None:
+async def change_mind(service: Context) -> None:
     """A subscriber that wants something else all the time."""
     chance = random.Random(1)
-    async with Consumer(service.node) as consumer:
+    async with InternalSession(service.node) as consumer:
         while True:
             await consumer.subscribe(
                 "now", parse(f"symbol = '{chance.choice(list(SYMBOLS))}' AND quantity > {chance.randint(1, 990)}")
@@ -103,10 +103,10 @@ async def change_mind(service: Service) -> None:
 
 
 @contextlib.asynccontextmanager
-async def overlay(folder: Path) -> AsyncIterator[dict[str, Service]]:
+async def overlay(folder: Path) -> AsyncIterator[dict[str, Context]]:
     """Six nodes, linked."""
     async with contextlib.AsyncExitStack() as stack:
-        services: dict[str, Service] = {}
+        services: dict[str, Context] = {}
         for name, joins in JOINS.items():
             join = tuple(services[other].hood.url for other in joins)
             config = load(None, {}, {"port": 0, "data": str(folder / name), "name": name, "join": join})
@@ -157,7 +157,7 @@ def pictures(page: Page, address: str, folder: Path, suffix: str, patience: floa
     page.screenshot(path=folder / f"dashboard-filters{suffix}.png")
 
 
-def report(chance: random.Random) -> Report:
+def report(chance: random.Random) -> PipelineReport:
     """What a pipeline over the log of these nodes would tell."""
     now, count = time.time(), 1_284_000
     prices = [SYMBOLS[chance.choice(list(SYMBOLS))] * chance.gauss(1, 0.01) for _ in range(2000)]
@@ -184,7 +184,7 @@ def report(chance: random.Random) -> Report:
             tuple((name, int(count * rate / 571)) for name, rate in sorted(RATES.items(), key=lambda one: -one[1])[:5]),
         ),
     )  # fmt: skip
-    return Report(
+    return PipelineReport(
         "market", "running", 412, now, count, 3_911_204, 17, 230, level[-1], 0.84, 9, 100_000,
         tuple(Busy(name, owner, int(90_000 / (n + 1) ** 0.7)) for n, (name, owner) in enumerate(wanted[:10])),
         fields,
@@ -195,7 +195,7 @@ def report(chance: random.Random) -> Report:
 def pipelines(page: Page, address: str, folder: Path, suffix: str) -> None:
     """Two pipelines that report."""
     quotes = report(random.Random(1))
-    nightly = Report(
+    nightly = PipelineReport(
         "nightly-replay", "failed", 3, quotes.time, 840_000, 61_300, took=12.4, snapshot=8, subscriptions=99_870,
         error="the source has no column event; it has id, body and time",
     )  # fmt: skip

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from fieldfare.lab.bench import rules, three
+from fieldfare_lab.bench import rules, three
 
 TARGET: Final = Path(__file__).parents[1] / "tests" / "matching" / "fixtures" / "workloads.jsonl"
 SIZES: Final = {  # filters and events; an event of `eq` matches next to nothing, so it takes more of them

@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE
 
 from fieldfare.client.client import Client
 from fieldfare.node.config.config import load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.server import running
 
@@ -22,7 +22,7 @@ from fieldfare.node.server import running
 @contextlib.asynccontextmanager
 async def node(
     folder: Path | None = None, port: int = 0, settings: Mapping[str, Any] = MappingProxyType({})
-) -> AsyncIterator[Service]:
+) -> AsyncIterator[Context]:
     data = {"data": str(folder)} if folder is not None else {"data": ""}
     async with running(load(None, {}, {"port": port, "name": "a", **data, **settings}), routes) as service:
         yield service

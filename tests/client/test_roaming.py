@@ -16,14 +16,14 @@ import fieldfare as ff
 from fieldfare.client.client import Client
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.client.subscription import Subscription
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 
 
 @contextlib.asynccontextmanager
-async def line(folder: Path | None = None) -> AsyncIterator[list[Service]]:
+async def line(folder: Path | None = None) -> AsyncIterator[list[Context]]:
     """Three nodes, a – b – c."""
     async with contextlib.AsyncExitStack() as stack:
-        services: list[Service] = []
+        services: list[Context] = []
         for name in "abc":
             join = [services[-1].hood.url] if services else []
             data = folder / name if folder is not None else None

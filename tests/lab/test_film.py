@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility import subscribers
-from fieldfare.mobility.publisher_policies import Manner
+from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.mobility.sessions import Session
 from fieldfare.simulation.trace import Delivered, Published, Subscribed
 from fieldfare_lab.mobility import streets
@@ -152,7 +152,7 @@ def test_the_same_seed_gives_the_same_film() -> None:
 
 
 def test_publishers_that_do_not_wait_lose_events() -> None:
-    careless = record(3, SECONDS, 1, manner=Manner("careless"))
+    careless = record(3, SECONDS, 1, manner=PublisherPolicy("careless"))
     assert careless.lost > 0
     assert len(got(careless, OFFICE)) < len(published(careless, "type = 'taxi'"))
 

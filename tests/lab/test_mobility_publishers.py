@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fieldfare.mobility.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, Manner
+from fieldfare.mobility.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, PublisherPolicy
 from fieldfare_lab.mobility import grids
 from fieldfare_lab.mobility.city import Case, Outcome, _Run, run
 from fieldfare_lab.mobility.publishers import EXPERIMENTS
@@ -16,7 +16,7 @@ from fieldfare_lab.results import Settings
 LATENCY = 0.00208
 
 
-def _case(manner: Manner, **changes: Any) -> Case:
+def _case(manner: PublisherPolicy, **changes: Any) -> Case:
     return Case(manner, NONE, 10, 20, speeds=(100.0,), length=30.0)._replace(**changes)
 
 

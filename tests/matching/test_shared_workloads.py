@@ -8,7 +8,7 @@ import pytest
 from tests.matching.test_workloads import STORED
 from tools.workload_fixtures import digest
 
-from fieldfare.lab.bench import rules, three, workloads
+from fieldfare_lab.bench import rules, three, workloads
 
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda one: f"{one['name']}-{one['filters']}-{one['seed']}")

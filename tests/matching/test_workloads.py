@@ -12,9 +12,9 @@ import pytest
 from tools.workload_fixtures import TARGET, described, digest
 
 from fieldfare.filters import parse
-from fieldfare.lab.bench import rules, three
 from fieldfare.matching import BruteForce, Counting, DecisionDiagram, DecisionTree, Matcher
 from fieldfare.matching.index import Index
+from fieldfare_lab.bench import rules, three
 
 STORED = [json.loads(line) for line in TARGET.read_text(encoding="utf-8").splitlines()]
 MATCHERS: dict[str, Callable[[], Matcher[int]]] = {

@@ -12,9 +12,9 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.path_update import PathUpdate
 from fieldfare.mobility.predictors import LastDirection, street
-from fieldfare.mobility.publisher_policies import MANNERS, SAFE, Manner
+from fieldfare.mobility.publisher_policies import MANNERS, SAFE, PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
-from fieldfare.protocol.messages import Forward, Message, Tell
+from fieldfare.protocol.messages import FilterUpdate, Forward, Message
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, IDENTITY, IMPERFECT, MERGING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation import checker
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 
 
 def run(
-    seed: int, manner: Manner = SAFE, strategy: Strategy | None = None, *, forgetful: bool = False
+    seed: int, manner: PublisherPolicy = SAFE, strategy: Strategy | None = None, *, forgetful: bool = False
 ) -> tuple[Network[Any], int]:
     """Subscribers stay; publishers publish all the time and move: at ease or fast, with a goodbye or without.
 
@@ -54,7 +54,7 @@ def run(
     way, brokers = ways(topology), list(topology.brokers)
     publishers = [f"p{number}" for number in range(dice.randint(1, 4))]
     homes = {client: dice.sample(brokers, min(3, len(brokers))) for client in publishers}
-    busy: dict[type[Message], Seconds] = {Tell: 0.05, Forward: 0.01, MoveIn: 0.2}
+    busy: dict[type[Message], Seconds] = {FilterUpdate: 0.05, Forward: 0.01, MoveIn: 0.2}
     cost = busy if dice.random() < 0.5 else None
 
     def machine(name: str) -> MobileBroker:

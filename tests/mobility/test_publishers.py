@@ -22,7 +22,7 @@ from fieldfare.mobility.publisher_policies import (
     PROXY,
     SAFE,
     STANDARD,
-    Manner,
+    PublisherPolicy,
 )
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.routing.broker import Broker
@@ -58,7 +58,7 @@ def test_publishers_and_subscribers_move_at_the_same_time(seed: int) -> None:
 
 
 @pytest.mark.parametrize("manner", [m for m in MANNERS.values() if m is not SAFE], ids=lambda m: m.name)
-def test_others_deliver_once_but_lose(manner: Manner) -> None:
+def test_others_deliver_once_but_lose(manner: PublisherPolicy) -> None:
     total: Counter[str] = Counter()
     for seed in range(6):
         total.update(judged(*run(seed, manner))._asdict())
@@ -69,7 +69,7 @@ def test_others_deliver_once_but_lose(manner: Manner) -> None:
 class City:
     """Brokers in a line, a subscriber at the last one, and a publisher that begins at the first."""
 
-    def __init__(self, manner: Manner, **options: Any) -> None:
+    def __init__(self, manner: PublisherPolicy, **options: Any) -> None:
         topology = line(LENGTH)
         way = ways(topology)
         strategy = with_advertisements(COVERING)
@@ -127,7 +127,7 @@ def test_standard_ends_and_begins() -> None:
 
 @pytest.mark.parametrize("manner", [PREFETCHING, PREFETCH_DELAYED], ids=lambda m: m.name)
 @pytest.mark.parametrize("hint", [True, False])
-def test_prefetching_begins_ahead(manner: Manner, hint: bool) -> None:
+def test_prefetching_begins_ahead(manner: PublisherPolicy, hint: bool) -> None:
     city = City(manner, predictor=LastDirection(street([f"b{n}" for n in range(LENGTH)])))
     city.go("b1" if hint else "")
     city.network.settle()
@@ -153,7 +153,7 @@ def test_a_wrong_guess_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("manner", [DELAYED, PREFETCH_DELAYED], ids=lambda m: m.name)
-def test_delayed_ends_later(manner: Manner) -> None:
+def test_delayed_ends_later(manner: PublisherPolicy) -> None:
     city = City(manner)
     city.go("b1")
     city.network.run(city.network.now + 3)

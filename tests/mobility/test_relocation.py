@@ -15,7 +15,7 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import Acknowledge, Letter, MoveIn, MoveOut
 from fieldfare.mobility.relocation import Relocation
 from fieldfare.mobility.relocation_messages import Gap, Replay, Resub, Settled
-from fieldfare.mobility.visits import Stay, in_turn
+from fieldfare.mobility.visits import Visit, in_turn
 from fieldfare.protocol.messages import Deliver, Leave, Message, Subscribe
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, STRATEGIES, Strategy, by_name
@@ -349,7 +349,7 @@ def test_each_once_and_in_turn() -> None:
 
 
 def test_a_stay_is_complete_when_every_stay_before_has_been_heard_of() -> None:
-    stay = Stay("me", 4, 0.0)
+    stay = Visit("me", 4, 0.0)
     stay.pieces[2] = Replay("me", 4, 2, 2)
     assert stay.missing == [0, 1, 3]
     stay.pieces[0] = Replay("me", 4, 0, 1)
@@ -360,7 +360,7 @@ def test_a_stay_is_complete_when_every_stay_before_has_been_heard_of() -> None:
 
 
 def test_what_the_client_had_does_not_come_again_by_another_way() -> None:
-    stay = Stay("me", 1, 0.0, taken=2)
+    stay = Visit("me", 1, 0.0, taken=2)
     stay.take(delivery("p", 2), None)
     stay.take(delivery("p", 4), None)
     stay.pieces[0] = Replay("me", 1, 0, 0, (delivery("p", 3, 3),), ((("p", ""), 2),))

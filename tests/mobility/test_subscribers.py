@@ -15,8 +15,8 @@ from fieldfare.mobility.messages import MoveIn
 from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
 from fieldfare.mobility.ping_pong import PingPong
 from fieldfare.mobility.sessions import Session
-from fieldfare.mobility.subscriber_messages import Expect, Transfer, Update
-from fieldfare.mobility.subscribers import Stay, Subscribers
+from fieldfare.mobility.subscriber_messages import Expect, MoveUpdate, Transfer
+from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Send, Subscribe
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, STRATEGIES, Strategy, with_advertisements
@@ -39,8 +39,8 @@ def test_whoever_moves_gets_all_events_once_and_in_order(name: str, seed: int, c
 class AtOnce(PathUpdate):
     """Tears down at the old broker without waiting for the new subscriptions."""
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
-        return [Send(stay.source, Update(client, stay.source, self.base.name, stay.number))]
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+        return [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
 
 
 def _lost(protocol: Protocol, runs: int, slow: float) -> int:
@@ -253,10 +253,10 @@ def test_a_session_takes_no_short_cut_past_a_stay_that_is_late() -> None:
     (part,) = broker.base.parts
     assert isinstance(part, Subscribers)
     broker.receive(MoveIn("", {"x": parse("a = 1")}), "ana", 0.0)
-    broker.receive(Update("ana", "b", "d", 3), "d", 0.0)  # is about the stay that c announces
+    broker.receive(MoveUpdate("ana", "b", "d", 3), "d", 0.0)  # is about the stay that c announces
     assert part.stays["ana"][0].heir is None
     broker.receive(Expect("ana", 2, {"x": parse("a = 1")}), "c", 0.0)
-    broker.receive(Update("ana", "b", "c", 1), "c", 0.0)
+    broker.receive(MoveUpdate("ana", "b", "c", 1), "c", 0.0)
     (stay,) = part.stays["ana"].values()
     assert stay.heir is not None
     assert stay.heir.target == "d"
@@ -266,7 +266,7 @@ def test_word_of_a_stay_that_is_over_begins_no_other() -> None:
     broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
     broker.receive(MoveIn("a", {"x": parse("a = 1")}, moves=1), "ana", 0.0)
     broker.receive(Transfer("ana", 1, Session()), "a", 0.0)
-    broker.receive(Update("ana", "b", "c", 2), "c", 0.0)
+    broker.receive(MoveUpdate("ana", "b", "c", 2), "c", 0.0)
     assert broker.receive(Expect("ana", 1, {"x": parse("a = 1")}), "a", 0.0) == []
     assert broker.base.broker.clients.all == {}
 

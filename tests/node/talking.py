@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.config.config import Config, load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC, Codec
@@ -86,7 +86,7 @@ class Talker:
 
 @contextlib.asynccontextmanager
 async def talking(
-    to: Service | str, session: str = "", codec: Codec[Any] = MSGPACK_CODEC, credit: int = 1000, **hello: Any
+    to: Context | str, session: str = "", codec: Codec[Any] = MSGPACK_CODEC, credit: int = 1000, **hello: Any
 ) -> AsyncIterator[Talker]:
     url = to if isinstance(to, str) else to.hood.url
     async with websockets.connect(url, subprotocols=[websockets.Subprotocol(codec.name)], compression=None) as socket:
@@ -97,10 +97,10 @@ async def talking(
 
 
 @contextlib.asynccontextmanager
-async def line(*configs: Config) -> AsyncIterator[list[Service]]:
+async def line(*configs: Config) -> AsyncIterator[list[Context]]:
     """Nodes, each joined to the one before."""
     async with contextlib.AsyncExitStack() as stack:
-        services: list[Service] = []
+        services: list[Context] = []
         for config in configs:
             join = (services[-1].hood.url,) if services else ()
             services.append(await stack.enter_async_context(running(msgspec.structs.replace(config, join=join))))
@@ -109,7 +109,7 @@ async def line(*configs: Config) -> AsyncIterator[list[Service]]:
         yield services
 
 
-async def linked(one: Service, other: Service) -> None:
+async def linked(one: Context, other: Context) -> None:
     await until(lambda: other.node.name in one.hood.up and one.node.name in other.hood.up)
 
 

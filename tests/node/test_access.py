@@ -20,8 +20,8 @@ from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.filters import parse
 from fieldfare.node.config.config import Secret, load
-from fieldfare.node.context import Service
-from fieldfare.node.internal_session import Consumer
+from fieldfare.node.context import Context
+from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.links import LINK, Meet, Part
 from fieldfare.node.security.security import AccessDenied, make_token
 from fieldfare.node.server import running
@@ -58,7 +58,7 @@ def token(name: str, *roles: str, seconds: float = 60.0) -> str:
 
 
 @contextlib.asynccontextmanager
-async def guarded(folder: Path, more: str = "") -> AsyncIterator[Service]:
+async def guarded(folder: Path, more: str = "") -> AsyncIterator[Context]:
     file = folder / "a.toml"
     file.write_text(SETTINGS + more)
     async with running(load(file, {}, {})) as service:
@@ -160,11 +160,11 @@ def test_who_asks_needs_a_permission_and_hears_only_of_what_they_may_publish(tmp
                 )
             ):
                 await ana.subscribe(str(id), filter)
-            refused = await eve.ask(f.Ask)
+            refused = await eve.ask(f.WatchInterest)
             assert isinstance(refused, f.Refused)
             assert refused.code == "denied"
-            assert isinstance(await sam.ask(f.Ask), f.Done)
-            told = {parse(text) for text in (await sam.hear(f.Wanted)).filters}
+            assert isinstance(await sam.ask(f.WatchInterest), f.Done)
+            told = {parse(text) for text in (await sam.hear(f.Interest)).filters}
             assert told == {
                 parse("kind = 'quote' AND price < 5"),
                 parse("kind = 'quote' AND patient = 'eve'"),
@@ -172,7 +172,7 @@ def test_who_asks_needs_a_permission_and_hears_only_of_what_they_may_publish(tmp
             }
             await ana.subscribe("4", "kind = 'secret' AND patient = 'sam'")
             await ana.subscribe("5", "kind = 'quote' AND n = 2")
-            assert not [text for text in (await sam.hear(f.Wanted)).filters if "secret" in text or "diag" in text]
+            assert not [text for text in (await sam.hear(f.Interest)).filters if "secret" in text or "diag" in text]
 
     asyncio.run(test())
 
@@ -286,6 +286,6 @@ def test_a_session_that_became_another_ones_is_not_taken(tmp_path: Path) -> None
         async with guarded(tmp_path) as node:
             await node.node.submit(lambda broker, now: broker.attach("s", "1", now, owner="ana"))
             with pytest.raises(AccessDenied):
-                await Consumer(node.node, "s", owner="eve").__aenter__()
+                await InternalSession(node.node, "s", owner="eve").__aenter__()
 
     asyncio.run(test())

@@ -13,7 +13,7 @@ from tests.node.talking import line, settings, talking, until
 import fieldfare as ff
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.internal_session import Consumer
+from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
 from fieldfare.node.state import Publication, Step
@@ -101,11 +101,11 @@ def test_a_new_connection_gets_what_the_earlier_one_took_meanwhile(tmp_path: Pat
             go_on.wait(10)
             write(step)
 
-        async with Consumer(node, "ana") as former:
+        async with InternalSession(node, "ana") as former:
             await former.subscribe("s", parse("TRUE"))
             await node.publish(Publication("bob", 1, [Event({"x": 1})]))
             node.storage.write = slow  # type: ignore[method-assign]
-            later = Consumer(node, "ana")
+            later = InternalSession(node, "ana")
             coming = asyncio.create_task(later.__aenter__())
             await asyncio.sleep(0.05)
             assert len(await anext(former.deliveries())) == 1

@@ -241,14 +241,14 @@ def test_a_client_that_leaves_is_forgotten() -> None:
 def test_publishers_may_ask_what_is_wanted() -> None:
     async def test() -> None:
         async with running(settings()) as node, talking(node) as bob:
-            assert isinstance(await bob.ask(f.Ask), f.Done)
-            assert (await bob.hear(f.Wanted)).filters == []
+            assert isinstance(await bob.ask(f.WatchInterest), f.Done)
+            assert (await bob.hear(f.Interest)).filters == []
             async with talking(node) as ana:
                 await ana.subscribe("s", "x > 5")
-                assert (await bob.hear(f.Wanted)).filters == ["x > 5"]
+                assert (await bob.hear(f.Interest)).filters == ["x > 5"]
                 await ana.subscribe("t", "x > 2")
-                assert (await bob.hear(f.Wanted)).filters == ["x > 2"]
-            assert (await bob.hear(f.Wanted)).filters == []
+                assert (await bob.hear(f.Interest)).filters == ["x > 2"]
+            assert (await bob.hear(f.Interest)).filters == []
 
     run(test())
 

@@ -22,9 +22,9 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config.config import Config, Secret, SecuritySettings, load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.internal_session import Consumer
+from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
 
@@ -38,8 +38,8 @@ class Nodes:
     """Nodes that run beside the test, in a thread with a loop."""
 
     def __init__(self) -> None:
-        self.services: dict[str, Service] = {}
-        self._contexts: dict[str, contextlib.AbstractAsyncContextManager[Service]] = {}
+        self.services: dict[str, Context] = {}
+        self._contexts: dict[str, contextlib.AbstractAsyncContextManager[Context]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -92,7 +92,7 @@ def nodes() -> Iterator[Nodes]:
         some.close()
 
 
-async def publish(service: Service) -> None:
+async def publish(service: Context) -> None:
     number = 0
     while True:
         number += 1
@@ -100,8 +100,8 @@ async def publish(service: Service) -> None:
         await asyncio.sleep(0.05)
 
 
-async def subscribe(service: Service, name: str, filters: dict[str, str], *, stay: bool) -> None:
-    async with Consumer(service.node, name) as consumer:
+async def subscribe(service: Context, name: str, filters: dict[str, str], *, stay: bool) -> None:
+    async with InternalSession(service.node, name) as consumer:
         for id, filter in filters.items():
             await consumer.subscribe(id, parse(filter))
         if stay:
@@ -275,7 +275,7 @@ def test_sessions_are_listed_with_their_filters(overlay: Nodes, browser: Browser
 
 @needs_browser
 def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
-    async def attach(service: Service) -> None:
+    async def attach(service: Context) -> None:
         def job(broker: DurableBroker, now: float) -> None:
             for number in range(60):
                 broker.attach(f"s{number:02}", f"s{number:02}", now, durable=True)

@@ -28,7 +28,7 @@ from fieldfare.node.state import (
     rest_of,
     whole,
 )
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.routing.broker import Broker
@@ -42,9 +42,9 @@ class Disk:
 
     def __init__(self) -> None:
         self.rows: Rows = {}
-        self.log: list[Entry] = []
+        self.log: list[JournalEntry] = []
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[JournalEntry]) -> None:
         for entry in entries:
             assert entry.position == len(self.log) + 1
             self.log.append(entry)
@@ -479,6 +479,6 @@ def test_numbers_leave_nothing_out() -> None:
     broker = one_broker()
     broker.connect("c", m.Role.PEER, 0.0)
     with pytest.raises(ValueError, match="left out"):
-        broker.hear("c", 2, [wire.encode(m.Tell())], 0.0)
+        broker.hear("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
     with pytest.raises(ValueError, match="was the last"):
         broker.received("c", 7)

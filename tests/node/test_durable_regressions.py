@@ -12,7 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.state import LARGEST, NEVER, Pending, Publication, Row, Step
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.routing.broker import Broker
@@ -20,7 +20,9 @@ from fieldfare.routing.broker import Broker
 DAY = 86_400.0
 
 
-def make(stored: Any = None, entries: Iterable[Entry] = (), *, clients: bool = True, **more: Any) -> DurableBroker:
+def make(
+    stored: Any = None, entries: Iterable[JournalEntry] = (), *, clients: bool = True, **more: Any
+) -> DurableBroker:
     """A broker, restored or new; a new one has a client ana who wants everything, and a publisher bob."""
     broker = DurableBroker(Broker("b", life=2 if stored else 1), stored, entries, **more)
     if clients and stored is None:
@@ -66,7 +68,7 @@ def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
     """The log is still needed from before the link was begun anew; what it says of the old one counts no more."""
     broker = make()
     broker.connect("a", m.Role.PEER, 0.0, mine="1", theirs="1")
-    broker.hear("a", 1, [*(forward(n) for n in range(1, 101)), wire.encode(m.Tell((parse("TRUE"),)))], 1.0)
+    broker.hear("a", 1, [*(forward(n) for n in range(1, 101)), wire.encode(m.FilterUpdate((parse("TRUE"),)))], 1.0)
     publish(broker, 1, 50)
     steps = [release(broker)]
     assert (broker.links["a"].heard, len(steps[0].entries)) == (101, 150)
@@ -155,7 +157,7 @@ def test_an_event_in_the_log_is_not_taken_again_however_late_its_neighbour_retur
     broker = make()
     broker.connect("a", m.Role.PEER, 0.0)
     before = release(broker)
-    said = [wire.encode(m.Tell((parse("y = 1"),))), forward(1)]
+    said = [wire.encode(m.FilterUpdate((parse("y = 1"),))), forward(1)]
     broker.hear("a", 1, said, 1.0)
     entries = broker.drain().entries
     broker = make(stored(before), entries, now=2.0)

@@ -13,13 +13,13 @@ from tests.node.talking import settings, talking
 
 import fieldfare as ff
 from fieldfare.client.client import Client
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.node.state import Row
 from fieldfare.protocol import frames as f
 
 
-def _break(node: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def _break(node: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rows be written no more; the log still is."""
 
     def fail(rows: Iterable[Row]) -> None:

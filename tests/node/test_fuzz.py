@@ -18,7 +18,7 @@ from tests.node.talking import settings as node_settings
 from tests.node.talking import talking
 from tests.waiting import PATIENCE
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.links import LINK, Greet, Meet, Part, Reach, Received, Said
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
@@ -51,7 +51,7 @@ def written(what: Any, *, text: bool) -> bytes | str | None:
         return None
 
 
-async def throw(node: Service, codec: str, said: Sequence[Any]) -> None:
+async def throw(node: Context, codec: str, said: Sequence[Any]) -> None:
     """Say something, as long as the node listens."""
     async with websockets.connect(node.hood.url, subprotocols=[websockets.Subprotocol(codec)]) as socket:
         with contextlib.suppress(websockets.ConnectionClosed):
@@ -64,7 +64,7 @@ async def throw(node: Service, codec: str, said: Sequence[Any]) -> None:
             await socket.ping()
 
 
-async def is_well(node: Service) -> None:
+async def is_well(node: Context) -> None:
     async with talking(node) as ana:
         await ana.subscribe("s", "well = TRUE")
         assert await ana.publish(1, {"well": True}) == f.Accepted(1)

@@ -60,9 +60,9 @@ def test_two_filters_that_cover_each_other_do_not_hide_each_other() -> None:
 def test_a_subscription_is_not_dearer_because_somebody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """One asker made every subscription wait until all filters had been compared, on the loop."""
     most: list[int] = []
-    work_out = module.Wishes._work_out
+    work_out = module.Interests._work_out
 
-    def counted(self: module.Wishes, wanted: set[Filter], permissions: set[Filter | bool]) -> None:
+    def counted(self: module.Interests, wanted: set[Filter], permissions: set[Filter | bool]) -> None:
         with pytest.raises(RuntimeError, match="no running event loop"):  # it is not on the loop
             asyncio.get_running_loop()
         before = self._roots._all
@@ -78,18 +78,18 @@ def test_a_subscription_is_not_dearer_because_somebody_asked(monkeypatch: pytest
         monkeypatch.setattr(Roots, "_is_hidden", hidden)
         most.append(len(compared) - len(wanted ^ before))
 
-    monkeypatch.setattr(module.Wishes, "_work_out", counted)
+    monkeypatch.setattr(module.Interests, "_work_out", counted)
 
     async def test() -> None:
         async with running(settings("a")) as a, talking(a) as ana, talking(a) as bob:
             for number in range(300):
                 await ana.subscribe(str(number), f"x = {number}")
-            assert isinstance(await bob.ask(f.Ask), f.Done)
-            await bob.hear(f.Wanted)
+            assert isinstance(await bob.ask(f.WatchInterest), f.Done)
+            await bob.hear(f.Interest)
             for number in range(300, 400):
                 await ana.subscribe(str(number), f"x = {number}")
             last = [str(one) for one in range(400)]
-            while sorted((await bob.hear(f.Wanted)).filters) != sorted(f"x = {one}" for one in last):
+            while sorted((await bob.hear(f.Interest)).filters) != sorted(f"x = {one}" for one in last):
                 pass
         assert max(most) <= 0  # no more is compared than has changed
 

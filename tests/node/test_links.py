@@ -13,13 +13,13 @@ from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
 from fieldfare.node import links
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.links import LinkConnection
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 
 
-def wants(service: Service, text: str) -> bool:
+def wants(service: Context, text: str) -> bool:
     """Whether a node knows that somebody wants this."""
     return any(one.covers(parse(text)) for one in service.node.broker.wanted())
 
@@ -134,10 +134,10 @@ def test_both_may_dial() -> None:
             dialling.cancel()
 
     async def _dial(a: object, url: str) -> None:
-        from fieldfare.node.context import Service  # noqa: PLC0415
+        from fieldfare.node.context import Context  # noqa: PLC0415
         from fieldfare.node.server import _open  # noqa: PLC0415
 
-        assert isinstance(a, Service)
+        assert isinstance(a, Context)
         config = msgspec.structs.replace(a.node.config, join=(url,))
         await a.hood.dial(url, lambda to: _open(to, config, a.node))
 

@@ -16,7 +16,7 @@ from tests.node.test_durable_regressions import publish as publish_to
 import fieldfare as ff
 from fieldfare.client.client import Client
 from fieldfare.filters import parse
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.node import Node
 from fieldfare.node.state import low_water
 from fieldfare.node.storage.storage import MemoryLog
@@ -26,7 +26,7 @@ from fieldfare.protocol import messages as m
 LIMIT = {"sessions.limit": 5}
 
 
-async def publish(service: Service, count: int) -> None:
+async def publish(service: Context, count: int) -> None:
     for x in range(1, count + 1):
         await service.publish([ff.Event({"x": x})])
 
@@ -45,7 +45,7 @@ def test_a_client_that_was_away_too_long_is_told(tmp_path: Path, caplog: pytest.
     async def main() -> None:
         told: list[tuple[int, str]] = []
 
-        def ana(service: Service) -> Client:
+        def ana(service: Context) -> Client:
             return ff.connect(service.hood.url, session="ana", on_dropped=lambda *what: told.append(what))
 
         async with node(tmp_path, settings=LIMIT) as service:
@@ -185,7 +185,7 @@ def test_a_stream_is_told() -> None:
     run(main())
 
 
-async def _lines(service: Service, path: str, count: int) -> list[str]:
+async def _lines(service: Context, path: str, count: int) -> list[str]:
     base = "http" + service.hood.url.removeprefix("ws")
     async with (
         httpx.AsyncClient(base_url=base, trust_env=False, timeout=10) as http,

@@ -95,7 +95,7 @@ def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFix
 def test_unreadable_filters_in_every_message() -> None:
     tell = {"is": "Tell", "added": [BAD, "x = 1"], "removed": [BAD]}
     message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(tell))
-    assert message == m.Tell((EVERYTHING, parse("x = 1")))
+    assert message == m.FilterUpdate((EVERYTHING, parse("x = 1")))
     assert unreadable == [BAD, BAD]
     for around in ({"is": "Batch", "tells": [tell]}, {"is": "Aside", "said": tell}):
         message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(around))
@@ -171,7 +171,7 @@ def test_a_neighbour_cannot_name_a_session_that_is_the_nodes_own(caplog: pytest.
     broker = DurableBroker(Broker("a"))
     broker.connect("b", m.Role.PEER, 0.0)
     for word in (h.Offer("bridge:plant", "t", ""), h.Going("~http", "t", "i", "", keep=True)):
-        parcel = wire.encode(m.Parcel("a", "b", h.encode(word)))
+        parcel = wire.encode(m.Envelope("a", "b", h.encode(word)))
         broker.hear("b", broker.links["b"].taken + 1, [parcel], 1.0)
     assert not broker.sessions
     assert not broker.moving.arrivals

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.node.state import rest_of
 from fieldfare.routing.prefix.routes import Prefixed
@@ -17,13 +17,13 @@ FAST: dict[str, object] = {"strategy": "prefix", "prefix.beat_seconds": 0.1, "pr
                             "prefix.refresh_seconds": 0.2}  # fmt: skip
 
 
-def routes(service: Service) -> Prefixed:
+def routes(service: Context) -> Prefixed:
     found = service.node.broker.broker.routes
     assert isinstance(found, Prefixed)
     return found
 
 
-def agree(*services: Service) -> bool:
+def agree(*services: Context) -> bool:
     """All have the same tree, made by somebody, and each filter has its nodes."""
     standings = [one for service in services for one in routes(service).standing]
     return len({(one.part, one.version) for one in standings}) == len(routes(services[0]).standing) and all(

@@ -26,8 +26,8 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import links
 from fieldfare.node.config.config import Secret
-from fieldfare.node.connection import Connection
-from fieldfare.node.context import Service
+from fieldfare.node.connection import ClientConnection
+from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
 from fieldfare.node.links import LinkConnection, LinkError, Said
@@ -79,9 +79,9 @@ def _bytes(frame: f.Frame) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def served(service: Service, socket: Line) -> AsyncIterator[asyncio.Task[None]]:
+async def served(service: Context, socket: Line) -> AsyncIterator[asyncio.Task[None]]:
     """A client at the other end of such a socket."""
-    connection = Connection(service.node, service.wishes, socket, MSGPACK_CODEC, None)
+    connection = ClientConnection(service.node, service.wishes, socket, MSGPACK_CODEC, None)
     task = asyncio.create_task(connection.serve())
     del connection
     try:
@@ -91,7 +91,7 @@ async def served(service: Service, socket: Line) -> AsyncIterator[asyncio.Task[N
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def refused(node: Service, session: str) -> str:
+async def refused(node: Context, session: str) -> str:
     """Why a client may not have a session."""
     subprotocols = [websockets.Subprotocol(MSGPACK_CODEC.name)]
     async with websockets.connect(node.hood.url, subprotocols=subprotocols) as socket:
@@ -319,13 +319,13 @@ def test_the_end_of_a_former_connection_is_not_that_of_the_new_one() -> None:
                 await until(lambda: former.sent)
                 former.reads.clear()  # as behind a dead network
                 async with talking(node, "bob") as bob:
-                    assert isinstance(await bob.ask(f.Ask), f.Done)
-                    assert (await bob.hear(f.Wanted)).filters == []
+                    assert isinstance(await bob.ask(f.WatchInterest), f.Done)
+                    assert (await bob.hear(f.Interest)).filters == []
                     former.reads.set()
                     await asyncio.wait_for(gone, SOON)
                     assert isinstance(former.sent[-1], f.Bye)
                     await ana.subscribe("s", "x > 5")
-                    assert (await bob.hear(f.Wanted, SOON)).filters == ["x > 5"]
+                    assert (await bob.hear(f.Interest, SOON)).filters == ["x > 5"]
 
     asyncio.run(test())
 
@@ -505,7 +505,7 @@ def test_a_connection_is_not_kept_until_its_token_ends() -> None:
     async def test() -> None:
         async with running(settings(flags={"security.secret": SECRET})) as node:
             client = Line(f.Hello(token=token("ana")))
-            connection = Connection(node.node, node.wishes, client, MSGPACK_CODEC, None)
+            connection = ClientConnection(node.node, node.wishes, client, MSGPACK_CODEC, None)
             gone = weakref.ref(connection)
             serving = asyncio.create_task(connection.serve())
             await until(lambda: client.sent)

@@ -16,7 +16,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import links
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import handover as h
@@ -27,7 +27,7 @@ from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
 
 
-async def works(service: Service) -> None:
+async def works(service: Context) -> None:
     """A node takes and delivers events, and can write."""
     async with talking(service) as client:
         await client.subscribe("s", "kind = 'test'")
@@ -90,7 +90,7 @@ def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp
             async with wicked(a, greet=greet) as one:
                 one.said = BEYOND - 1
                 with contextlib.suppress(websockets.ConnectionClosed):
-                    await one.say(m.Tell(), m.Tell(), m.Tell())
+                    await one.say(m.FilterUpdate(), m.FilterUpdate(), m.FilterUpdate())
                 await works(a)
 
     asyncio.run(test())
@@ -104,7 +104,7 @@ def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     for word in (
         h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Carry("s", "t", [carried(1), carried(count)]), moved,
     ):  # fmt: skip
-        broker.moving.receive(m.Parcel("a", "mallory", h.encode(word)), 0.0)
+        broker.moving.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
     broker.release(broker.drain())
     broker.attach("s", "j", 0.0)
     assert [number for number, _ in broker.take("s", 10, 1.0)] == [1, count]
@@ -131,7 +131,7 @@ def test_filters_of_sessions_that_come_are_read_within_a_budget(
     broker = DurableBroker(Broker("a", apart=True))
     broker.connect("mallory", Role.PEER, 0.0)
     for word in words:
-        broker.moving.receive(m.Parcel("a", "mallory", h.encode(word)), 0.0)
+        broker.moving.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
     assert "s" not in broker.sessions
 
 

@@ -12,7 +12,7 @@ import websockets
 from tests.node.talking import until
 
 from fieldfare.node import links
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -37,12 +37,12 @@ class Wicked:
         await self.send(links.Said(first, [wire.encode(message) for message in messages]))
 
     async def word(self, *words: h.Word, origin: str = "", to: str = "") -> None:
-        await self.say(*(m.Parcel(to or self._to, origin or self.name, h.encode(word)) for word in words))
+        await self.say(*(m.Envelope(to or self._to, origin or self.name, h.encode(word)) for word in words))
 
 
 @contextlib.asynccontextmanager
 async def wicked(
-    to: Service, name: str = "mallory", greet: links.Greet | None = None, strategy: str = "covering"
+    to: Context, name: str = "mallory", greet: links.Greet | None = None, strategy: str = "covering"
 ) -> AsyncIterator[Wicked]:
     """Meet a node; with a `greet`, as one that knows the link from before."""
     url, link = f"{to.hood.url}/link", websockets.Subprotocol(links.LINK)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 from fieldfare.cli.commands.demo import _declared
-from fieldfare.node.pipeline_reports import Report
+from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline.job import report
 from fieldfare.pipeline.job.config import PipelineError, parse
 from fieldfare.pipeline.job.plan import raw
@@ -73,11 +73,11 @@ def test_kafka_says_which_jar_it_needs(spark: SparkSession) -> None:
 def test_prometheus_reads_the_report(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     reporter = report.Reporter(parse(f"{PIPELINE}report = {{metrics = {port}}}"), tmp_path, None, lambda _: None)
-    reporter._tell(Report("quotes", "running", 7, 100.0, events=12, deliveries=34))
+    reporter._tell(PipelineReport("quotes", "running", 7, 100.0, events=12, deliveries=34))
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
     assert 'fieldfare_pipeline_deliveries{pipeline="quotes"} 34.0' in text
-    assert report.last(tmp_path) == Report("quotes", "running", 7, 100.0, events=12, deliveries=34)
+    assert report.last(tmp_path) == PipelineReport("quotes", "running", 7, 100.0, events=12, deliveries=34)
 
 
 def test_the_pipeline_of_the_demo_is_one() -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from fieldfare.events import Event, msgpack
 from fieldfare.events.values import Kind
 from fieldfare.node.storage.log import Log, LogError
-from fieldfare.node.storage.raw_format import Entry
+from fieldfare.node.storage.raw_format import JournalEntry
 from fieldfare.pipeline import match_events
 from fieldfare.pipeline.job import report
 from fieldfare.pipeline.job.config import PipelineError, Sink, parse
@@ -51,7 +51,7 @@ def test_a_damaged_report_does_not_stop_a_pipeline(tmp_path: Path) -> None:
 
 def test_a_batch_of_a_log_that_has_lost_its_end_is_an_error(tmp_path: Path) -> None:
     log = Log(tmp_path)
-    log.append([Entry(n, 1.0, "p", n, msgpack.encode(Event({"n": n})), b"") for n in range(1, 6)])
+    log.append([JournalEntry(n, 1.0, "p", n, msgpack.encode(Event({"n": n})), b"") for n in range(1, 6)])
     log.close()
     with pytest.raises(LogError, match="ends at position 5, and a batch up to 10 was begun"):
         LogStreamReader(tmp_path, 0, 100, "fail").partitions({"position": 0}, {"position": 10})

@@ -17,7 +17,7 @@ from fieldfare.filters import Filter, parse
 from fieldfare.filters.filter import NOTHING
 from fieldfare.profiles.double_forest import DoubleForest
 from fieldfare.profiles.pairs import Operator, Pairing, SetBased
-from fieldfare.profiles.temporal import Change, Entry, Timed, What, Which
+from fieldfare.profiles.temporal import Change, Timed, TimedEntry, What, Which
 
 WIDE, NARROW = parse("x < 10"), parse("x = 3")
 
@@ -114,7 +114,7 @@ def test_what_was_replaced_leaves_no_trace() -> None:
 
 @dataclass
 class Known:
-    entry: Entry
+    entry: TimedEntry
     gone: float = math.inf
     """when it was withdrawn"""
 
@@ -126,14 +126,14 @@ class Twin:
         self.operator = operator
         self.known: list[Known] = []
         self.now = -math.inf
-        self.live: list[Entry] = []
+        self.live: list[TimedEntry] = []
         self.told: list[Change] = []
 
     def holds(self, one: Known, at: float) -> bool:
         entry = one.entry
         return entry.start <= at < min(entry.end, one.gone) and not self.replaced(entry, at)
 
-    def replaced(self, entry: Entry, at: float) -> bool:
+    def replaced(self, entry: TimedEntry, at: float) -> bool:
         return any(
             other.entry.start <= at
             for other in self.known
@@ -142,13 +142,13 @@ class Twin:
             and other.entry.number > entry.number
         )
 
-    def meet(self, a: Entry, b: Entry) -> bool:
+    def meet(self, a: TimedEntry, b: TimedEntry) -> bool:
         if a.which == b.which:
             return False
         query, profile = (a.filter, b.filter) if a.which == "query" else (b.filter, a.filter)
         return query.covers(profile) if self.operator == "cover" else query.overlaps(profile)
 
-    def look(self, at: float, withdrawn: Entry | None = None) -> None:
+    def look(self, at: float, withdrawn: TimedEntry | None = None) -> None:
         """Compare who holds with who held."""
         holding = [one.entry for one in self.known if self.holds(one, at)]
         for entry in [entry for entry in self.live if entry not in holding]:
@@ -176,12 +176,12 @@ class Twin:
             self.look(moment)
         self.now = now
 
-    def announce(self, entry: Entry, now: float) -> None:
+    def announce(self, entry: TimedEntry, now: float) -> None:
         self.run(now)
         self.known.append(Known(entry))
         self.look(now)
 
-    def withdraw(self, entry: Entry, now: float) -> None:
+    def withdraw(self, entry: TimedEntry, now: float) -> None:
         self.run(now)
         for one in self.known:
             if one.entry == entry and one.gone == math.inf:

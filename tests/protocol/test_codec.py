@@ -29,7 +29,7 @@ answered = st.one_of(
     st.builds(f.Accepted, numbers),
     st.builds(f.Done, numbers),
     st.builds(f.Refused, names, numbers, numbers),
-    st.builds(f.Wanted, st.lists(names, max_size=3)),
+    st.builds(f.Interest, st.lists(names, max_size=3)),
     st.builds(f.Bye, names, st.booleans()),
 )
 codecs = st.sampled_from(sorted(CODECS.values(), key=lambda codec: codec.name))

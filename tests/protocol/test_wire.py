@@ -21,15 +21,17 @@ filters = st.sampled_from(FILTERS) | st.builds(NamedFilter, names, st.sampled_fr
 some = st.lists(filters, max_size=3).map(tuple)
 events = st.sampled_from(UNIVERSE) | st.just(Event({"a": {"b": [1, None, "x"]}}))
 pairs = st.tuples(numbers, numbers)
-tells = st.builds(m.Tell, some, some, st.sampled_from(["subscriptions", "advertisements"]), st.booleans(), names)
+tells = st.builds(
+    m.FilterUpdate, some, some, st.sampled_from(["subscriptions", "advertisements"]), st.booleans(), names
+)
 changes = st.one_of(
     tells,
-    st.builds(m.Ask, names),
-    st.builds(m.Copy, names, tells),
+    st.builds(m.TopicCheck, names),
+    st.builds(m.TableCopy, names, tells),
     st.builds(Join, names, st.integers(0, 40), st.lists(names).map(tuple)),
     st.builds(Repair, names, st.lists(names).map(tuple)),
-    st.builds(m.Links, names, pairs, st.lists(names).map(tuple)),
-    st.builds(m.Wants, names, pairs, some, some, st.booleans()),
+    st.builds(m.LinkUpdate, names, pairs, st.lists(names).map(tuple)),
+    st.builds(m.InterestUpdate, names, pairs, some, some, st.booleans()),
 )
 messages = st.one_of(
     st.builds(m.Publish, events, st.none() | numbers),

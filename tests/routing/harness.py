@@ -18,7 +18,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.routes import LOCAL
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 
 UNIVERSE: tuple[Event, ...] = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
 """few events that tell all filters of the tests apart"""
@@ -167,7 +167,7 @@ class Net:
                 self.messages += 1
                 self.channels[broker, to].append(message)
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, m.Tell) and tell.about == "subscriptions":
+                    if isinstance(tell, m.FilterUpdate) and tell.about == "subscriptions":
                         self._mirror((broker, to), tell)
 
     def _deliver(self, client: str, message: m.Deliver) -> None:
@@ -180,7 +180,7 @@ class Net:
         assert (message.publisher, message.sequence) not in before, "delivered twice"
         before.append((message.publisher, message.sequence))
 
-    def _mirror(self, pair: tuple[str, str], tell: m.Tell) -> None:
+    def _mirror(self, pair: tuple[str, str], tell: m.FilterUpdate) -> None:
         known = self.told[pair]
         known.difference_update(tell.removed)
         for filter in tell.added:
@@ -193,14 +193,14 @@ class Net:
         """Do brokers forget what a larger filter covers?"""
         routes = next(iter(self.brokers.values())).routes
         inner = routes.inner if isinstance(routes, SharedTree) else routes
-        return isinstance(inner, Filtered) and not inner.subscriptions.redundant
+        return isinstance(inner, TableRoutes) and not inner.subscriptions.redundant
 
     # What must be true
 
     def wanted_of(self, broker: str, neighbour: str) -> frozenset[int]:
         """What a broker wants for anybody but one neighbour: its clients by the twin, others by its table."""
         routes = self.brokers[broker].routes
-        assert isinstance(routes, Filtered)
+        assert isinstance(routes, TableRoutes)
         table = routes.subscriptions
         remote = [f for f in table.filters() if set(table.interfaces(f)) - {neighbour, LOCAL}]
         local = [f for client, mine in self.wanting.items() if client.startswith(broker + ".") for f in mine.values()]
@@ -209,6 +209,6 @@ class Net:
     def known_of(self, broker: str, neighbour: str) -> frozenset[int]:
         """What a broker will send to a neighbour, by its table."""
         routes = self.brokers[broker].routes
-        assert isinstance(routes, Filtered)
+        assert isinstance(routes, TableRoutes)
         table = routes.subscriptions
         return meaning(f for f in table.filters() if neighbour in table.interfaces(f))

@@ -11,7 +11,7 @@ from tests.routing.harness import FILTERS, UNIVERSE, Net, meaning
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 
 Link = tuple[str, str, Role]
 
@@ -114,7 +114,7 @@ def told_at_least(net: Net) -> None:
     """The remote invariant: when all has arrived, a neighbour will send at least what is wanted of it."""
     for (broker, neighbour), told in net.told.items():
         routes = net.brokers[broker].routes
-        assert isinstance(routes, Filtered)
+        assert isinstance(routes, TableRoutes)
         if routes.roles[neighbour] is not Role.CHILD:
             assert meaning(told) >= net.wanted_of(broker, neighbour), (broker, neighbour)
 

@@ -44,7 +44,7 @@ def test_a_delivery_names_all_subscriptions_that_match(broker: Broker) -> None:
 def test_a_subscription_changes_in_place(broker: Broker) -> None:
     broker.receive(m.Subscribe("s", CHEAP), "ana", 0.0)
     [told] = broker.receive(m.Subscribe("s", parse("price > 50")), "ana", 0.0)
-    assert told == m.Send("rome", m.Tell((parse("price > 50"),), (CHEAP,)))
+    assert told == m.Send("rome", m.FilterUpdate((parse("price > 50"),), (CHEAP,)))
     assert not delivered(broker.receive(m.Publish(Event({"price": 5})), "bob", 0.0))
     assert delivered(broker.receive(m.Publish(Event({"price": 60})), "bob", 0.0))
 
@@ -55,12 +55,12 @@ def test_the_same_subscription_again_says_nothing(broker: Broker) -> None:
     assert broker.receive(m.Subscribe("t", CHEAP), "bob", 0.0) == []
     assert broker.receive(m.Unsubscribe("s"), "ana", 0.0) == []
     assert broker.receive(m.Unsubscribe("nothing"), "ana", 0.0) == []
-    assert broker.receive(m.Unsubscribe("t"), "bob", 0.0) == [m.Send("rome", m.Tell((), (CHEAP,)))]
+    assert broker.receive(m.Unsubscribe("t"), "bob", 0.0) == [m.Send("rome", m.FilterUpdate((), (CHEAP,)))]
 
 
 def test_who_leaves_is_forgotten(broker: Broker) -> None:
     broker.receive(m.Subscribe("s", CHEAP), "ana", 0.0)
-    assert broker.receive(m.Leave(), "ana", 0.0) == [m.Send("rome", m.Tell((), (CHEAP,)))]
+    assert broker.receive(m.Leave(), "ana", 0.0) == [m.Send("rome", m.FilterUpdate((), (CHEAP,)))]
     assert broker.receive(m.Publish(Event({"price": 5})), "bob", 0.0) == []
     assert broker.receive(m.Leave(), "nobody", 0.0) == []
 
@@ -87,7 +87,7 @@ def test_what_a_broker_counts_in_a_new_life_is_new() -> None:
     for life in (1, 2):
         oslo = Broker("oslo", life=life)
         oslo.receive(m.Connect(), "rome", 0.0)
-        oslo.receive(m.Tell((CHEAP,)), "rome", 0.0)
+        oslo.receive(m.FilterUpdate((CHEAP,)), "rome", 0.0)
         [send] = oslo.receive(m.Publish(Event({"price": 5})), "bob", 0.0)
         assert delivered(other.receive(send.message, "oslo", 0.0))
 
@@ -105,14 +105,14 @@ def test_an_event_that_was_not_advertised_is_refused() -> None:
 @pytest.mark.parametrize(
     ("message", "sender", "what"),
     [
-        (m.Tell((CHEAP,)), "paris", "no neighbour"),
+        (m.FilterUpdate((CHEAP,)), "paris", "no neighbour"),
         (m.Forward(Event({"price": 1}), "x", 1), "ana", "no neighbour"),
         (m.Disconnect(), "paris", "no neighbour"),
         (m.Subscribe("s", CHEAP), "rome", "no client"),
         (m.Connect(), "ana", "cannot be called"),
         (m.Connect(), "oslo", "cannot be called"),
         (m.Refuse("no"), "rome", "nothing that a broker is told"),
-        (m.Links("rome", (0, 1), ()), "rome", "means nothing to this strategy"),
+        (m.LinkUpdate("rome", (0, 1), ()), "rome", "means nothing to this strategy"),
     ],
 )
 def test_a_message_out_of_place_changes_nothing(broker: Broker, message: m.Message, sender: str, what: str) -> None:
@@ -162,7 +162,7 @@ def test_tells_wait_for_each_other_and_keep_the_order() -> None:
     assert broker.receive(m.Unsubscribe("s"), "ana", 2.0) == []
     assert broker.wakes == 3.0
     assert broker.tick(2.5) == []
-    assert broker.tick(3.0) == [m.Send("rome", m.Batch((m.Tell((CHEAP,)), m.Tell((), (CHEAP,)))))]
+    assert broker.tick(3.0) == [m.Send("rome", m.Batch((m.FilterUpdate((CHEAP,)), m.FilterUpdate((), (CHEAP,)))))]
     assert broker.tick(9.0) == []
 
 
@@ -183,8 +183,8 @@ def delivered_twice(broker: Broker, after: float) -> bool:
 def test_tell_all_replaces_what_was_said(strategy: Strategy) -> None:
     broker = Broker("oslo", strategy)
     broker.receive(m.Connect(), "rome", 0.0)
-    broker.receive(m.Tell((parse("x = 1"), parse("x = 2"))), "rome", 0.0)
-    broker.receive(m.Tell((parse("x = 3"), parse("x = 2")), all=True), "rome", 0.0)
+    broker.receive(m.FilterUpdate((parse("x = 1"), parse("x = 2"))), "rome", 0.0)
+    broker.receive(m.FilterUpdate((parse("x = 3"), parse("x = 2")), all=True), "rome", 0.0)
     wanted = [x for x in range(5) if broker.receive(m.Publish(Event({"x": x})), "bob", 0.0)]
     assert wanted == [2, 3]
 
@@ -205,7 +205,7 @@ def test_flooding_sends_everything_everywhere_but_back() -> None:
 
 
 def test_a_link_that_comes_up_again_starts_anew(broker: Broker) -> None:
-    broker.receive(m.Tell((CHEAP,)), "rome", 0.0)
+    broker.receive(m.FilterUpdate((CHEAP,)), "rome", 0.0)
     broker.receive(m.Connect(), "rome", 1.0)
     assert broker.entries == 0
 
@@ -222,7 +222,7 @@ def test_a_promise_where_there_are_none_changes_nothing() -> None:
     """A neighbour with advertisements and one without: a ProtocolError, or no effect."""
     broker = Broker("oslo")
     broker.receive(m.Connect(), "rome", 0.0)
-    assert broker.receive(m.Tell(about="advertisements", all=True), "rome", 0.0) == []
+    assert broker.receive(m.FilterUpdate(about="advertisements", all=True), "rome", 0.0) == []
 
 
 def test_a_batch_has_an_effect_as_a_whole_or_none() -> None:
@@ -231,5 +231,5 @@ def test_a_batch_has_an_effect_as_a_whole_or_none() -> None:
         broker.receive(m.Connect(), neighbour, 0.0)
     never = parse("x = 1") & parse("x = 2")
     with pytest.raises(ProtocolError):
-        broker.receive(m.Batch((m.Tell((parse("x = 5"),)), m.Tell((never,)))), "rome", 0.0)
+        broker.receive(m.Batch((m.FilterUpdate((parse("x = 5"),)), m.FilterUpdate((never,)))), "rome", 0.0)
     assert broker.entries == 0  # else bern is never told of x = 5, and its events are lost

@@ -20,14 +20,14 @@ def broker(strategy: Strategy, *neighbours: str, knows: Iterable[tuple[Filter, s
     for neighbour in neighbours:
         made.receive(m.Connect(), neighbour, 0.0)
     for filter, sender in knows:
-        made.receive(m.Tell((filter,)), sender, 0.0)
+        made.receive(m.FilterUpdate((filter,)), sender, 0.0)
     return made
 
 
 def tells(sends: list[m.Send]) -> dict[str, tuple[set[Filter], set[Filter]]]:
     found = {}
     for send in sends:
-        assert isinstance(send.message, m.Tell)
+        assert isinstance(send.message, m.FilterUpdate)
         found[send.to] = (set(send.message.added), set(send.message.removed))
     assert len(found) == len(sends), "one message for each neighbour"
     return found
@@ -55,7 +55,7 @@ def test_simple_tells_everybody_of_everything() -> None:
 
 def test_identity_from_a_neighbour() -> None:
     b1 = broker(IDENTITY, "S", "B2", "B3")
-    assert tells(b1.receive(m.Tell((F,)), "S", 0.0)) == {"B2": ({F}, set()), "B3": ({F}, set())}
+    assert tells(b1.receive(m.FilterUpdate((F,)), "S", 0.0)) == {"B2": ({F}, set()), "B3": ({F}, set())}
 
 
 def test_identity_with_the_same_filter_from_elsewhere() -> None:
@@ -70,13 +70,13 @@ def test_covering_1_tells_only_the_neighbour_that_the_larger_came_from() -> None
 
 def test_covering_2_replaces_the_smaller() -> None:
     b1 = broker(COVERING, "S", "B2", "B3", knows=[(G, "S")])
-    assert tells(b1.receive(m.Tell((F,)), "S", 0.0)) == {"B2": ({F}, set()), "B3": ({F}, set())}
+    assert tells(b1.receive(m.FilterUpdate((F,)), "S", 0.0)) == {"B2": ({F}, set()), "B3": ({F}, set())}
     assert b1.entries == 1
 
 
 def test_covering_3_takes_back() -> None:
     b1 = broker(COVERING, "S", "B2", "B3", knows=[(F, "S")])
-    assert tells(b1.receive(m.Tell(removed=(F,)), "S", 0.0)) == {"B2": (set(), {F}), "B3": (set(), {F})}
+    assert tells(b1.receive(m.FilterUpdate(removed=(F,)), "S", 0.0)) == {"B2": (set(), {F}), "B3": (set(), {F})}
     assert b1.entries == 0
 
 
@@ -94,7 +94,7 @@ def test_covering_5_says_in_the_same_message_what_it_uncovers() -> None:
 
 def test_covering_6_uncovered_by_two() -> None:
     b1 = broker(COVERING, "S", "B2", "B3", knows=[(G, "B2"), (F, "S")])
-    assert tells(b1.receive(m.Tell((G,), (F,)), "S", 0.0)) == {"B2": ({G}, {F}), "B3": ({G}, {F})}
+    assert tells(b1.receive(m.FilterUpdate((G,), (F,)), "S", 0.0)) == {"B2": ({G}, {F}), "B3": ({G}, {F})}
 
 
 def test_covering_is_identity_where_nothing_covers() -> None:
@@ -102,8 +102,8 @@ def test_covering_is_identity_where_nothing_covers() -> None:
     one, other = broker(COVERING, "B2", "B3"), broker(IDENTITY, "B2", "B3")
     for i, filter in enumerate([*apart, *apart]):
         sender = ("B2", "B3")[i % 2]
-        assert tells(one.receive(m.Tell((filter,)), sender, 0.0)) == tells(
-            other.receive(m.Tell((filter,)), sender, 0.0)
+        assert tells(one.receive(m.FilterUpdate((filter,)), sender, 0.0)) == tells(
+            other.receive(m.FilterUpdate((filter,)), sender, 0.0)
         )
 
 

@@ -7,6 +7,7 @@ from fieldfare.protocol.messages import (
     Connect,
     Deliver,
     Disconnect,
+    FilterUpdate,
     Forward,
     Leave,
     Message,
@@ -14,7 +15,6 @@ from fieldfare.protocol.messages import (
     Refuse,
     Send,
     Subscribe,
-    Tell,
     Unsubscribe,
 )
 
@@ -43,7 +43,7 @@ class Flooding:
                 return [Send(sender, Refuse("nothing matches", message.id))]
             case Subscribe():
                 self.wanted.setdefault(sender, {})[message.id] = message.filter
-                return [Send(neighbour, Tell((message.filter,))) for neighbour in self.neighbours]
+                return [Send(neighbour, FilterUpdate((message.filter,))) for neighbour in self.neighbours]
             case Unsubscribe():
                 self.wanted.get(sender, {}).pop(message.id, None)
             case Leave():

@@ -12,7 +12,7 @@ from tests.simulation.runs import random_run
 
 from fieldfare.events import Event
 from fieldfare.filters import parse
-from fieldfare.protocol.messages import Deliver, Forward, Message, Publish, Send, Subscribe, Tell
+from fieldfare.protocol.messages import Deliver, FilterUpdate, Forward, Message, Publish, Send, Subscribe
 from fieldfare.protocol.wire import encode
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import STRATEGIES
@@ -373,7 +373,7 @@ class Forgetful(Broker):
     heard = 0
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        if isinstance(message, Tell):
+        if isinstance(message, FilterUpdate):
             self.heard += 1
             if self.heard % 3 == 0:
                 return []

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare import filters
-from fieldfare.protocol.messages import Forward, Subscribe, Tell
+from fieldfare.protocol.messages import FilterUpdate, Forward, Subscribe
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import SOURCES, STRATEGIES
 from fieldfare.simulation import trace, workloads
@@ -236,7 +236,7 @@ def test_calibration_counts_the_time_of_a_message(name: str) -> None:
 def test_measured_processing_grows_with_the_table() -> None:
     costs = measured(Costs(Line([0, 10], [1.0, 2.0]), Line([0, 10], [3.0, 5.0])))
     assert isinstance(costs, dict)
-    event, tell = costs[Forward], costs[Tell]
+    event, tell = costs[Forward], costs[FilterUpdate]
     assert costs[Subscribe] is tell
     assert callable(event)
     assert callable(tell)

@@ -9,7 +9,7 @@ from tests.tables.suite import POOL, TableSuite, pairs
 from fieldfare.filters import parse
 from fieldfare.tables.base import Table, Towards
 from fieldfare.tables.indexed import _FEW, IndexedTable
-from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.shared_index import SharedIndex
 from fieldfare.tables.structures.naive import NaiveTable
 
 
@@ -35,7 +35,7 @@ class TestRedundantIndexed(TestIndexed):
 class TestOnUniverse(TestIndexed):
     """All tables of this class share one universe, as those of simulated brokers do."""
 
-    universe = Universe()
+    universe = SharedIndex()
 
     def make(self, neighbours: Iterable[str] = (), towards: Towards[str] | None = None) -> IndexedTable[str]:
         return IndexedTable(neighbours, towards=towards, index=self.universe.part)

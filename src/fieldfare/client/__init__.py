@@ -6,11 +6,11 @@ from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
     from fieldfare.client.client import Client, connect
-    from fieldfare.client.receipt import Ticket
+    from fieldfare.client.receipt import Receipt
     from fieldfare.client.subscription import Subscription
     from fieldfare.client.sync import SyncClient, connect_sync
 
-__all__ = ["Client", "Subscription", "SyncClient", "Ticket", "connect", "connect_sync"]
+__all__ = ["Client", "Receipt", "Subscription", "SyncClient", "connect", "connect_sync"]
 __getattr__ = lazy(
     __name__,
     {
@@ -18,7 +18,7 @@ __getattr__ = lazy(
             "Client",
             "connect",
         ),
-        "receipt": ("Ticket",),
+        "receipt": ("Receipt",),
         "subscription": ("Subscription",),
         "sync": (
             "connect_sync",

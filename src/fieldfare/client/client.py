@@ -27,9 +27,9 @@ import msgspec
 
 from fieldfare.client.connection import Connection, StateHook, settle
 from fieldfare.client.errors import ConnectionLost, Refused, WindowFull
-from fieldfare.client.inbox import Mailbox
+from fieldfare.client.inbox import Inbox
 from fieldfare.client.outbox import FRAME_EVENTS, MARGIN, Posting, Window
-from fieldfare.client.receipt import Ticket
+from fieldfare.client.receipt import Receipt
 from fieldfare.client.request_reply import Questions, answer_to
 from fieldfare.client.subscription import AnySubscription, Item, Since, Subscription
 from fieldfare.client.transactions import Advertisement, Transaction
@@ -144,12 +144,12 @@ class Client:
         self._keepers: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
-        self._window: Window[Ticket] = Window()
-        self._unheard: deque[tuple[Ticket, Exception]] = deque(maxlen=1000)
+        self._window: Window[Receipt] = Window()
+        self._unheard: deque[tuple[Receipt, Exception]] = deque(maxlen=1000)
         """posted events that were refused"""
         self._roomy, self._empty = asyncio.Event(), asyncio.Event()
         self._unsent = 0
-        self._mailbox = Mailbox(credit, self._connection.wake, durable=self._durable)
+        self._mailbox = Inbox(credit, self._connection.wake, durable=self._durable)
         self._advertisements: dict[str, Advertisement] = {}
         self._only_wanted = only_wanted
         self._curious = False
@@ -237,7 +237,7 @@ class Client:
         wanted = tuple(filter(self._is_wanted, batch))
         return len(wanted) if wanted and await self._post(wanted, ttl, replaces, check=False) else 0
 
-    def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> Ticket:
+    def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> Receipt:
         """Publish without waiting. Await the ticket, or `drain`, to be sure that it is safe.
 
         If too much is under way, there is a `WindowFull`: `await client.room()` before you post more.
@@ -296,15 +296,15 @@ class Client:
         self._connection.check()
         return Transaction(self, ttl, replaces)
 
-    def put(self, event: Event, ttl: float | None = None, replaces: str = "") -> Ticket:
+    def put(self, event: Event, ttl: float | None = None, replaces: str = "") -> Receipt:
         """As `post`, for whoever looks after the window himself."""
         return self._post((event,), ttl, replaces)
 
-    def _post(self, events: tuple[Event, ...], ttl: float | None, replaces: str, *, check: bool = True) -> Ticket:
+    def _post(self, events: tuple[Event, ...], ttl: float | None, replaces: str, *, check: bool = True) -> Receipt:
         self._connection.check()
         if ttl is not None and not ttl > 0:
             raise Refused("a time to live is more than 0 seconds")
-        ticket = Ticket()
+        ticket = Receipt()
         if check and self._only_wanted and not self._is_wanted(events[0]):
             ticket.answer(False)
             return ticket
@@ -336,7 +336,7 @@ class Client:
             if holds != event.is_set():
                 (event.set if holds else event.clear)()
 
-    def _safe(self, postings: Iterable[Posting[Ticket]]) -> None:
+    def _safe(self, postings: Iterable[Posting[Receipt]]) -> None:
         for posting in postings:
             posting.ticket.answer(True)
         self._note_window()
@@ -359,7 +359,7 @@ class Client:
         while self._wanted is None:
             self._connection.check()
             self._wanted_changed.clear()
-            await self._connection.ask(f.Ask)
+            await self._connection.ask(f.WatchInterest)
             if self._wanted is None:
                 await self._wanted_changed.wait()
         return self._wanted
@@ -562,7 +562,7 @@ class Client:
             self._establish(one, anew=anew or (one.answer is not None and not one.answer.done()))
         if self._curious:
             self._note_wanted(None)
-            self._connection.request(f.Ask, lambda _: None, again=False)
+            self._connection.request(f.WatchInterest, lambda _: None, again=False)
         again = self._window.resume(welcome.accepted, time.monotonic())
         for frame in again:
             self._connection.say(frame)
@@ -587,7 +587,7 @@ class Client:
                 logger.warning("the node refused something: %s", reason)
             case f.Refused():
                 self._not_accepted(frame)
-            case f.Wanted(filters=filters):
+            case f.Interest(filters=filters):
                 self._note_wanted(tuple(filters))
 
     def _note_dropped(self, total: int) -> None:

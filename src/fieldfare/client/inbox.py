@@ -1,4 +1,4 @@
-"""`Mailbox`: what the node delivers, to be given to those who subscribed, and who is done with what.
+"""`Inbox`: what the node delivers, to be given to those who subscribed, and who is done with what.
 
 A session that survives may have subscriptions that nobody uses (yet). What comes for them is not done with, so it waits
 here, and uses up credit. What still comes for a subscription that is over is done with at once.
@@ -24,7 +24,7 @@ MOMENT: Final = 0.02
 logger = logging.getLogger("fieldfare.client")
 
 
-class Mailbox:
+class Inbox:
     """All deliveries of a client that it is not done with."""
 
     def __init__(self, credit: int, wake: Callable[[], None], *, durable: bool) -> None:

@@ -1,4 +1,4 @@
-"""`Ticket`: the promise that something will be published. Await it, or leave it to `drain`."""
+"""`Receipt`: the promise that something will be published. Await it, or leave it to `drain`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 
 
-class Ticket:
+class Receipt:
     """Awaiting it gives True when what was published is safe, and False if nobody wanted it; or raises `Refused`."""
 
     __slots__ = ("_answer", "_then", "heard")

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from fieldfare.client.client import WINDOW, Client, connect
 from fieldfare.client.errors import ConnectionLost, NotEntered
-from fieldfare.client.receipt import Ticket
+from fieldfare.client.receipt import Receipt
 from fieldfare.client.subscription import Delivery, Item, Since, Subscription
 from fieldfare.client.transactions import Advertisement
 from fieldfare.client.typed import event_of
@@ -145,9 +145,9 @@ class SyncClient:
         """Publish events, all of them or none; says how many."""
         return self.call(self._it.publish_batch(list(events), ttl=ttl, replaces=replaces))
 
-    def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> SyncTicket:
+    def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> SyncReceipt:
         """Publish without waiting, unless too much is under way. The future, or `drain`, says whether it is safe."""
-        client, loop, given, future = self._it, self._running(), event_of(event), SyncTicket()
+        client, loop, given, future = self._it, self._running(), event_of(event), SyncReceipt()
 
         def done(answer: bool | Exception) -> None:
             self._room.release()
@@ -263,10 +263,10 @@ def _waited(answer: SimpleQueue[T]) -> T:
             return answer.get(timeout=LOOK_UP)
 
 
-class SyncTicket(Future[bool]):
+class SyncReceipt(Future[bool]):
     """The promise that something will be published: look at its result, or leave it to `drain`."""
 
-    ticket: Ticket | None = None
+    ticket: Receipt | None = None
 
     def result(self, timeout: float | None = None) -> bool:
         """True when it is safe, False if nobody wanted it; or `Refused` is raised."""

@@ -1,4 +1,4 @@
-"""`Surveys`: has what I said arrived everywhere, and what came of it come back?
+"""`FlushBarriers`: has what I said arrived everywhere, and what came of it come back?
 
 On an overlay without cycles, a `Survey` goes from neighbour to neighbour, behind all that was said before. Where there
 is no further neighbour an `Echo` comes back, and from each broker when it has the echoes of all whom it asked. So when
@@ -26,7 +26,7 @@ class _Asked(NamedTuple):
     cause: Cause | None
 
 
-class Surveys:
+class FlushBarriers:
     """The surveys that wait for echoes at one broker."""
 
     def __init__(self, broker: Broker, patience: float) -> None:

@@ -17,7 +17,7 @@ from fieldfare.filters import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.location_messages import Locate, Whereabouts
 from fieldfare.mobility.places import World
-from fieldfare.mobility.side_table import Beside, Wanting
+from fieldfare.mobility.side_table import SideTable, Wanting
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.structures.distinct import DistinctTable
@@ -38,11 +38,11 @@ class Kept(NamedTuple):
         return Whereabouts(self.name, self.template, self.place if place is None else place, self.hop + 1)
 
 
-class Location(Beside):
+class Location(SideTable):
     """The part of a broker that keeps them."""
 
     hears: ClassVar[tuple[type[Message], ...]] = (
-        *Beside.hears,
+        *SideTable.hears,
         *(Locate, Whereabouts, m.Subscribe, m.Unsubscribe, m.Leave, m.Connect, m.Disconnect),
     )
 

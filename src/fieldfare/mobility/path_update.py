@@ -1,4 +1,4 @@
-"""Handover on an overlay without cycles: an `Update` follows the subscriptions on the same links to the old broker.
+"""Handover on an overlay without cycles: an `MoveUpdate` follows the subscriptions on the same links to the old broker.
 
 When it arrives, whatever the old broker would miss from then on goes to the new one: at every broker on the way the
 new subscriptions came first. This needs no completeness: subscriptions may come and go everywhere at the same time.
@@ -24,11 +24,11 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.subscriber_messages import Bounce, Update
-from fieldfare.mobility.subscribers import Stay, Subscribers
+from fieldfare.mobility.subscriber_messages import Bounce, MoveUpdate
+from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Message, Role, Send
 from fieldfare.routing.routes import LOCAL, Routes
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 
 
 class PathUpdate(Subscribers):
@@ -41,13 +41,13 @@ class PathUpdate(Subscribers):
         super().__init__()
         self.addressed = addressed
         self.again = again
-        self._waiting: dict[tuple[str, int], tuple[float, Update]] = {}
+        self._waiting: dict[tuple[str, int], tuple[float, MoveUpdate]] = {}
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Send the update behind what neighbours have just been told."""
         filters = tuple(self._client(client).subscriptions.values())
         addressed = self.addressed or not filters
-        update = Update(client, stay.source, self.base.name, stay.number, filters, addressed)
+        update = MoveUpdate(client, stay.source, self.base.name, stay.number, filters, addressed)
         if not addressed:
             self._waiting[client, stay.number] = now + self.again, replace(update, addressed=True)
         return self._spread(update, LOCAL)
@@ -58,7 +58,7 @@ class PathUpdate(Subscribers):
             return [Send(sender, replace(message.update, again=True))]
         return super().receive(message, sender, now)
 
-    def updated(self, message: Update, sender: str, now: float) -> list[Send]:
+    def updated(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
         """Take an update, or pass it on; send it back if the subscriptions that it should be behind are not here."""
         routes = self.base.broker.routes
         if sender in routes.neighbours and not message.again and _met_promise(routes, message.filters, sender):
@@ -67,12 +67,12 @@ class PathUpdate(Subscribers):
             return super().updated(message, sender, now)
         return self._spread(replace(message, again=False), sender)
 
-    def _spread(self, update: Update, sender: str) -> list[Send]:
+    def _spread(self, update: MoveUpdate, sender: str) -> list[Send]:
         if update.addressed:
             return [Send(self.base.way(update.source), update)]
         return [Send(to, update) for to in sorted(promising(self.base.broker.routes, update.filters) - {sender})]
 
-    def proven(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """Do not send the update again."""
         self._waiting.pop((client, stay.number), None)
         return []
@@ -91,16 +91,16 @@ class PathUpdate(Subscribers):
 class CoveredUpdate(PathUpdate):
     """For complete topologies only: if others here want as much already, the old broker is asked directly."""
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Ask directly, if neighbours had to be told nothing."""
         if told:
             return super().prove(client, stay, told=told, now=now)
-        return [Send(stay.source, Update(client, stay.source, self.base.name, stay.number))]
+        return [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
 
 
 def _met_promise(routes: Routes, filters: Iterable[Filter], sender: str) -> bool:
     """Is there something advertised here that a neighbour must be told of, but not yet what it wants of that?"""
-    if not isinstance(routes, Filtered) or routes.advertised is None:
+    if not isinstance(routes, TableRoutes) or routes.advertised is None:
         return False
     promises, wishes = routes.advertised.advertisements, routes.subscriptions
     return any(
@@ -112,7 +112,7 @@ def _met_promise(routes: Routes, filters: Iterable[Filter], sender: str) -> bool
 
 def promising(routes: Routes, filters: Iterable[Filter]) -> set[str]:
     """Neighbours behind which somebody may be who wants all of a filter: its client's old broker is behind one."""
-    if not isinstance(routes, Filtered):
+    if not isinstance(routes, TableRoutes):
         return set(routes.neighbours)
     found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # who does not say what it wants
     for filter in filters:

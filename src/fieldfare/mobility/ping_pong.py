@@ -15,8 +15,8 @@ from typing import Final
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.subscriber_messages import Update
-from fieldfare.mobility.subscribers import Stay, Subscribers
+from fieldfare.mobility.subscriber_messages import MoveUpdate
+from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Advertise, Deliver, Leave, Publish, Send, Subscribe
 
 PING: Final = "fieldfare_ping"
@@ -38,7 +38,7 @@ class PingPong(Subscribers):
 
     # The source
 
-    def begun(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def begun(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """Subscribe to pings: the client may go on at once."""
         return self._set_up(_SOURCE + client, PING, PONG, f"{client}@{self.base.name}", now)
 
@@ -48,7 +48,7 @@ class PingPong(Subscribers):
 
     # The target
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Subscribe to the pong, and publish the first ping."""
         id = f"{client}@{stay.source}"
         ping = Event({"type": PING, PING: id, _MOVES: stay.number})
@@ -56,14 +56,14 @@ class PingPong(Subscribers):
         name = f"{_TARGET}{stay.number} {client}"
         return self._set_up(name, PONG, PING, id, now) + self.base.say(Publish(ping), name, now)
 
-    def proven(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """The session is here: no more pings and pongs for this stay."""
         self._pings.pop((client, stay.number), None)
         return self.base.say(Leave(), f"{_TARGET}{stay.number} {client}", now)
 
-    def abandoned(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def abandoned(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """Let the source know that it need not wait for pings either."""
-        asks = [Send(stay.source, Update(client, stay.source, self.base.name, stay.number))]
+        asks = [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
         return (asks if (client, stay.number) in self._pings else []) + self.proven(client, stay, now)
 
     @property
@@ -106,7 +106,7 @@ class PingPong(Subscribers):
         if event.get(_MOVES) != moves or self._pings.pop((client, moves), None) is None:
             return []
         source = self.stays[client][moves].source
-        return [Send(source, Update(client, source, self.base.name, moves))]
+        return [Send(source, MoveUpdate(client, source, self.base.name, moves))]
 
     def _set_up(self, name: str, hears: str, says: str, id: str, now: float) -> list[Send]:
         """Ask for pings and promise pongs, or the other way round."""

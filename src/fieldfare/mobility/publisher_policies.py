@@ -1,4 +1,4 @@
-"""`Manner`: how what a publisher promises follows it from broker to broker.
+"""`PublisherPolicy`: how what a publisher promises follows it from broker to broker.
 
 Subscriptions go where something they overlap is promised, so a publisher has a tree of them, with its broker as root.
 When it moves the tree must follow:
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 
-class Manner(NamedTuple):
+class PublisherPolicy(NamedTuple):
     """How the promises of publishers follow them."""
 
     name: str
@@ -32,10 +32,10 @@ class Manner(NamedTuple):
     """whether its events wait until they are heard everywhere"""
 
 
-STANDARD: Final = Manner("standard")
-PREFETCHING: Final = Manner("prefetching", ahead=True)
-PROXY: Final = Manner("proxy", proxies=True)
-DELAYED: Final = Manner("delayed", linger=10.0)
-PREFETCH_DELAYED: Final = Manner("prefetch-delayed", ahead=True, linger=10.0)
-SAFE: Final = Manner("safe", linger=3600.0, holds=True)
+STANDARD: Final = PublisherPolicy("standard")
+PREFETCHING: Final = PublisherPolicy("prefetching", ahead=True)
+PROXY: Final = PublisherPolicy("proxy", proxies=True)
+DELAYED: Final = PublisherPolicy("delayed", linger=10.0)
+PREFETCH_DELAYED: Final = PublisherPolicy("prefetch-delayed", ahead=True, linger=10.0)
+SAFE: Final = PublisherPolicy("safe", linger=3600.0, holds=True)
 MANNERS: Final = {m.name: m for m in (STANDARD, PREFETCHING, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)}

@@ -1,7 +1,7 @@
 """`Publishers`: what a broker does for publishers that move.
 
-How promises follow a publisher its `Manner` says. All but one lose events that are published before the subscriptions
-have come to the new broker, and nobody can know when they have. SAFE finds out.
+How promises follow a publisher its `PublisherPolicy` says. All but one lose events that are published before the
+subscriptions have come to the new broker, and nobody can know when they have. SAFE finds out.
 
 The new broker promises, and an `Arrival` follows on the links to the old one. Each broker on the way
 has thus heard the promise before, and sent subscriptions back. The old broker's `Yield` comes behind them, and behind
@@ -24,16 +24,16 @@ from typing import ClassVar
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import Base, Part
-from fieldfare.mobility.flush_barrier import Surveys
+from fieldfare.mobility.flush_barrier import FlushBarriers
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.predictors import Nowhere, Predictor
 from fieldfare.mobility.publisher_messages import Arrival, Echo, Forget, Prepare, Survey, Yield
-from fieldfare.mobility.publisher_policies import SAFE, Manner
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol.messages import Advertise, Leave, Message, Publish, Refuse, Send, Unadvertise
 
 
 @dataclass(slots=True)
-class Stay:
+class PublisherVisit:
     """A publisher's time at a broker. It ends when the next broker has taken over."""
 
     number: int
@@ -58,9 +58,9 @@ class Publishers(Part):
 
     def __init__(
         self,
-        manner: Manner = SAFE,
+        manner: PublisherPolicy = SAFE,
         *,
-        hints: Mapping[str, Manner] | None = None,
+        hints: Mapping[str, PublisherPolicy] | None = None,
         predictor: Predictor = Nowhere(),  # noqa: B008 - a value
         proxies: Callable[[str], Collection[str]] = lambda _: (),
         patience: float = 60.0,
@@ -82,7 +82,7 @@ class Publishers(Part):
         self.proxies = proxies
         self.patience = patience
         self.room = room
-        self._stays: dict[str, list[Stay]] = {}
+        self._stays: dict[str, list[PublisherVisit]] = {}
         """of a client that comes back before others took over there are several"""
         self._ends: dict[str, float] = {}
         """when the promises of clients that are not here end"""
@@ -92,7 +92,7 @@ class Publishers(Part):
         super().join(base)
         if base.broker.delay is not None:
             raise ValueError("what a broker puts off is overtaken by what its parts say: it must have no delay")
-        self._surveys = Surveys(base.broker, self.patience)
+        self._surveys = FlushBarriers(base.broker, self.patience)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
         """Take a message of a client or a broker."""
@@ -173,11 +173,11 @@ class Publishers(Part):
         sends = self._promise(client, new, now)
         manner = self._manner(client)
         if not (manner.holds and self.base.broker.strategy.advertisements is not None):
-            self._stays[client] = [Stay(message.moves, message.source)]
+            self._stays[client] = [PublisherVisit(message.moves, message.source)]
         elif stays and (message.moves == stays[-1].number or message.source == self.base.name):
             pass  # it is here again, and nobody else had to do with it
         elif message.advertisements or promised:
-            stay = Stay(message.moves, message.source, complete=False, until=now + self.patience)
+            stay = PublisherVisit(message.moves, message.source, complete=False, until=now + self.patience)
             self._stays.setdefault(client, []).append(stay)
             sends += self._ask(client, stay, now)
         if manner.proxies and not message.source:
@@ -227,13 +227,13 @@ class Publishers(Part):
         stay = self._stay(message.client, message.moves)
         return [] if stay is None or stay.complete else self._survey(message.client, stay, now)
 
-    def _ask(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def _ask(self, client: str, stay: PublisherVisit, now: float) -> list[Send]:
         """Find out when all hear what is published here."""
         if stay.source in ("", self.base.name):
             return self._survey(client, stay, now)
         return [self.base.post(stay.source, Arrival(client, stay.number))]
 
-    def _survey(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def _survey(self, client: str, stay: PublisherVisit, now: float) -> list[Send]:
         sends = self._surveys.begin((client, stay.number), now)
         return sends or self._completed(client, stay.number, now)
 
@@ -247,7 +247,7 @@ class Publishers(Part):
         sends = [send for message in held for send in self._say(message, client, now)]
         return sends + self._answers(client, stay, now)
 
-    def _answers(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def _answers(self, client: str, stay: PublisherVisit, now: float) -> list[Send]:
         """Yield a publisher to those that wait for it; when it was here for the last time, its promises end."""
         if not stay.asked:
             return []
@@ -260,20 +260,20 @@ class Publishers(Part):
 
     # Promises
 
-    def _manner(self, client: str) -> Manner:
+    def _manner(self, client: str) -> PublisherPolicy:
         return self.hints.get(client, self.manner)
 
     def _promises(self, client: str) -> dict[str, Filter]:
         known = self.base.broker.clients.all.get(client)
         return {} if known is None else dict(known.advertisements)
 
-    def _known(self, client: str) -> list[Stay]:
+    def _known(self, client: str) -> list[PublisherVisit]:
         """The stays of a client; one that never moved has been here for ever."""
         if client not in self._stays and client not in self._ends and self._promises(client):
-            self._stays[client] = [Stay(-1, "")]
+            self._stays[client] = [PublisherVisit(-1, "")]
         return self._stays.get(client, [])
 
-    def _stay(self, client: str, number: int) -> Stay | None:
+    def _stay(self, client: str, number: int) -> PublisherVisit | None:
         return next((stay for stay in self._stays.get(client, ()) if stay.number == number), None)
 
     def _promise(self, client: str, promises: Mapping[str, Filter], now: float) -> list[Send]:

@@ -26,15 +26,15 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.mobility.messages import Acknowledge, MoveIn, MoveOut
 from fieldfare.mobility.relocation_messages import Gap, Gone, Release, Replay, Resub, Settled
 from fieldfare.mobility.sessions import due
-from fieldfare.mobility.side_table import Beside, Wanting
-from fieldfare.mobility.visits import Stay
+from fieldfare.mobility.side_table import SideTable, Wanting
+from fieldfare.mobility.visits import Visit
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message, Send
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.structures.distinct import DistinctTable
 
 
-class Entry(NamedTuple):
+class RelocationEntry(NamedTuple):
     """What a broker knows of a client."""
 
     news: Resub
@@ -42,22 +42,22 @@ class Entry(NamedTuple):
     """the neighbour behind which it is; it is here, if that is empty"""
 
 
-class Relocation(Beside):
+class Relocation(SideTable):
     """The clients that move, as one broker knows them."""
 
     hears: ClassVar[tuple[type[Message], ...]] = (
-        *Beside.hears,
+        *SideTable.hears,
         *(MoveIn, MoveOut, Acknowledge, m.Subscribe, m.Unsubscribe, m.Leave),
-        *(Resub, Replay, Release, Settled, Gone, m.Tell, m.Connect),
+        *(Resub, Replay, Release, Settled, Gone, m.FilterUpdate, m.Connect),
     )
 
     def __init__(self, *, patience: float = math.inf, limit: int | None = None) -> None:
         """Blocked stays wait for replays so many seconds; a stay keeps so many events for a client that is away."""
         self.patience = patience
         self.limit = limit
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, RelocationEntry] = {}
         """by client"""
-        self.stays: dict[str, dict[int, Stay]] = {}
+        self.stays: dict[str, dict[int, Visit]] = {}
         """by client and number"""
         self._table: DistinctTable[str] = DistinctTable()
 
@@ -88,7 +88,7 @@ class Relocation(Beside):
                 return self._gone(message, sender)
         sends = self.base.say(message, sender, now)
         match message:
-            case m.Tell(about="advertisements"):
+            case m.FilterUpdate(about="advertisements"):
                 news = [entry.news for entry in self.entries.values() if entry.to != sender]
                 sends += [
                     Send(sender, one)
@@ -108,19 +108,19 @@ class Relocation(Beside):
         """Hear where a client is."""
         client, entry = news.client, self.entries.get(news.client)
         if entry is None:
-            self._point(client, Entry(news, sender))
+            self._point(client, RelocationEntry(news, sender))
             return self._pass_on(news, self._towards(news) | self._back(news), sender)
         old = entry.news
         if news.age <= old.age:
             return self._overtaken(news, entry, sender) if news.moves < old.moves else []
-        self._point(client, Entry(news, sender))
+        self._point(client, RelocationEntry(news, sender))
         others = {entry.to} if news.moves == old.moves else {entry.to} | self._back(news)
         if news.subscriptions != old.subscriptions:
             others |= self._towards(old) | self._towards(news)
         sends = self._pass_on(news, others, sender)
         return sends if entry.to or news.moves == old.moves else sends + self._hand_over(news, now)
 
-    def _overtaken(self, news: Resub, entry: Entry, sender: str) -> list[Send]:
+    def _overtaken(self, news: Resub, entry: RelocationEntry, sender: str) -> list[Send]:
         """Answer what is known better, and let it find the stay before, of which the newer word may know nothing."""
         answer = [] if sender in ("", entry.to) else [Send(sender, entry.news)]
         return answer + self._pass_on(news, self._back(news), sender)
@@ -128,7 +128,7 @@ class Relocation(Beside):
     def _pass_on(self, news: Resub, others: set[str], sender: str) -> list[Send]:
         return [Send(one, news) for one in sorted(others - {sender, ""})]
 
-    def _point(self, client: str, entry: Entry | None) -> None:
+    def _point(self, client: str, entry: RelocationEntry | None) -> None:
         old = self.entries.pop(client, None)
         had = set() if old is None else set(old.news.subscriptions.values())
         has = set() if entry is None else set(entry.news.subscriptions.values())
@@ -142,7 +142,7 @@ class Relocation(Beside):
     def _advertisers(self, news: Resub) -> set[str] | None:
         """The interfaces from which something comes that a client may want; None if nobody says so."""
         routes = self.base.broker.routes
-        if not isinstance(routes, Filtered) or routes.advertised is None:
+        if not isinstance(routes, TableRoutes) or routes.advertised is None:
             return None
         table = routes.advertised.advertisements
         wanted = news.subscriptions.values()
@@ -182,7 +182,7 @@ class Relocation(Beside):
         if message.moves in stays:
             stays[message.moves].acknowledge(message.taken)
             return self._resent(stays[message.moves])
-        stay = stays[message.moves] = Stay(client, message.moves, now, message.taken)
+        stay = stays[message.moves] = Visit(client, message.moves, now, message.taken)
         subscriptions = {id: filter for id, filter in message.subscriptions.items() if not filter.is_empty}
         news = Resub(client, stay.number, self.base.name, subscriptions, 0, stay.taken, message.source)
         sends = self._follow(news, "", now)
@@ -191,11 +191,11 @@ class Relocation(Beside):
             return sends + self._hand_over(latest, now)
         return sends + self._try(stay)
 
-    def _try(self, stay: Stay) -> list[Send]:
+    def _try(self, stay: Visit) -> list[Send]:
         """Unblock a stay if nothing is missing."""
         return self._unblock(stay) if stay.session is None and stay.heir is None and not stay.missing else []
 
-    def _unblock(self, stay: Stay) -> list[Send]:
+    def _unblock(self, stay: Visit) -> list[Send]:
         missing, waiting = tuple(stay.missing), {piece.border for piece in stay.pieces.values() if piece.border}
         stay.unblock()
         gap = [Send(stay.client, Gap(missing, stay.lost))] if missing or stay.lost else []
@@ -204,7 +204,7 @@ class Relocation(Beside):
         told = [self.base.post(border, settled) for border in sorted(waiting - {self.base.name})]
         return [*gap, *self._resent(stay), *self._settled(settled), *told]
 
-    def _resent(self, stay: Stay) -> list[Send]:
+    def _resent(self, stay: Visit) -> list[Send]:
         """All that a client has not got, as far as it still wants it."""
         if stay.session is None:
             return []
@@ -241,7 +241,7 @@ class Relocation(Beside):
         stay.pieces[piece.first] = piece
         return self._try(stay)
 
-    def _forget(self, stay: Stay) -> None:
+    def _forget(self, stay: Visit) -> None:
         stays = self.stays[stay.client]
         del stays[stay.number]
         if not stays:
@@ -284,7 +284,7 @@ class Relocation(Beside):
 
     # Time
 
-    def _waiting(self) -> list[Stay]:
+    def _waiting(self) -> list[Visit]:
         every = (stay for stays in self.stays.values() for stay in stays.values())
         return [stay for stay in every if stay.session is None and stay.heir is None]
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.subscriber_messages import Climb, Complete, Update
-from fieldfare.mobility.subscribers import Stay, Subscribers
-from fieldfare.protocol.messages import Message, Role, Send, Tell
+from fieldfare.mobility.subscriber_messages import Climb, Complete, MoveUpdate
+from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
+from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
 from fieldfare.routing.routes import LOCAL
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 
 
 class RendezvousUpdate(Subscribers):
@@ -43,10 +43,10 @@ class RendezvousUpdate(Subscribers):
         roles = self.base.broker.routes.roles
         return next((one for one, role in roles.items() if role is Role.PARENT), None)
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Send the update upwards, unless it is known here that all is complete."""
         filters = tuple(self._client(client).subscriptions.values())
-        update = Update(client, stay.source, self.base.name, stay.number, filters)
+        update = MoveUpdate(client, stay.source, self.base.name, stay.number, filters)
         if self.complete and not told:
             return [Send(stay.source, update)]
         return self._climb(update, LOCAL, now)
@@ -63,13 +63,13 @@ class RendezvousUpdate(Subscribers):
 
     def overhear(self, send: Send, now: float) -> list[Send]:
         """What is taken back from the parent is no longer known to be complete."""
-        if send.to == self.parent and isinstance(send.message, Tell) and send.message.removed:
+        if send.to == self.parent and isinstance(send.message, FilterUpdate) and send.message.removed:
             told = self.base.broker.routes.exports(send.to)
             for filters in (self.known, *self._asked.values()):
                 filters.intersection_update([f for f in filters if any(other.covers(f) for other in told)])
         return super().overhear(send, now)
 
-    def _climb(self, update: Update, sender: str, now: float) -> list[Send]:
+    def _climb(self, update: MoveUpdate, sender: str, now: float) -> list[Send]:
         """Answer an update, or send it upwards."""
         if self.parent is not None and not self._knows(update.filters, sender):
             self._asked[update.client, update.moves] = set(update.filters)
@@ -83,7 +83,7 @@ class RendezvousUpdate(Subscribers):
         if not self.complete:
             return all(any(other.covers(filter) for other in self.known) for filter in filters)
         routes = self.base.broker.routes
-        assert isinstance(routes, Filtered)
+        assert isinstance(routes, TableRoutes)
         table = routes.subscriptions
         return all(any(table.interfaces(other) - {sender} for other in table.covering(f)) for f in filters)
 

@@ -1,4 +1,4 @@
-"""`Beside`: a part that keeps subscriptions beside the routing tables, not in them.
+"""`SideTable`: a part that keeps subscriptions beside the routing tables, not in them.
 
 In a table that knows of covering a larger filter makes neighbours forget smaller ones. Filters that change on their
 own, or that point elsewhere from one moment to the next, would take others with them. So they are kept apart, and each
@@ -26,7 +26,7 @@ class Wanting(NamedTuple):
     neighbours: AbstractSet[str]
 
 
-class Beside(Part):
+class SideTable(Part):
     """A part that all events pass by; there can be one of the kind at a broker."""
 
     hears: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)

@@ -17,7 +17,7 @@ class Expect(Message, frozen=True):
     subscriptions: dict[str, Filter] = msgspec.field(default_factory=dict)
 
 
-class Update(Message, frozen=True):
+class MoveUpdate(Message, frozen=True):
     """What a client wants is asked for at the target; so the source is to hand the session over, and to ask no more.
 
     Where it goes from link to link it comes behind these subscriptions, and proves that they are in force.
@@ -47,16 +47,16 @@ class Transfer(Message, frozen=True):
 class Bounce(Message, frozen=True):
     """This update met an advertisement on the link between us: send it again, behind what that makes you tell me."""
 
-    update: Update
+    update: MoveUpdate
 
 
 class Climb(Message, frozen=True):
     """An update on its way up to the rendezvous point, behind the subscriptions."""
 
-    update: Update
+    update: MoveUpdate
 
 
 class Complete(Message, frozen=True):
     """The subscriptions that an update came behind are in force all the way from its target to the rendezvous point."""
 
-    update: Update
+    update: MoveUpdate

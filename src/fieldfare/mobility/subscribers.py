@@ -22,12 +22,12 @@ from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import Base, Part
 from fieldfare.mobility.messages import Acknowledge, MoveIn, MoveOut
 from fieldfare.mobility.sessions import Session, due, merged
-from fieldfare.mobility.subscriber_messages import Expect, Transfer, Update
+from fieldfare.mobility.subscriber_messages import Expect, MoveUpdate, Transfer
 from fieldfare.protocol.messages import Deliver, Leave, Message, Send, Subscribe, Unsubscribe
 from fieldfare.routing.clients import Client
 
 
-class Stay(msgspec.Struct):
+class SubscriberVisit(msgspec.Struct):
     """A client at a broker, from when it says so until its session goes elsewhere."""
 
     number: int
@@ -41,20 +41,20 @@ class Stay(msgspec.Struct):
     """what came while the session is awaited, and where it was published"""
     taken: int = 0
     """the last delivery that the client had got when it came"""
-    heir: Update | None = None
+    heir: MoveUpdate | None = None
     """to whom the session goes as soon as it is here"""
 
 
 class Subscribers(Part):
     """The sessions at one broker."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = (MoveIn, MoveOut, Acknowledge, Leave, Expect, Update, Transfer)
+    hears: ClassVar[tuple[type[Message], ...]] = (MoveIn, MoveOut, Acknowledge, Leave, Expect, MoveUpdate, Transfer)
 
     def __init__(self) -> None:
         """Nobody is here."""
-        self.stays: dict[str, dict[int, Stay]] = {}
+        self.stays: dict[str, dict[int, SubscriberVisit]] = {}
         """by client and number"""
-        self._early: dict[str, list[Update]] = {}
+        self._early: dict[str, list[MoveUpdate]] = {}
         """for stays that have not begun here yet"""
         self._over: dict[str, deque[int]] = {}
         """the last stays of clients that have gone on: what is heard of them now is late"""
@@ -67,19 +67,19 @@ class Subscribers(Part):
 
     # What a protocol is
 
-    def prove(self, client: str, stay: Stay, *, told: bool, now: float) -> list[Send]:
+    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Let the source know when what the client wants is in force; `told` says whether neighbours had to be told."""
         raise NotImplementedError
 
-    def begun(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def begun(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """A stay has begun here."""
         return []
 
-    def proven(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """The session of a stay is here."""
         return []
 
-    def abandoned(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def abandoned(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         """The client has left for good before its session was here."""
         return self.proven(client, stay, now)
 
@@ -107,9 +107,9 @@ class Subscribers(Part):
                 known = (*self.stays.get(message.client, ()), *self._over.get(message.client, ()))
                 if message.moves in known:
                     return []  # the client was faster
-                stay = Stay(message.moves, message.moves, sender)
+                stay = SubscriberVisit(message.moves, message.moves, sender)
                 return self._await(message.client, stay, message.subscriptions, now)
-            case Update():
+            case MoveUpdate():
                 return self.updated(message, sender, now)
             case Transfer():
                 return self._transfer(message, now)
@@ -138,20 +138,22 @@ class Subscribers(Part):
         if stay is None and message.source in ("", self.base.name):
             stay = stays[max(stays)] if stays else None
             if stay is None:
-                stay = Stay(message.moves, message.moves, session=Session(last=message.taken), taken=message.taken)
+                stay = SubscriberVisit(
+                    message.moves, message.moves, session=Session(last=message.taken), taken=message.taken
+                )
                 return self._begin(client, stay, message.subscriptions, now)
         elif stay is None:
-            stay = Stay(message.moves, message.moves, message.source, taken=message.taken)
+            stay = SubscriberVisit(message.moves, message.moves, message.source, taken=message.taken)
             return self._await(client, stay, message.subscriptions, now)
         stay.said, stay.taken = message.moves, max(stay.taken, message.taken)
         return self._want(client, message.subscriptions, now) + self._resume(client, stay)
 
-    def _await(self, client: str, stay: Stay, wanted: Mapping[str, Filter], now: float) -> list[Send]:
+    def _await(self, client: str, stay: SubscriberVisit, wanted: Mapping[str, Filter], now: float) -> list[Send]:
         sends = self._begin(client, stay, wanted, now)
         told = any(send.to in self.base.broker.routes.neighbours for send in sends)
         return sends + self.prove(client, stay, told=told, now=now)
 
-    def _begin(self, client: str, stay: Stay, wanted: Mapping[str, Filter], now: float) -> list[Send]:
+    def _begin(self, client: str, stay: SubscriberVisit, wanted: Mapping[str, Filter], now: float) -> list[Send]:
         stays = self.stays.setdefault(client, {})
         stays[stay.number] = stay
         sends = self._want(client, wanted, now) if stay.number == max(stays) else []  # what it said last counts
@@ -165,7 +167,7 @@ class Subscribers(Part):
         news += [Unsubscribe(id) for id in had if id not in wanted]
         return [send for message in news for send in self.base.say(message, client, now)]
 
-    def _resume(self, client: str, stay: Stay) -> list[Send]:
+    def _resume(self, client: str, stay: SubscriberVisit) -> list[Send]:
         """Send all that the client has not got."""
         if stay.session is None:
             return []
@@ -194,14 +196,14 @@ class Subscribers(Part):
         wanted = dict(self._client(client).subscriptions)
         return [Send(message.target, Expect(client, message.moves, wanted))]
 
-    def updated(self, message: Update, sender: str, now: float) -> list[Send]:
+    def updated(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
         """Hear that another broker is ready for a session that is here."""
         return self._ask(message, now)
 
-    def _ask(self, update: Update, now: float) -> list[Send]:
+    def _ask(self, update: MoveUpdate, now: float) -> list[Send]:
         stays = self.stays.get(update.client, {})
         if not stays and self._client(update.client).subscriptions:  # who has not said before that it moves
-            stays = self.stays[update.client] = {-1: Stay(-1, update.moves - 1, session=Session())}
+            stays = self.stays[update.client] = {-1: SubscriberVisit(-1, update.moves - 1, session=Session())}
         stay = next((stay for stay in stays.values() if stay.said == update.moves - 1), None)
         if stay is None:  # word of the client is slower, or this comes again
             self._early.setdefault(update.client, []).append(update)
@@ -209,7 +211,7 @@ class Subscribers(Part):
         stay.heir = update
         return [] if stay.session is None else self._hand_over(stay, update, now)
 
-    def _hand_over(self, stay: Stay, heir: Update, now: float) -> list[Send]:
+    def _hand_over(self, stay: SubscriberVisit, heir: MoveUpdate, now: float) -> list[Send]:
         """Send a session to where its client is, and forget it."""
         assert stay.session is not None
         client, known = heir.client, self._client(heir.client)

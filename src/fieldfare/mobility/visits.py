@@ -1,4 +1,4 @@
-"""`Stay`: a client at a border broker, from when it says so until all that came for it there has gone elsewhere.
+"""`Visit`: a client at a border broker, from when it says so until all that came for it there has gone elsewhere.
 
 A client's stays have numbers. A stay is *blocked* until there is a replay of each stay before it; what comes meanwhile
 is put aside. A client that moves on before that leaves a blocked stay behind: then its pieces go on as they come, each
@@ -18,7 +18,7 @@ from fieldfare.mobility.sessions import Publisher, Session
 from fieldfare.protocol.messages import Deliver
 
 
-class Stay(msgspec.Struct):
+class Visit(msgspec.Struct):
     """One of them."""
 
     client: str

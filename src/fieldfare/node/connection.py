@@ -1,4 +1,4 @@
-"""`Connection`: a client on a WebSocket. One task reads what it says, another sends it what it may have.
+"""`ClientConnection`: a client on a WebSocket. One task reads what it says, another sends it what it may have.
 
 The reader never waits for what it submits, but for room in the node; so a client may say much before the first of it is
 answered. The sender takes from the session what the client has credit for, as fast as the client reads: a slow one
@@ -20,7 +20,7 @@ from fieldfare.events.limits import EventError
 from fieldfare.node import losses, replay
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.handover import NotYet, Unsettled
-from fieldfare.node.interest import Wishes
+from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.replicas import LEAP
 from fieldfare.node.security import names, rights, security, tickets
@@ -28,7 +28,7 @@ from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
@@ -62,10 +62,10 @@ class Socket(Protocol):
         """Hang up."""
 
 
-class Connection:
+class ClientConnection:
     """A client that is there."""
 
-    def __init__(self, node: Node, wishes: Wishes, socket: Socket, codec: Codec[Any], token: str | None) -> None:
+    def __init__(self, node: Node, wishes: Interests, socket: Socket, codec: Codec[Any], token: str | None) -> None:
         """The socket is open, and nothing was said yet."""
         self._node = node
         self._wishes = wishes
@@ -384,7 +384,7 @@ class Connection:
             self._node.soon(lambda broker, _: rights.withhold(broker, self._name, withheld))
         return [part for part in parts if part]
 
-    def _may_have(self, entry: Entry) -> bool:
+    def _may_have(self, entry: JournalEntry) -> bool:
         return self._may_read is None or self._may_read(msgpack.decode(entry.event))
 
     def _reply(self, frame: Frame) -> None:
@@ -445,7 +445,7 @@ class Connection:
                     self._submit(lambda broker, now: broker.change(m.Advertise(id, filter), self._name, now), request)
             case f.Unadvertise(request=request, id=id):
                 self._submit(lambda broker, now: broker.change(m.Unadvertise(id), self._name, now), request)
-            case f.Ask(request=request):
+            case f.WatchInterest(request=request):
                 self._ask(request)
             case f.Leave(request=request):
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
@@ -533,7 +533,7 @@ class Connection:
             self._refuse(error, request)
             return
         self._reply(f.Done(request))
-        self._wishes.tell(self._name, lambda texts: self._reply(f.Wanted(texts)), self._known().permissions.publish)
+        self._wishes.tell(self._name, lambda texts: self._reply(f.Interest(texts)), self._known().permissions.publish)
 
     def _expect_room(self, about: About, id: str) -> None:
         """Refuse what would be one too many for a session; under an id in use, another filter takes its place."""

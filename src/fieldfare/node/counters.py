@@ -1,4 +1,4 @@
-"""`Traffic`: what a node has done so far, in numbers that only grow."""
+"""`Counters`: what a node has done so far, in numbers that only grow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LinkTraffic:
 
 
 @dataclass(slots=True)
-class Traffic:
+class Counters:
     """Of one node, since it started."""
 
     started: float

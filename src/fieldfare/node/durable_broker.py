@@ -26,9 +26,9 @@ from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named import unnamed
 from fieldfare.node import losses, recovery
-from fieldfare.node.envelopes import Letters
-from fieldfare.node.handover import Moving
-from fieldfare.node.replicas import Keeping
+from fieldfare.node.envelopes import Envelopes
+from fieldfare.node.handover import Handovers
+from fieldfare.node.replicas import Replicas
 from fieldfare.node.state import (
     LARGEST,
     NEVER,
@@ -50,14 +50,14 @@ from fieldfare.node.state import (
     pending_numbers,
 )
 from fieldfare.node.storage.lineage import MOST, Lineage, extend, still_valid
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.messages import Message, Role, Send, Tell
+from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
 from fieldfare.routing.broker import FROM_NEIGHBOURS, Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 
 ASIDES: Final = 2000
 """messages that wait for a neighbour and that nobody keeps; beyond so many, what need not be said is not"""
@@ -72,7 +72,7 @@ class DurableBroker:
         self,
         broker: Broker,
         stored: Stored | None = None,
-        entries: Iterable[Entry] = (),
+        entries: Iterable[JournalEntry] = (),
         *,
         limit: int = 100_000,
         queue: int = 1_000,
@@ -105,15 +105,15 @@ class DurableBroker:
         self.now = now
         self.ahead = 0.0
         """seconds that the clock on the wall is ahead of the times that are given here, which never jump"""
-        self._entries: list[Entry] = []
+        self._entries: list[JournalEntry] = []
         self._rows: list[Row] = []
         self._ready: set[str] = set()
         self._overflowing: set[str] = set()
         self._asides: dict[str, list[bytes]] = {}
         """what need not be kept, for neighbours that can be reached"""
-        self.letters = Letters(self)
-        self.keeping = Keeping(self, keepers)
-        self.moving = Moving(self, secure=secure)
+        self.letters = Envelopes(self)
+        self.keeping = Replicas(self, keepers)
+        self.moving = Handovers(self, secure=secure)
         """sessions on their way from and to other nodes"""
         if stored is not None:
             recovery.restore(self, stored, entries)
@@ -175,7 +175,7 @@ class DurableBroker:
         return min([*waiting, *outgoing, *self.moving.low_water(), *self.keeping.low_water(), self.position + 1])
 
     @property
-    def unwritten(self) -> Sequence[Entry]:
+    def unwritten(self) -> Sequence[JournalEntry]:
         """Entries that were not drained yet."""
         return self._entries
 
@@ -184,7 +184,7 @@ class DurableBroker:
         routes, everything = self.broker.routes, parse("TRUE")
         filters = {filter for client in self.broker.clients.all.values() for filter in client.subscriptions.values()}
         for neighbour, link in self.links.items():
-            if link.role is Role.PARENT or not isinstance(routes, Filtered):
+            if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
             else:
                 filters.update(map(unnamed, routes.told_by(neighbour)))
@@ -477,12 +477,14 @@ class DurableBroker:
             options = forward.expires, forward.replaces, first, last, forward.tag
             rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
             event, when = msgpack.encode(forward.event), now + self.ahead
-            self._entries.append(Entry(self.position, when, forward.publisher, forward.sequence, event, pack(rest)))
+            self._entries.append(
+                JournalEntry(self.position, when, forward.publisher, forward.sequence, event, pack(rest))
+            )
 
     def append(self, now: float, publisher: str, sequence: int, event: bytes, rest: bytes) -> int:
         """Log an event that is not on its way to anybody else; gives its position."""
         self.position += 1
-        self._entries.append(Entry(self.position, now + self.ahead, publisher, sequence, event, rest))
+        self._entries.append(JournalEntry(self.position, now + self.ahead, publisher, sequence, event, rest))
         return self.position
 
     def _deliver(self, name: str, session: Session, pending: Pending) -> None:
@@ -567,7 +569,7 @@ class DurableBroker:
 
     def _introduce(self, neighbour: str) -> None:
         for about in self.broker.routes.subjects():
-            self.say(neighbour, Tell(self.broker.routes.exports(neighbour, about), about=about, all=True))
+            self.say(neighbour, FilterUpdate(self.broker.routes.exports(neighbour, about), about=about, all=True))
 
     def lives_of(self, neighbour: str) -> Lineage:
         """The lives in which our messages to a neighbour are numbered; the present one is among them from now on."""
@@ -622,12 +624,12 @@ class DurableBroker:
             else:
                 self._spread(events, neighbour, now)
                 events = []
-                if isinstance(message, m.Parcel):
+                if isinstance(message, m.Envelope):
                     self._open(message, neighbour, now)
                 else:
                     message = self._heed(neighbour, number, message, now)
                 for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, Tell):
+                    if isinstance(tell, FilterUpdate):
                         self._note_told(tell, neighbour)
                 link.changed = number
                 self.changes += 1
@@ -642,14 +644,14 @@ class DurableBroker:
         """A message of a neighbour. One that cannot be read is set aside: refused, it would come again for ever."""
         try:
             message, unreadable = wire.decode_leniently(data)
-            if not isinstance(message, (*FROM_NEIGHBOURS, m.Parcel)):  # a client may have the neighbour's name
+            if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
                 raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
             if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
             self._rows.append(Row("unreadable", (neighbour, number), data))
-            return Tell()
+            return FilterUpdate()
         for text in unreadable:
             logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
         return message
@@ -660,8 +662,8 @@ class DurableBroker:
         A neighbour that asks for what it may not ask for gets everything, and misses nothing. Gives what was taken.
         """
         tells = message.tells if isinstance(message, m.Batch) else (message,)
-        asked = {tell.about for tell in tells if isinstance(tell, Tell)}
-        instead = [m.Batch(tuple(Tell((EVERYTHING,), about=about) for about in sorted(asked)))] if asked else []
+        asked = {tell.about for tell in tells if isinstance(tell, FilterUpdate)}
+        instead = [m.Batch(tuple(FilterUpdate((EVERYTHING,), about=about) for about in sorted(asked)))] if asked else []
         for one in (message, *instead):
             try:
                 self._say_all(self.broker.receive(one, neighbour, now))
@@ -669,7 +671,7 @@ class DurableBroker:
             except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
                 logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)
                 self._rows.append(Row("unreadable", (neighbour, number), wire.encode(message)))
-        return Tell()
+        return FilterUpdate()
 
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
@@ -685,7 +687,7 @@ class DurableBroker:
         """Take what a neighbour says that nobody keeps."""
         try:
             message, _ = wire.decode_leniently(data)
-            if not isinstance(message, m.Aside):
+            if not isinstance(message, m.ControlMessage):
                 raise ValueError(f"{type(message).__name__} must have a number")
             self._say_all(self.broker.receive(message, neighbour, now))
         except Exception as error:  # noqa: BLE001 - it may get lost; but the link must not go with it
@@ -702,7 +704,7 @@ class DurableBroker:
         """Let time pass."""
         self._say_all(self.broker.tick(now))
 
-    def _open(self, parcel: m.Parcel, via: str, now: float) -> None:
+    def _open(self, parcel: m.Envelope, via: str, now: float) -> None:
         try:
             self.moving.receive(parcel, now, via)
         except Exception:  # the link must not come to a halt: it would bring the same again and again
@@ -742,7 +744,7 @@ class DurableBroker:
         row = [link.role.value, low, link.mine, link.theirs, counts, link.born, *about]
         self._rows.append(Row("neighbour", (neighbour,), row))
 
-    def _note_told(self, tell: Tell, neighbour: str) -> None:
+    def _note_told(self, tell: FilterUpdate, neighbour: str) -> None:
         """Keep what a neighbour said, as it was said.
 
         A filter that a larger one made the table forget stays in the rows. After a restart that means some events too
@@ -758,15 +760,15 @@ class DurableBroker:
 
     def _say_all(self, sends: Iterable[Send]) -> None:
         for send in sends:
-            if isinstance(send.message, m.Aside):
+            if isinstance(send.message, m.ControlMessage):
                 self._whisper(send.to, send.message)
             elif send.to in self.links:
                 self.say(send.to, send.message)
 
-    def _whisper(self, neighbour: str, aside: m.Aside) -> None:
+    def _whisper(self, neighbour: str, aside: m.ControlMessage) -> None:
         waiting = self._asides.get(neighbour)
         # What is told must not get lost while the link is up: the neighbour would not know what to send.
-        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, Tell)):
+        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, FilterUpdate)):
             waiting.append(wire.encode(aside))
             self._ready.add(neighbour)
 

@@ -1,4 +1,4 @@
-"""`Letters`: what goes to a node that need not be a neighbour, from link to link and in order.
+"""`Envelopes`: what goes to a node that need not be a neighbour, from link to link and in order.
 
 A letter to a node that nobody knows a way to waits here until somebody does.
 """
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from fieldfare.node.state import Row, Stored
 from fieldfare.protocol import wire
-from fieldfare.protocol.messages import Parcel
+from fieldfare.protocol.messages import Envelope
 
 if TYPE_CHECKING:
     from fieldfare.node.durable_broker import DurableBroker
 
 
-class Letters:
+class Envelopes:
     """The ways to other nodes, and what waits for one."""
 
     def __init__(self, broker: DurableBroker) -> None:
@@ -24,14 +24,14 @@ class Letters:
         self._broker = broker
         self._behind: dict[str, set[str]] = {}
         """by neighbour: the nodes that are reached through it"""
-        self._parked: dict[int, Parcel] = {}
+        self._parked: dict[int, Envelope] = {}
         self._count = 0
 
     def post(self, to: str, content: bytes) -> None:
         """Write to a node."""
-        self.forward(Parcel(to, self._broker.broker.name, content))
+        self.forward(Envelope(to, self._broker.broker.name, content))
 
-    def forward(self, parcel: Parcel, via: str = "") -> None:
+    def forward(self, parcel: Envelope, via: str = "") -> None:
         """Send a letter on its way; if there is none, it waits for one.
 
         It never goes back to the neighbour that it came from: two that each think the way leads through the other, for
@@ -69,7 +69,7 @@ class Letters:
             self._broker.keep(Row("reach", (neighbour,)))
         for what in outbox:
             message = wire.decode(what) if isinstance(what, bytes) else None
-            if isinstance(message, Parcel):
+            if isinstance(message, Envelope):
                 self.forward(message)
 
     def restore(self, stored: Stored) -> None:
@@ -77,5 +77,5 @@ class Letters:
         for (neighbour,), nodes in stored.get("reach", {}).items():
             self._behind[str(neighbour)] = set(nodes)
         for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):
-            self._parked[int(number)] = Parcel(to, origin, content)
+            self._parked[int(number)] = Envelope(to, origin, content)
             self._count = int(number)

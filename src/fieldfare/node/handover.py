@@ -1,4 +1,4 @@
-"""`Moving`: sessions that come from other nodes, or go there. What nodes say then stands in `protocol.handover`.
+"""`Handovers`: sessions that come from other nodes, or go there. What nodes say then stands in `protocol.handover`.
 
 A session that comes is in two parts for a while: what its old node sends, and *aside*, under an identity of its own,
 what arrives here meanwhile. When all of it is here they become one. Like everything else of the broker this is rows
@@ -36,7 +36,7 @@ from fieldfare.node.state import (
     rest_of,
 )
 from fieldfare.node.storage.lineage import MOST
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -102,7 +102,7 @@ class Departure(msgspec.Struct):
     """by publisher: its last event that the session got since it is going"""
 
 
-class Moving:
+class Handovers:
     """The sessions of a broker that are on their way, and the ways to other nodes."""
 
     def __init__(self, broker: DurableBroker, *, secure: bool = False) -> None:
@@ -248,7 +248,7 @@ class Moving:
     def _post(self, to: str, word: h.AnyWord) -> None:
         self._broker.letters.post(to, h.encode(word))
 
-    def receive(self, parcel: m.Parcel, now: float, via: str = "") -> None:
+    def receive(self, parcel: m.Envelope, now: float, via: str = "") -> None:
         """A letter is here: for this node, or for another one."""
         if parcel.to != self._broker.broker.name:
             self._broker.letters.forward(parcel, via)
@@ -363,7 +363,7 @@ class Moving:
         return [(number, session.pending[number]) for number in islice(numbers, limit)]
 
     def carry(
-        self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry], now: float
+        self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry], now: float
     ) -> bool:
         """Send that, without what the log no longer has. With the last of it the session is gone: is it?"""
         departure, session = self.departures[name], self._broker.sessions[name]
@@ -567,7 +567,7 @@ class Moving:
         for (name,), (node, _) in stored.get("gone", {}).items():
             self.gone[str(name)] = node, self._broker.now  # clients could not come back while the node was down
 
-    def restore_entry(self, entry: Entry, rest: Rest) -> None:
+    def restore_entry(self, entry: JournalEntry, rest: Rest) -> None:
         """Note again what an entry says of sessions that move."""
         for name, mark, number, ids in rest.to:
             arrival, departure = self.arrivals.get(name), self.departures.get(name)
@@ -609,12 +609,12 @@ def pending_of(one: h.Carried, position: int) -> Pending:
     return Pending(position, one.subscriptions, one.expires or NEVER, old=one.old, replaces=key)
 
 
-def carried_of(waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, Entry]) -> list[h.Carried]:
+def carried_of(waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, JournalEntry]) -> list[h.Carried]:
     """Deliveries as they are sent, but for those that the log no longer has."""
     return [_carried(n, pending, entries[pending.position]) for n, pending in waiting if pending.position in entries]
 
 
-def _carried(number: int, pending: Pending, entry: Entry) -> h.Carried:
+def _carried(number: int, pending: Pending, entry: JournalEntry) -> h.Carried:
     rest = rest_of(entry)
     expires = 0.0 if pending.expires == NEVER else pending.expires
     sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence

@@ -1,4 +1,4 @@
-"""`Carrier`: sends sessions that go to other nodes, some of it at a time, since the log is on disk and may be long."""
+"""`HandoverSender`: sends sessions to other nodes, in parts, because the log is on disk and may be long."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fieldfare.node.handover import carried_of
 from fieldfare.node.node import Node
 from fieldfare.node.replicas import Sent
 from fieldfare.node.state import Pending, Step
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 
 CHUNK: Final = 500
 """deliveries at a time, at most"""
 CHUNK_BYTES: Final = 256 << 10
 
 
-class Carrier:
+class HandoverSender:
     """Whoever watches a node for sessions that are ready to go."""
 
     def __init__(self, node: Node) -> None:
@@ -69,12 +69,18 @@ def _send(sent: Sent, broker: DurableBroker, _: float) -> None:
 
 
 def _carry(
-    name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry], broker: DurableBroker, now: float
+    name: str,
+    waiting: Sequence[tuple[int, Pending]],
+    entries: Mapping[int, JournalEntry],
+    broker: DurableBroker,
+    now: float,
 ) -> bool:
     return broker.moving.carry(name, waiting, entries, now)
 
 
-def _first(waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, Entry]) -> Sequence[tuple[int, Pending]]:
+def _first(
+    waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry]
+) -> Sequence[tuple[int, Pending]]:
     """As many as make a message of a good size, one at least."""
     size = 0
     for count, (_, pending) in enumerate(waiting):

@@ -1,4 +1,4 @@
-"""`Wishes`: what anybody wants here, for publishers who would rather not send what nobody does.
+"""`Interests`: what anybody wants here, for publishers who would rather not send what nobody does.
 
 All subscriptions of clients and neighbours, without those that others cover, and merged where that is exact. To ask is
 a permission of its own, and whoever asks hears only of what they may publish: the rest is nobody's business.
@@ -45,7 +45,7 @@ class _Asker:
     told: list[str] | None = None
 
 
-class Wishes:
+class Interests:
     """Who wants to know what is wanted."""
 
     def __init__(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""`Consumer`: a session used from within the node, as by server-sent events, webhooks and bridges."""
+"""`InternalSession`: a session used from within the node, as by server-sent events, webhooks and bridges."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Delivered(NamedTuple):
     """when nobody is to get it any more"""
 
 
-class Consumer:
+class InternalSession:
     """A session that is there, as long as it is used with `async with`."""
 
     def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
@@ -59,7 +59,7 @@ class Consumer:
         self._closed = ""
         self._unwatch: Callable[[], None] = lambda: None
 
-    async def __aenter__(self) -> Consumer:
+    async def __aenter__(self) -> InternalSession:
         session = await self._node.submit(self._attached)
         if self._principal is not None:
             who = self._principal

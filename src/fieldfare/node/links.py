@@ -31,7 +31,7 @@ from fieldfare.node.state import LARGEST, Greeting, Link, rest_of
 from fieldfare.node.storage.lineage import Lineage, extend
 from fieldfare.protocol import wire
 from fieldfare.protocol.handover import Number
-from fieldfare.protocol.messages import Role, Tell
+from fieldfare.protocol.messages import FilterUpdate, Role
 
 LINK: Final = "fieldfare.v1.link"
 """the WebSocket subprotocol between nodes"""
@@ -465,7 +465,7 @@ class LinkConnection:
                 continue
             if entry is None:  # numbers leave nothing out, so something must stand for it
                 logger.error("%s misses event %d, which the log no longer has", self.neighbour, what)
-                written.append(wire.encode(Tell()))
+                written.append(wire.encode(FilterUpdate()))
                 continue
             self.traffic.events_out += 1
             rest = rest_of(entry)

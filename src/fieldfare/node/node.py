@@ -19,13 +19,13 @@ from typing import Any, Final, Protocol, TypeVar
 
 from fieldfare.node import machine
 from fieldfare.node.config.config import NAME_FILE, Config, strategy_of
-from fieldfare.node.counters import Traffic
+from fieldfare.node.counters import Counters
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security.security import security_of
 from fieldfare.node.state import Key, Publication, Refusal, Row, Step, Stored
 from fieldfare.node.storage import private
 from fieldfare.node.storage.lineage import Lineage, as_lineage, extend, life_of
-from fieldfare.node.storage.log import Entry, LogError
+from fieldfare.node.storage.log import JournalEntry, LogError
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
 from fieldfare.routing.broker import Broker
@@ -95,7 +95,7 @@ class Node:
         self.lives = self._lives(stored)
         """in which lives of the log its positions were given"""
         self.broker.introduce()
-        self.traffic = Traffic(clock())
+        self.traffic = Counters(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
         """what to call when a session has something to take"""
         self.link_wakers: dict[str, Callable[[], None]] = {}
@@ -125,7 +125,7 @@ class Node:
         self.reports: dict[str, Callable[[], Any]] = {}
         """how those do that work beside the node, such as bridges, by name"""
 
-    def _broker(self, stored: Stored, entries: Iterable[Entry]) -> DurableBroker:
+    def _broker(self, stored: Stored, entries: Iterable[JournalEntry]) -> DurableBroker:
         config, clock = self.config, self.clock
         # A clock alone could go back, and so could a row, with an earlier copy of the folder.
         life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
@@ -209,7 +209,7 @@ class Node:
         """Wait until more events can be taken. Whoever reads from a publisher waits here, and so the publisher does."""
         await self._room.wait()
 
-    async def entries(self, positions: Sequence[int]) -> dict[int, Entry]:
+    async def entries(self, positions: Sequence[int]) -> dict[int, JournalEntry]:
         """Entries of the log, by position; from disk in a thread, so that nobody else waits."""
         if self.storage.are_at_hand(positions):
             return self.storage.entries(positions)

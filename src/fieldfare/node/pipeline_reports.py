@@ -1,4 +1,6 @@
-"""`Report`: how a Spark pipeline does, as it tells a node for its dashboard; `Reports`: the last one of each pipeline.
+"""`PipelineReport`: the state of a Spark pipeline, as the pipeline reports it to a node for the dashboard.
+
+`Reports` keeps the last report of each pipeline.
 
 A pipeline sends a whole report after every batch, so the node adds nothing up and keeps nothing on disk: a report that
 is lost is made good by the next. All of it is bounded, and values are plain ones, so whatever was taken can be shown.
@@ -62,7 +64,7 @@ class FieldReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """of numbers: from, to, how many"""
 
 
-class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PipelineReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a pipeline does."""
 
     name: Name
@@ -97,19 +99,19 @@ class Shown(msgspec.Struct, frozen=True):
 
     age: float
     """seconds by the node's clock: that of a pipeline may go wrong"""
-    report: Report
+    report: PipelineReport
 
 
 class _Kept(NamedTuple):
     at: float
-    report: Report
+    report: PipelineReport
 
 
 class Reports:
     """The last report of each pipeline, for an hour.
 
     >>> reports = Reports()
-    >>> reports.keep(Report("trades", "running", 7, 100.0), now=100.0)
+    >>> reports.keep(PipelineReport("trades", "running", 7, 100.0), now=100.0)
     >>> [(one.report.name, one.report.batch, one.age) for one in reports.shown(now=102.5)]
     [('trades', 7, 2.5)]
     >>> reports.shown(now=100.0 + KEPT + 1)
@@ -119,7 +121,7 @@ class Reports:
     def __init__(self) -> None:
         self._last: dict[str, _Kept] = {}  # the one that was silent longest is the first
 
-    def keep(self, report: Report, now: float) -> None:
+    def keep(self, report: PipelineReport, now: float) -> None:
         """Take a report instead of the last one of its pipeline. If there are too many, the most silent one goes."""
         others = [one for one in self._fresh(now) if one.report.name != report.name]
         some = [*others, _Kept(now, report)][-MOST_PIPELINES:]

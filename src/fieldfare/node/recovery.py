@@ -27,10 +27,10 @@ from fieldfare.node.state import (
     rest_of,
 )
 from fieldfare.node.storage.lineage import as_lineage
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.messages import Role, Tell
+from fieldfare.protocol.messages import FilterUpdate, Role
 from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ OF_NEIGHBOURS: Final = ("told", "outbox")
 logger = logging.getLogger("fieldfare.node")
 
 
-def restore(broker: DurableBroker, stored: Stored, entries: Iterable[Entry]) -> None:
+def restore(broker: DurableBroker, stored: Stored, entries: Iterable[JournalEntry]) -> None:
     """Let a new broker take up what was stored."""
     stored = _without_orphans(stored)
     _restore_sessions(broker, stored.get("session", {}))
@@ -71,7 +71,7 @@ def restore(broker: DurableBroker, stored: Stored, entries: Iterable[Entry]) -> 
         session.replays = sum(pending.replayed for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent = session.count  # an earlier life may have sent all of it
-    nothing = wire.encode(Tell())  # what was numbered but not written, nobody has heard
+    nothing = wire.encode(FilterUpdate())  # what was numbered but not written, nobody has heard
     for link in broker.links.values():
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.safe + 1, link.said + 1)}
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=broker.position)
@@ -128,7 +128,7 @@ def _restore_filters(broker: DurableBroker, stored: Stored) -> None:
             # What a neighbour asks for that cannot be read may be anything: so it gets everything, and misses nothing.
             asked = {_readable(text, f"of the node {neighbour}, which gets everything") for text in link.told[about]}
             filters = dict.fromkeys(EVERYTHING if filter is None else filter for filter in asked)
-            broker.broker.receive(Tell(tuple(filters), about=about), neighbour, broker.now)
+            broker.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, broker.now)
     for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
         for (name, id), text in stored.get(about, {}).items():
             filter = _readable(text, f"of the session {name} ({id}), which is without it")
@@ -144,7 +144,7 @@ def _readable(text: str, whose: str) -> Filter | None:
         return None
 
 
-def _restore_entry(broker: DurableBroker, entry: Entry) -> None:
+def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
     """Let an entry have had its effect, if that is not in the rows already."""
     rest = rest_of(entry)
     broker.position = max(broker.position, entry.position)

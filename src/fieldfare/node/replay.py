@@ -20,7 +20,7 @@ from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.state import NEVER, Pending, Refusal, is_behind, name_of, rest_of
 from fieldfare.node.storage.lineage import Lineage, still_valid
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
 
@@ -81,7 +81,7 @@ class Found:
         self._complete = complete
         self._last: dict[object, Pending] = {}
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[JournalEntry]) -> None:
         """Add events that come behind all others; one replaces another of the same name."""
         for entry in entries:
             if self._complete:
@@ -99,7 +99,7 @@ class Found:
         return [pending for pending in self._last.values() if pending.expires > now]
 
 
-def matching(entries: Iterable[Entry], filter: Filter) -> Iterator[Entry]:
+def matching(entries: Iterable[JournalEntry], filter: Filter) -> Iterator[JournalEntry]:
     """The entries of the events that a filter matches, but for those that came with a session."""
     return (entry for entry in entries if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)))
 

@@ -1,4 +1,4 @@
-"""`Keeping`: copies of sessions at other nodes, should theirs fail for good. What is said: `protocol.handover`.
+"""`Replicas`: copies of sessions at other nodes, should theirs fail for good. What is said: `protocol.handover`.
 
 The node of a session gives it *keepers* among its neighbours. A keeper does not get events from that node, but asks for
 them as the session does; so an event that is safe somewhere comes to it whatever happens to the other. Since the keeper
@@ -30,7 +30,7 @@ from fieldfare.node.state import (
     pack,
     pending_numbers,
 )
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -68,7 +68,7 @@ class Sent(NamedTuple):
     """all up to this number is sent then, or is done with; None: that was all"""
 
 
-class Kept(msgspec.Struct):
+class Replica(msgspec.Struct):
     """What a keeper knows of a session."""
 
     ticket: str
@@ -92,7 +92,7 @@ class Kept(msgspec.Struct):
         return event[2] > self.had.get(event[:2], -1)
 
 
-class Keeping:
+class Replicas:
     """The copies of a node's sessions, and those that it keeps for others."""
 
     def __init__(self, broker: DurableBroker, keepers: int) -> None:
@@ -101,7 +101,7 @@ class Keeping:
         self._wanted = keepers
         self.copies: dict[str, dict[str, Copy]] = {}
         """by session and keeper"""
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, Replica] = {}
         self._keys: dict[str, dict[int, EventId]] = {}
         """by session and number: what is not done with"""
         self._changed: set[str] = set()
@@ -248,7 +248,7 @@ class Keeping:
             return
         if kept is None:
             mark = f"{going.ticket}/{self._broker.position}"
-            kept = self.kept[name] = Kept(going.ticket, node, going.identity, going.owner, mark)
+            kept = self.kept[name] = Replica(going.ticket, node, going.identity, going.owner, mark)
             self._broker.sessions[name] = Session(kept.identity, True, False, now, owner=kept.owner, moved=mark)
         kept.ticket, kept.node = going.ticket, node
         self._note_kept(name)
@@ -291,7 +291,7 @@ class Keeping:
         self._broker.sessions[name].seen = now
         self._trim(name, kept)
 
-    def _trim(self, name: str, kept: Kept) -> None:
+    def _trim(self, name: str, kept: Replica) -> None:
         kept.carried = {number: item for number, item in kept.carried.items() if number > kept.done}
         pending = self._broker.sessions[name].pending
         for number in [number for number, event in kept.keys.items() if not kept.open(event)]:
@@ -319,7 +319,7 @@ class Keeping:
         self._broker.note_session(name)
         self._post(kept.node, h.Lost(name, kept.ticket, kept.identity))
 
-    def _kept(self, word: h.Word) -> Kept | None:
+    def _kept(self, word: h.Word) -> Replica | None:
         kept = self.kept.get(word.session)
         return kept if kept is not None and kept.ticket == word.ticket else None
 
@@ -362,9 +362,9 @@ class Keeping:
         for (name,), (_, ticket, node, identity, owner, mark, *counts, had) in stored.get("kept", {}).items():
             sequence, count, done, moves = counts
             marks = {(publisher, by): last for publisher, by, last in had}
-            self.kept[str(name)] = Kept(ticket, node, identity, owner, mark, sequence, count, done, moves, marks)
+            self.kept[str(name)] = Replica(ticket, node, identity, owner, mark, sequence, count, done, moves, marks)
 
-    def restore_entry(self, entry: Entry, rest: Rest) -> None:
+    def restore_entry(self, entry: JournalEntry, rest: Rest) -> None:
         """Note again what an entry says of sessions that are copied or kept."""
         sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
         event = entry.publisher, rest.by, sequence

@@ -22,12 +22,12 @@ from fieldfare.filters import parse
 from fieldfare.matching import backend
 from fieldfare.node import bridges
 from fieldfare.node.config.config import Config, Limits
-from fieldfare.node.connection import Connection
-from fieldfare.node.context import HTTP, Service
+from fieldfare.node.connection import ClientConnection
+from fieldfare.node.context import HTTP, Context
 from fieldfare.node.descriptors import raise_limit, share
-from fieldfare.node.handover_sender import Carrier
+from fieldfare.node.handover_sender import HandoverSender
 from fieldfare.node.http.origins import Origins
-from fieldfare.node.interest import Wishes
+from fieldfare.node.interest import Interests
 from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.node import Node
@@ -42,7 +42,7 @@ BACKLOG: Final = 4096
 """connections that may wait to be accepted"""
 MEETING: Final = 64 << 10
 """bytes of a frame in which a node says who it is"""
-MakeRoutes = Callable[[Service], list[BaseRoute]]
+MakeRoutes = Callable[[Context], list[BaseRoute]]
 
 
 class _Accepted:
@@ -94,7 +94,7 @@ class _Dialled:
         await self._socket.close(code, reason)
 
 
-def make_app(service: Service, more: list[BaseRoute], lifespan: Any = None) -> Starlette:
+def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> Starlette:
     """All that answers."""
 
     async def client(socket: WebSocket) -> None:
@@ -109,7 +109,7 @@ def make_app(service: Service, more: list[BaseRoute], lifespan: Any = None) -> S
     return app
 
 
-async def _client(service: Service, socket: WebSocket) -> None:
+async def _client(service: Context, socket: WebSocket) -> None:
     codec = next((CODECS[name] for name in socket.scope.get("subprotocols", ()) if name in CODECS), None)
     if codec is None:
         await socket.close(1002, f"say which subprotocol: {' or '.join(CODECS)}")
@@ -120,10 +120,10 @@ async def _client(service: Service, socket: WebSocket) -> None:
     await socket.accept(subprotocol=codec.name)
     token = security.bearer(socket.headers.get("authorization"))
     with contextlib.suppress(ConnectionError):
-        await Connection(service.node, service.wishes, _Accepted(socket), codec, token).serve()
+        await ClientConnection(service.node, service.wishes, _Accepted(socket), codec, token).serve()
 
 
-async def _link(service: Service, socket: WebSocket) -> None:
+async def _link(service: Context, socket: WebSocket) -> None:
     node = service.node
     if LINK not in socket.scope.get("subprotocols", ()):
         await socket.close(1002, f"say which subprotocol: {LINK}")
@@ -168,7 +168,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 
 
 @contextlib.asynccontextmanager
-async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Service]:
+async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Context]:
     """A node that answers, as long as it is used with `async with`."""
     bridges.make_all(config)  # a mistake there is found before anything else begins
     door = _door(config)
@@ -181,8 +181,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     scheme = "wss" if config.tls is not None and config.tls.certificate else "ws"
     _warn(config)
     hood.url = config.public_url or f"{scheme}://{_printable(config.host)}:{port}"
-    service = Service(node, hood, Wishes(node))
-    Carrier(node)
+    service = Context(node, hood, Interests(node))
+    HandoverSender(node)
     await node.start()
     if node.security is not None and node.security.revocations is not None:
         node.beside(node.security.revocations.run())

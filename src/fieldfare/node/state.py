@@ -9,7 +9,7 @@ import msgspec
 
 from fieldfare.events.event import Event
 from fieldfare.node.storage.lineage import Lineage
-from fieldfare.node.storage.log import Entry
+from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol.messages import About, Role
 from fieldfare.routing.deduplication import EventId
 
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 class Step(NamedTuple):
     """What must be written, all of it or nothing, and whom that concerns then."""
 
-    entries: list[Entry]
+    entries: list[JournalEntry]
     rows: list[Row]
     sessions: dict[str, int]
     """the number of the last delivery that each may take then"""
@@ -254,7 +254,7 @@ pack: Final[Callable[[Rest], bytes]] = msgspec.msgpack.Encoder().encode
 _unpack: Final[Callable[[bytes], Rest]] = msgspec.msgpack.Decoder(Rest).decode
 
 
-def rest_of(entry: Entry) -> Rest:
+def rest_of(entry: JournalEntry) -> Rest:
     """What stands in the log beside an event."""
     return _unpack(entry.rest)
 
@@ -272,18 +272,18 @@ def behind(sequence: int) -> int:
     return -1 - sequence
 
 
-def is_behind(entry: Entry) -> bool:
+def is_behind(entry: JournalEntry) -> bool:
     """Did the event come with a session?"""
     return entry.sequence < 0
 
 
-def key_of(entry: Entry) -> EventId:
+def key_of(entry: JournalEntry) -> EventId:
     """What tells an event from all others: its publisher, its identity, and how it counts it."""
     sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
     return entry.publisher, rest_of(entry).by, sequence
 
 
-def whole(entry: Entry) -> int:
+def whole(entry: JournalEntry) -> int:
     """Up to where a log that ends with an entry is whole: of a publication that was not written to its end, nothing."""
     if is_behind(entry):
         return entry.position

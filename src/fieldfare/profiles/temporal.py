@@ -28,7 +28,7 @@ FOREVER: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimedEntry:
     """A profile or a query as it was announced: it holds from `start`, and at `end` no longer."""
 
     number: int
@@ -48,8 +48,8 @@ class Change:
 
     at: float
     what: What
-    entry: Entry
-    partners: tuple[Entry, ...]
+    entry: TimedEntry
+    partners: tuple[TimedEntry, ...]
 
 
 class _Step(IntEnum):
@@ -63,7 +63,7 @@ class _Step(IntEnum):
 class _Fate:
     """What becomes of an entry that waits or holds: when it will end, and why."""
 
-    entry: Entry
+    entry: TimedEntry
     end: float
     what: What = "expired"
     holds: bool = False
@@ -103,7 +103,7 @@ class Timed:
         end: float | None = None,
         ttl: float | None = None,
         replaces: Hashable = None,
-    ) -> Entry:
+    ) -> TimedEntry:
         """A new entry, which holds from now or from a later start, until an end or for a time to live.
 
         Entries with its identifier end at its start, once and for all: if it is withdrawn, they do not come back. One
@@ -116,7 +116,7 @@ class Timed:
         until = begin + ttl if ttl is not None else FOREVER if end is None else end
         if not (begin if ttl is not None else -math.inf if start is None else start) < until:
             raise ValueError("the period in which the entry holds is empty")
-        entry = Entry(self._count + 1, which, satisfiable(filter), id, begin, until, replaces)
+        entry = TimedEntry(self._count + 1, which, satisfiable(filter), id, begin, until, replaces)
         self._count += 1
         if replaces is not None:
             self._cut(which, replaces, begin)
@@ -127,7 +127,7 @@ class Timed:
         self._run(now)
         return entry
 
-    def withdraw(self, entry: Entry, *, now: float) -> bool:
+    def withdraw(self, entry: TimedEntry, *, now: float) -> bool:
         """End an entry now, or call it off; False if it is over already."""
         self._run(now)
         fate = self._fates.get(entry.number)
@@ -153,17 +153,17 @@ class Timed:
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None
 
-    def holding(self) -> list[Entry]:
+    def holding(self) -> list[TimedEntry]:
         """The entries that hold now."""
         return [fate.entry for fate in self._fates.values() if fate.holds]
 
-    def partners(self, entry: Entry) -> tuple[Entry, ...]:
+    def partners(self, entry: TimedEntry) -> tuple[TimedEntry, ...]:
         """The entries across that hold now and meet a given one."""
         side = self._side(entry.which)
         met = sorted(number for filter in side.partners(entry.filter) for number in side.other.ids(filter))
         return tuple(self._fates[number].entry for number in met)
 
-    def pairs(self) -> Iterator[tuple[Entry, Entry]]:
+    def pairs(self) -> Iterator[tuple[TimedEntry, TimedEntry]]:
         """All pairs of a profile and a query that hold now."""
         for entry in self.holding():
             if entry.which == "profile":

@@ -122,8 +122,8 @@ class Credit(Frame, frozen=True):
     more: int
 
 
-class Ask(Frame, frozen=True):
-    """What does anybody want? Answered by `Wanted` now, and whenever that changes."""
+class WatchInterest(Frame, frozen=True):
+    """What does anybody want? Answered by `Interest` now, and whenever that changes."""
 
     request: int
 
@@ -223,7 +223,7 @@ class Deliveries(Frame, frozen=True):
     """how many deliveries of the session were dropped so far, in all: more waited than the node keeps"""
 
 
-class Wanted(Frame, frozen=True):
+class Interest(Frame, frozen=True):
     """All that anybody wants, as filters; an event that matches none of them need not be published."""
 
     filters: list[str]
@@ -249,6 +249,6 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | Ask | Leave
+    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave
 )
-FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Wanted | Bye
+FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

@@ -1,8 +1,8 @@
 """What brokers and clients say to each other. How that is written on a wire stands in `wire`.
 
 A client talks to its broker in `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave`, and hears
-`Deliver` and `Refuse`. Brokers talk to each other in `Forward` and `Tell`: an event, and a change of what the sender
-wants or will publish. All are plain values: a broker takes them and gives them, and never looks at a wire.
+`Deliver` and `Refuse`. Brokers talk to each other in `Forward` and `FilterUpdate`: an event, and a change of what the
+sender wants or will publish. All are plain values: a broker takes them and gives them, and never looks at a wire.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Forward(Message, frozen=True):
     """by which others may know where it goes without looking at the event; see `prefix`"""
 
 
-class Tell(Message, frozen=True):
+class FilterUpdate(Message, frozen=True):
     """First forget the removed filters, then note the added ones; both at once, lest events be lost in between."""
 
     added: tuple[Filter, ...] = ()
@@ -149,7 +149,7 @@ class Tell(Message, frozen=True):
     """the class of events that it is about, where each has a tree of its own"""
 
 
-class Parcel(Message, frozen=True):
+class Envelope(Message, frozen=True):
     """Something for a broker that need not be a neighbour. It goes from link to link, unread."""
 
     to: str
@@ -157,20 +157,20 @@ class Parcel(Message, frozen=True):
     content: bytes
 
 
-class Ask(Message, frozen=True):
+class TopicCheck(Message, frozen=True):
     """Are you still below me on the tree of a topic? Tell me all that you want of me, be it nothing."""
 
     topic: str
 
 
-class Copy(Message, frozen=True):
+class TableCopy(Message, frozen=True):
     """Keep for me what a neighbour has told me, should I fail."""
 
     neighbour: str
-    tell: Tell
+    tell: FilterUpdate
 
 
-class Settle(Message, frozen=True):
+class FlushRequest(Message, frozen=True):
     """Say so when all that came before this on the tree of a topic has arrived, with you and beyond; see `turns`."""
 
     topic: str
@@ -178,13 +178,13 @@ class Settle(Message, frozen=True):
     number: int
 
 
-class Settled(Message, frozen=True):
+class FlushReply(Message, frozen=True):
     """All has arrived."""
 
-    question: Settle
+    question: FlushRequest
 
 
-class Links(Message, frozen=True):
+class LinkUpdate(Message, frozen=True):
     """What a broker's links are, passed on by all to all. Only cyclic overlays need it."""
 
     origin: str
@@ -193,7 +193,7 @@ class Links(Message, frozen=True):
     neighbours: tuple[str, ...]
 
 
-class Wants(Message, frozen=True):
+class InterestUpdate(Message, frozen=True):
     """What the clients of a broker want, passed on by all to all. Only routing by trees of sources needs it."""
 
     origin: str
@@ -208,20 +208,30 @@ class Overlay(Message, frozen=True):
     """What nodes of a DHT say to each other to find their places; see `pastry`."""
 
 
-class Aside(Message, frozen=True):
+class ControlMessage(Message, frozen=True):
     """What brokers say in a small network of their own, over the same links. It may get lost; see `prefix`."""
 
-    said: Tell | Forward
+    said: FilterUpdate | Forward
 
 
-Change: TypeAlias = Tell | Ask | Copy | Settle | Settled | Links | Wants | Overlay | Aside
+Change: TypeAlias = (
+    FilterUpdate
+    | TopicCheck
+    | TableCopy
+    | FlushRequest
+    | FlushReply
+    | LinkUpdate
+    | InterestUpdate
+    | Overlay
+    | ControlMessage
+)
 """what brokers tell each other of themselves"""
 
 
 class Batch(Message, frozen=True):
     """Several changes, one after the other, in one message."""
 
-    tells: tuple[Tell, ...]
+    tells: tuple[FilterUpdate, ...]
 
 
 class Send(msgspec.Struct, frozen=True):

@@ -77,16 +77,16 @@ def decode_leniently(data: bytes) -> tuple[Message, list[str]]:
 
 def _without_unreadable(message: Message) -> Message:
     match message:
-        case m.Tell() | m.Wants():
+        case m.FilterUpdate() | m.InterestUpdate():
             added = dict.fromkeys(EVERYTHING if one is _UNREADABLE else one for one in message.added)
             removed = tuple(one for one in message.removed if one is not _UNREADABLE)
             return msgspec.structs.replace(message, added=tuple(added), removed=removed)
         case m.Batch(tells=tells):
             return m.Batch(tuple(map(_without_unreadable, tells)))  # type: ignore[arg-type]
-        case m.Aside(said=m.Tell() as said):
-            return m.Aside(_without_unreadable(said))  # type: ignore[arg-type]
-        case m.Copy(neighbour=neighbour, tell=tell):
-            return m.Copy(neighbour, _without_unreadable(tell))  # type: ignore[arg-type]
+        case m.ControlMessage(said=m.FilterUpdate() as said):
+            return m.ControlMessage(_without_unreadable(said))  # type: ignore[arg-type]
+        case m.TableCopy(neighbour=neighbour, tell=tell):
+            return m.TableCopy(neighbour, _without_unreadable(tell))  # type: ignore[arg-type]
     raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
 
 
@@ -159,7 +159,17 @@ def prepare(messages: Iterable[bytes]) -> None:
 
 
 _CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
-_BROKERS: Final = m.Forward | m.Tell | m.Parcel | m.Ask | m.Copy | m.Links | m.Wants | m.Batch | m.Aside
+_BROKERS: Final = (
+    m.Forward
+    | m.FilterUpdate
+    | m.Envelope
+    | m.TopicCheck
+    | m.TableCopy
+    | m.LinkUpdate
+    | m.InterestUpdate
+    | m.Batch
+    | m.ControlMessage
+)
 _ANY: Final = _CLIENTS | _BROKERS | OverlayMessage
 _UNREADABLE: Final = Filter(EVERYTHING.boxes)
 """stands for a filter that cannot be read; told from another one only by `is`"""

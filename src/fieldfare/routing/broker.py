@@ -16,16 +16,16 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.messages import About, Message, Send, Tell
+from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
 from fieldfare.routing.clients import Client, Clients
-from fieldfare.routing.deduplication import Seen
+from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, ProtocolError, To
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.tables.base import MakeIndex
 
 
-class Spread(NamedTuple):
+class Routed(NamedTuple):
     """Where an event goes."""
 
     event: m.Forward
@@ -73,10 +73,10 @@ class Broker:
         self._apart = apart
         self.clients = Clients(named=name if strategy.named else None, index=index)
         self.routes = strategy.routes(name, life, index)
-        self._seen = Seen(remember)
+        self._seen = Deduplication(remember)
         self._count = life << 32
         """of events whose publishers do not count them"""
-        self._waiting: dict[str, list[Tell]] = {}
+        self._waiting: dict[str, list[FilterUpdate]] = {}
         self._wakes: float | None = None
         self._sweeps: float | None = None
 
@@ -112,7 +112,7 @@ class Broker:
             if not self.routes.knows(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
             for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                if isinstance(tell, Tell | m.Wants) and any(filter.is_empty for filter in tell.added):
+                if isinstance(tell, FilterUpdate | m.InterestUpdate) and any(filter.is_empty for filter in tell.added):
                     raise ProtocolError(f"{sender!r} wants what no event can match")
         elif isinstance(message, m.Connect):
             if (sender in self.clients.all and not self._apart) or sender in (self.name, LOCAL):
@@ -166,7 +166,7 @@ class Broker:
     def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
         return self._told(self.clients.leave(sender), now)
 
-    def _told(self, tells: Iterable[Tell], now: float) -> list[Send]:
+    def _told(self, tells: Iterable[FilterUpdate], now: float) -> list[Send]:
         """What neighbours hear of what clients want."""
         return [
             send
@@ -199,7 +199,7 @@ class Broker:
         """An event was here before, in an earlier life."""
         self._seen.is_new((publisher, by, sequence), now)
 
-    def spread(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Spread]:
+    def spread(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Routed]:
         """Where events go that are published here (by LOCAL) or come from a neighbour; without those seen before.
 
         This is for whoever brings them there by other means than messages, and matches batches of them at once.
@@ -207,14 +207,14 @@ class Broker:
         new = [event for event in events if self._is_new(event, now)]
         if not self.routes.neighbours:
             wanting = self.clients.match_many([event.event for event in new])
-            return [Spread(event, clients, ()) for event, clients in zip(new, wanting, strict=True)]
+            return [Routed(event, clients, ()) for event, clients in zip(new, wanting, strict=True)]
         if sender == LOCAL:
             new = [self.routes.mark(event) for event in new]
         wanted = [self.routes.match(event, sender) for event in new]
         ours = [number for number, found in enumerate(wanted) if LOCAL in found or sender == LOCAL]
         clients = dict(zip(ours, self.clients.match_many([new[number].event for number in ours]), strict=True))
         return [
-            Spread(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})))
+            Routed(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})))
             for number, (event, found) in enumerate(zip(new, wanted, strict=True))
         ]
 
@@ -254,7 +254,7 @@ class Broker:
         """It can again: what may have got lost is said anew."""
         return self.lose(neighbour, now) + self._pass_on(self.routes.reached(neighbour), now)
 
-    def _tell(self, message: Tell, sender: str, now: float) -> list[Send]:
+    def _tell(self, message: FilterUpdate, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.tell(message, sender), now)
 
     def _hear(self, message: m.Change, sender: str, now: float) -> list[Send]:
@@ -268,7 +268,7 @@ class Broker:
         for neighbour, change in told:
             if isinstance(change, m.Forward):
                 sends += self._send(change, self.routes.match(change, LOCAL))
-            elif isinstance(change, Tell) and self.delay is not None:
+            elif isinstance(change, FilterUpdate) and self.delay is not None:
                 self._waiting.setdefault(neighbour, []).append(change)
             else:
                 sends += [*self._flush(neighbour), Send(neighbour, change)]
@@ -329,12 +329,21 @@ def _problem(filter: Filter) -> str:
 class _Snapshot(msgspec.Struct):
     clients: dict[str, Client]
     name: str
-    seen: Seen
+    seen: Deduplication
     count: int
     version: Literal[1] = 1
 
 
-_HEARD: Final = (m.Links, m.Wants, m.Ask, m.Copy, m.Settle, m.Settled, m.Aside, *get_args(OverlayMessage))
+_HEARD: Final = (
+    m.LinkUpdate,
+    m.InterestUpdate,
+    m.TopicCheck,
+    m.TableCopy,
+    m.FlushRequest,
+    m.FlushReply,
+    m.ControlMessage,
+    *get_args(OverlayMessage),
+)
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,
@@ -345,8 +354,8 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Connect: Broker._connect,
     m.Disconnect: Broker._disconnect,
     m.Forward: Broker._forward,
-    m.Tell: Broker._tell,
+    m.FilterUpdate: Broker._tell,
     m.Batch: Broker._batch,
     **dict.fromkeys(_HEARD, Broker._hear),
 }
-FROM_NEIGHBOURS: Final = (m.Forward, m.Tell, m.Batch, m.Disconnect, *_HEARD)
+FROM_NEIGHBOURS: Final = (m.Forward, m.FilterUpdate, m.Batch, m.Disconnect, *_HEARD)

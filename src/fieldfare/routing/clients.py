@@ -1,7 +1,7 @@
 """`Clients`: who is at a broker, what they want and promise, and which of them an event is for.
 
-Other brokers are told filters, not subscriptions: `subscribe` and the like give the `Tell` that says how the filters of
-all clients together have changed, which is often nothing.
+Other brokers are told filters, not subscriptions: `subscribe` and the like give the `FilterUpdate` that says how the
+filters of all clients together have changed, which is often nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named import NamedFilter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import About, Tell
+from fieldfare.protocol.messages import About, FilterUpdate
 from fieldfare.tables.base import MakeIndex
 
 
@@ -42,10 +42,10 @@ class Clients:
         """A client by name; who is not known is from now on."""
         return self.all.setdefault(client, Client())
 
-    def set(self, about: About, client: str, id: str, filter: Filter | None) -> Tell:
+    def set(self, about: About, client: str, id: str, filter: Filter | None) -> FilterUpdate:
         """Let a client have a filter under an id, or no more; says what changes for all clients together."""
         if filter is None and client not in self.all:
-            return Tell(about=about)
+            return FilterUpdate(about=about)
         kept: dict[str, Filter] = getattr(self.get(client), about)
         old = kept.pop(id, None)
         if filter is not None:
@@ -57,9 +57,9 @@ class Clients:
         removed = self._count(about, old, client, id, -1)
         if added == removed:
             added = removed = ()
-        return Tell(added, removed, about)
+        return FilterUpdate(added, removed, about)
 
-    def leave(self, client: str) -> list[Tell]:
+    def leave(self, client: str) -> list[FilterUpdate]:
         """Forget a client."""
         known = self.all.get(client, Client())
         tells = [self.set("subscriptions", client, id, None) for id in list(known.subscriptions)]

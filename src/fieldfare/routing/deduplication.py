@@ -1,4 +1,4 @@
-"""`Seen`: which events were here lately, so that none is told twice.
+"""`Deduplication`: which events were here lately, so that none is told twice.
 
 Two sets take turns: when the younger has been filled for as long as events are to be remembered, it becomes the older,
 and what was the older is forgotten. So each event is remembered for that long at least, and twice that long at most.
@@ -14,10 +14,10 @@ EventId: TypeAlias = tuple[str, str, int]
 """a publisher, the broker that counted if it did not do so itself, and the count"""
 
 
-class Seen(msgspec.Struct):
+class Deduplication(msgspec.Struct):
     """Events, remembered for so many seconds: more than it takes them to cross the network.
 
-    >>> seen, event = Seen(10.0), ("ana", "", 1)
+    >>> seen, event = Deduplication(10.0), ("ana", "", 1)
     >>> seen.is_new(event, 0.0), seen.is_new(event, 9.0), seen.is_new(event, 30.0)
     (True, False, True)
     """

@@ -1,8 +1,8 @@
 """`Routes`: whom a broker tells what, and where it sends an event. Every routing strategy is one of these.
 
 The broker deals with clients and messages; routes see *interfaces* only: its neighbours by name, and all clients
-together as `LOCAL`. An interface changes its filters by a `Tell`, and routes answer with what each neighbour must be
-told in turn. This is `administer` of the book's framework; all the rest is the same for every strategy.
+together as `LOCAL`. An interface changes its filters by a `FilterUpdate`, and routes answer with what each neighbour
+must be told in turn. This is `administer` of the book's framework; all the rest is the same for every strategy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.protocol.messages import About, Change, Forward, Role, Tell
+from fieldfare.protocol.messages import About, Change, FilterUpdate, Forward, Role
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""
@@ -54,7 +54,7 @@ class Routes(ABC):
         """A neighbour is gone, with all it wanted and promised."""
 
     @abstractmethod
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """An interface changes what it wants, or what it will publish."""
 
     @property
@@ -143,7 +143,7 @@ class Flooding(LinkRoutes):
         self.roles[neighbour] = role
         return []
 
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """Clients want something: that concerns nobody else."""
         return []
 

@@ -30,7 +30,7 @@ from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.overlays.source_trees import SourceTrees
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging.rules import Merging
@@ -85,7 +85,7 @@ class Strategy:
             from fieldfare.routing.prefix.routes import Prefixed  # noqa: PLC0415 - which has brokers inside
 
             return Prefixed(name, self, life, index)
-        routes: LinkRoutes = Flooding() if self.table is None else Filtered(self, index)
+        routes: LinkRoutes = Flooding() if self.table is None else TableRoutes(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
 

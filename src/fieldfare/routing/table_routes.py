@@ -1,4 +1,4 @@
-"""`Filtered`: routes by tables of filters. Each strategy is a choice of tables.
+"""`TableRoutes`: routes by tables of filters. Each strategy is a choice of tables.
 
 A table of subscriptions says which neighbours must know what (`tables.updates`): all filters by name (*simple*),
 those of different meaning (*identity*), those that no other covers (*covering*). A merger behind it makes them fewer.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import About, Forward, Role, Tell
+from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role
 from fieldfare.routing.routes import LOCAL, LinkRoutes, To
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NOTHING = Update()
 
 
-class Filtered(LinkRoutes):
+class TableRoutes(LinkRoutes):
     """Routes by filters."""
 
     def __init__(self, strategy: Strategy, index: MakeIndex = Index) -> None:
@@ -81,7 +81,7 @@ class Filtered(LinkRoutes):
         told = []
         for about in self._tables():
             gone = self.told_by(neighbour, about)
-            told += self.tell(Tell(removed=gone, about=about), neighbour) if gone else []
+            told += self.tell(FilterUpdate(removed=gone, about=about), neighbour) if gone else []
         self._set_neighbours({other: role for other, role in self.roles.items() if other != neighbour})
         return [to for to in told if to.neighbour != neighbour]
 
@@ -137,7 +137,7 @@ class Filtered(LinkRoutes):
 
     # Filters
 
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """An interface changes what it wants or promises."""
         if tell.about == "advertisements" and self.advertised is None:
             return []  # nobody's way depends on promises
@@ -176,7 +176,7 @@ class Filtered(LinkRoutes):
 
 def _as_tells(updates: Updates[str], about: About = "subscriptions") -> list[To]:
     return [
-        To(neighbour, Tell(update.added, update.removed, about))
+        To(neighbour, FilterUpdate(update.added, update.removed, about))
         for neighbour, update in updates.items()
         if neighbour != LOCAL and update != _NOTHING
     ]

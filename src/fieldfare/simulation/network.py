@@ -25,7 +25,9 @@ from fieldfare.protocol.messages import (
     Connect,
     Deliver,
     Disconnect,
+    FilterUpdate,
     Forward,
+    InterestUpdate,
     Leave,
     Message,
     Publish,
@@ -33,10 +35,8 @@ from fieldfare.protocol.messages import (
     Role,
     Send,
     Subscribe,
-    Tell,
     Unadvertise,
     Unsubscribe,
-    Wants,
 )
 from fieldfare.protocol.wire import encode
 from fieldfare.simulation import trace as records
@@ -461,7 +461,7 @@ class Network(Generic[M]):
     def _count(self, link: Cable[M], message: Message) -> None:
         """A message that is no event; a batch is one message, whatever is in it."""
         parts = message.tells if isinstance(message, Batch) else (message,)
-        tells = [part for part in parts if isinstance(part, Tell | Wants)]
+        tells = [part for part in parts if isinstance(part, FilterUpdate | InterestUpdate)]
         if tells:
             link.traffic.admin += 1
         else:
@@ -470,7 +470,7 @@ class Network(Generic[M]):
             added, removed = len(tell.added), len(tell.removed)
             link.traffic.added += added
             link.traffic.removed += removed
-            about = tell.about if isinstance(tell, Tell) else "subscriptions"
+            about = tell.about if isinstance(tell, FilterUpdate) else "subscriptions"
             self._note(records.Told, link.source, link.target, about, added, removed)
 
     def _transmit(self, link: Cable[M], message: Message) -> None:

@@ -18,13 +18,13 @@ from fieldfare.protocol.messages import (
     Advertise,
     Batch,
     Connect,
+    FilterUpdate,
     Forward,
+    InterestUpdate,
     Message,
     Publish,
     Subscribe,
-    Tell,
     Unsubscribe,
-    Wants,
 )
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, Strategy
@@ -86,7 +86,7 @@ def calibrate(
         nonlocal told
         told += 1
         filters = (market.filter(dice, Region()),)
-        return Wants("x", (0, told), filters) if strategy.overlay == "sources" else Tell(filters)
+        return InterestUpdate("x", (0, told), filters) if strategy.overlay == "sources" else FilterUpdate(filters)
 
     def mean(messages: list[tuple[Message, str]]) -> float:
         start = clock()
@@ -120,5 +120,5 @@ def measured(costs: Costs) -> Processing:
             sizes[broker] = broker.entries  # which takes a while to count
         return costs.tell.at(sizes[broker])
 
-    changes: tuple[type[Message], ...] = (Tell, Batch, Wants, Subscribe, Unsubscribe)
+    changes: tuple[type[Message], ...] = (FilterUpdate, Batch, InterestUpdate, Subscribe, Unsubscribe)
     return {Forward: event, Publish: event, **dict.fromkeys(changes, tell)}

@@ -1,4 +1,4 @@
-"""`Universe`: how the filters of many tables relate, worked out once for all of them.
+"""`SharedIndex`: how the filters of many tables relate, worked out once for all of them.
 
 In a simulated network every broker has tables, and the same filters stand in most of them. To ask an index at each
 broker anew which of its filters cover a new one would be to work out the same relations a thousand times. A universe
@@ -22,7 +22,7 @@ _EVENTS: Final = 10_000
 """that are remembered"""
 
 
-class Universe:
+class SharedIndex:
     """All filters of many tables."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Part:
     """The filters of one table: like an `Index` whose ids are the filters themselves.
 
     >>> from fieldfare.filters import parse
-    >>> universe = Universe()
+    >>> universe = SharedIndex()
     >>> here, there = universe.part(), universe.part()
     >>> here.add(parse("x < 5"), parse("x < 5"))
     >>> there.add(parse("x < 9"), parse("x < 9"))
@@ -79,7 +79,7 @@ class Part:
 
     __slots__ = ("_own", "_universe")
 
-    def __init__(self, universe: Universe) -> None:
+    def __init__(self, universe: SharedIndex) -> None:
         """No filters."""
         self._universe = universe
         self._own: dict[Filter, None] = {}

@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from fieldfare.filters.errors import FilterSyntaxError
-from fieldfare.filters.languages import cesql, cesql_eval
-from fieldfare.filters.languages.cesql_eval import ErrorKind, evaluate, find_function
-from fieldfare.filters.languages.cesql_syntax import (
+from fieldfare.filters.languages.cesql import evaluation, translation
+from fieldfare.filters.languages.cesql.evaluation import ErrorKind, evaluate, find_function
+from fieldfare.filters.languages.cesql.syntax import (
     Binary,
     Call,
     CompareOp,
@@ -116,7 +116,7 @@ def test_value_and_error(case: Case) -> None:
 @each
 def test_as_a_filter(case: Case) -> None:
     try:
-        passes = cesql.parse(case.expression).matches(case.event)
+        passes = translation.parse(case.expression).matches(case.event)
     except FilterSyntaxError:  # also what can never be true is refused
         passes = False
     assert passes == (case.passes and case.expression != REFUSED)
@@ -169,7 +169,7 @@ def test_every_operator_has_both_outcomes() -> None:
 
 
 def test_every_function_has_a_case() -> None:
-    known = [(name, one) for name, overloads in cesql_eval._FUNCTIONS.items() for one in overloads]
+    known = [(name, one) for name, overloads in evaluation._FUNCTIONS.items() for one in overloads]
     calls = [node for node in NODES if isinstance(node, Call)]
     for name, function in known:
         arities = {len(call.args) for call in calls if find_function(call.function, len(call.args)) is function}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare_lab.prefix import hops
 from fieldfare_lab.prefix.hops import Case, Cost, Costs, measure
 from fieldfare_lab.results import Settings
@@ -49,7 +49,7 @@ def test_beyond_a_size_there_is_no_tree(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_wrong_answers_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Places, "read_bytes", lambda self, tag: set())
+    monkeypatch.setattr(Placements, "read_bytes", lambda self, tag: set())
     with pytest.raises(RuntimeError, match="is wanted by"):
         measure(Case("a case", 60, names=5), 1, Clock())
 

@@ -22,7 +22,7 @@ from fieldfare.filters import Filter, parse
 from fieldfare.node import bridges
 from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem, Runner, runner
 from fieldfare.node.config.config import Config, ConfigError, load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.server import running
 
 
@@ -81,7 +81,7 @@ def x(*numbers: int, ids: bool = False) -> list[Arrived]:
     return [Arrived(Event(x=number), id=str(number) if ids else "") for number in numbers]
 
 
-def begin(service: Service, fake: Fake, name: str = "fake") -> Runner:
+def begin(service: Context, fake: Fake, name: str = "fake") -> Runner:
     made = Runner(service.node, name, fake, "fake")
     service.node.beside(made.run())
     return made

@@ -32,7 +32,7 @@ from fieldfare.events.event import Event
 from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
 from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
 from fieldfare.node.config.config import ConfigError
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.server import running
 
 PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -114,7 +114,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.asynccontextmanager
 async def bridged(
     broker: Mosquitto, table: Mapping[str, Any], name: str = "a", folder: Path | None = None, up: bool = True
-) -> AsyncIterator[tuple[Service, Callable[[], Status]]]:
+) -> AsyncIterator[tuple[Context, Callable[[], Status]]]:
     """A node with a bridge called plant."""
     given = {"kind": "mqtt", "name": "plant", "url": broker.url, **table}
     async with running(msgspec.structs.replace(settings(name, folder), bridge=(given,))) as node:

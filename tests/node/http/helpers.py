@@ -21,9 +21,9 @@ from tests.waiting import PATIENCE
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.config.config import load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http import routes
-from fieldfare.node.internal_session import Consumer
+from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
 
@@ -33,7 +33,7 @@ SECRET = "a secret that is long enough: 32 bytes"
 class Api(NamedTuple):
     """A node and a client that speaks to it."""
 
-    service: Service
+    service: Context
     client: httpx.AsyncClient
 
     @property
@@ -73,14 +73,14 @@ def api_in_background(**flags: object) -> Iterator[httpx.Client]:
         thread.join(20)
 
 
-def bearer(service: Service, name: str, *roles: str) -> dict[str, str]:
+def bearer(service: Context, name: str, *roles: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {make_token(SECRET, name, roles, 60, service.node.clock())}"}
 
 
 @contextlib.asynccontextmanager
-async def listening(service: Service, filter: str = "TRUE") -> AsyncIterator[Callable[[int], Awaitable[list[Event]]]]:
+async def listening(service: Context, filter: str = "TRUE") -> AsyncIterator[Callable[[int], Awaitable[list[Event]]]]:
     """A subscriber: what it gives waits for so many events."""
-    async with Consumer(service.node) as consumer:
+    async with InternalSession(service.node) as consumer:
         await consumer.subscribe("s", parse(filter))
         deliveries = consumer.deliveries()
 

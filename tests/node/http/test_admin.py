@@ -7,11 +7,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, sink, until
 
 from fieldfare.filters import parse
-from fieldfare.node.internal_session import Consumer
+from fieldfare.node.internal_session import InternalSession
 
 
-async def asked(found: Api, name: str, *filters: str) -> Consumer:
-    consumer = Consumer(found.service.node, name)
+async def asked(found: Api, name: str, *filters: str) -> InternalSession:
+    consumer = InternalSession(found.service.node, name)
     await consumer.__aenter__()
     for number, text in enumerate(filters):
         await consumer.subscribe(str(number), parse(text))

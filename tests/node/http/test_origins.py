@@ -13,7 +13,7 @@ from tests.node.http.helpers import SECRET, Api, api, api_in_background, bearer,
 
 from fieldfare.node import dashboard
 from fieldfare.node.config.config import Config, ConfigError, load
-from fieldfare.node.counters import Traffic
+from fieldfare.node.counters import Counters
 from fieldfare.node.http import routes
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.server import running
@@ -98,7 +98,7 @@ def status(config: Config, *headers: tuple[str, str]) -> int:
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "GET", "path": "/", "scheme": "http", "headers": raw}
-    asyncio.run(Origins(Response(None, 200), config, Traffic(0.0))(scope, receive, send))
+    asyncio.run(Origins(Response(None, 200), config, Counters(0.0))(scope, receive, send))
     return int(sent[0]["status"])
 
 

@@ -24,7 +24,7 @@ from fieldfare.node.pipeline_reports import (
     MOST_KINDS,
     MOST_PIPELINES,
     MOST_TOP,
-    Report,
+    PipelineReport,
     Reports,
 )
 
@@ -37,7 +37,7 @@ def path(name: str) -> str:
     return f"/admin/pipelines/{quote(name, safe='')}"
 
 
-def latest(told: list[tuple[float, Report]], now: float) -> list[tuple[float, Report]]:
+def latest(told: list[tuple[float, PipelineReport]], now: float) -> list[tuple[float, PipelineReport]]:
     """The last one of each name, of those that are fresh; the oldest first."""
     last = {report.name: (at, report) for at, report in told if now - at <= KEPT}
     return sorted(last.values(), key=lambda item: item[0])[-MOST_PIPELINES:]
@@ -46,11 +46,11 @@ def latest(told: list[tuple[float, Report]], now: float) -> list[tuple[float, Re
 def test_the_last_reports_are_kept_for_an_hour_and_not_too_many() -> None:
     chance = random.Random(7)
     reports, now = Reports(), 1e9
-    told: list[tuple[float, Report]] = []
+    told: list[tuple[float, PipelineReport]] = []
     most = 0
     for step in range(3000):
         now += chance.choice([0.5, 1, 60, 90])
-        report = Report(f"p{chance.randrange(60)}", "running", step, now)
+        report = PipelineReport(f"p{chance.randrange(60)}", "running", step, now)
         told = latest([*told, (now, report)], now)
         reports.keep(report, now)
         if chance.random() < 0.1:

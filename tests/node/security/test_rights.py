@@ -17,7 +17,7 @@ from tests.node.talking import linked, talking, until
 
 from fieldfare.events.event import Event
 from fieldfare.node.config.config import ConfigError, Secret, load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.security import revocations
 from fieldfare.node.security.revocations import Credential, Revocations
@@ -51,14 +51,14 @@ def token(name: str, *roles: str, id: str = "", issued: float | None = None) -> 
 
 
 @contextlib.asynccontextmanager
-async def guarded(folder: Path, roles: str = ROLES, more: str = "", data: str = "") -> AsyncIterator[Service]:
+async def guarded(folder: Path, roles: str = ROLES, more: str = "", data: str = "") -> AsyncIterator[Context]:
     file = folder / "a.toml"
     file.write_text((f'data = "{data}"\n' if data else "") + SETTINGS + more + roles)
     async with running(load(file, {}, {}), routes) as service:
         yield service
 
 
-async def fill(node: Service) -> None:
+async def fill(node: Context) -> None:
     """Ana, a doctor, asks for much; it waits for her."""
     async with talking(node, "ana's", token=token("ana", "doctor")) as ana:
         await ana.subscribe("bills", "kind = 'bill' AND sum > 1")
@@ -70,7 +70,7 @@ async def fill(node: Service) -> None:
     )
 
 
-async def check(node: Service, *roles: str) -> None:
+async def check(node: Context, *roles: str) -> None:
     """As a clerk she gets no more than clerks may have, and is told so."""
     async with talking(node, "ana's", token=token("ana", *roles)) as ana:
         told = [await ana.hear(f.Refused) for _ in range(2)]

@@ -15,7 +15,7 @@ from tests.node.talking import linked, talking, until
 
 from fieldfare.client.client import connect
 from fieldfare.node.config.config import Secret, load
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.security import tickets
 from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
@@ -42,7 +42,7 @@ def token(name: str, seconds: float = 600.0) -> str:
 
 
 @contextlib.asynccontextmanager
-async def two(folder: Path, **other: object) -> AsyncIterator[tuple[Service, Service]]:
+async def two(folder: Path, **other: object) -> AsyncIterator[tuple[Context, Context]]:
     file = folder / "a.toml"
     file.write_text(SETTINGS)
     async with running(load(file, {}, {})) as a:
@@ -52,7 +52,7 @@ async def two(folder: Path, **other: object) -> AsyncIterator[tuple[Service, Ser
             yield a, b
 
 
-async def offer(source: Service, target: Service, session: str) -> None:
+async def offer(source: Context, target: Context, session: str) -> None:
     """As an administrator does, or as a neighbour could that calls for a session."""
     ticket = source.node.fresh()
     await source.node.submit(lambda broker, _: broker.moving.offer(session, target.node.name, ticket))
@@ -165,7 +165,7 @@ def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, mon
             assert "ticket" in await refused(a.hood.url, "s", bye.ticket)
             async with talking(b, "s", ticket=bye.ticket) as ana:
                 assert isinstance(await ana.ask(f.Subscribe, "t", "y > 0"), f.Done)
-                asked = await ana.ask(f.Ask)  # no more than is needed is taken from another node's word
+                asked = await ana.ask(f.WatchInterest)  # no more than is needed is taken from another node's word
                 assert isinstance(asked, f.Refused)
                 second = ana.welcome.ticket
                 assert second not in ("", bye.ticket)

@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fieldfare.node.storage import parquet_segment, private
-from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.log import JournalEntry, Log, LogError
 
 EVENT = b"\x81\xa1a\x01"
 
 
-def _entry(position: int, time: float = 0.0) -> Entry:
-    return Entry(position, time or position / 10, f"p{position % 3}", position, EVENT, str(position).encode())
+def _entry(position: int, time: float = 0.0) -> JournalEntry:
+    return JournalEntry(position, time or position / 10, f"p{position % 3}", position, EVENT, str(position).encode())
 
 
 def _filled(folder: Path, *, segments: int = 3, size: int = 10, **options: Any) -> Log:
@@ -58,7 +58,7 @@ class LogMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.options: dict[str, Any] = {"segment_seconds": 100.0, "sync": sync}
         self.log = Log(self.folder, **self.options)
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         self.starts = [1]
         """of all segments, the last one active"""
         self.sealed: set[int] = set()
@@ -73,7 +73,7 @@ class LogMachine(RuleBasedStateMachine):
         given, kept = [], []
         newest = self.entries[-1].time if self.entries else -math.inf
         for position, (moment, publisher, sequence, body) in enumerate(batch, len(self.entries) + 1):
-            given.append(Entry(position, moment, publisher, sequence, body, body[:9]))
+            given.append(JournalEntry(position, moment, publisher, sequence, body, body[:9]))
             newest = max(newest, round(moment * 1e6) / 1e6)
             kept.append(given[-1]._replace(time=newest))
         if (
@@ -325,7 +325,7 @@ def test_what_goes_while_it_is_sealed_does_not_come_back(
     log = _filled(tmp_path)
     write = parquet_segment.write
 
-    def slow(path: Path, entries: Iterable[Entry]) -> int:
+    def slow(path: Path, entries: Iterable[JournalEntry]) -> int:
         count = write(path, entries)
         if change == "retain":
             log.retain(max_bytes=0, max_seconds=None, now=0.0, keep_from=100)
@@ -463,7 +463,7 @@ def test_a_roll_that_failed_changes_nothing(tmp_path: Path, monkeypatch: pytest.
         (_entry(12)._replace(publisher="\ud800"), "position 12 cannot be written"),
     ],
 )
-def test_a_group_with_something_wrong_is_refused_as_a_whole(tmp_path: Path, bad: Entry, problem: str) -> None:
+def test_a_group_with_something_wrong_is_refused_as_a_whole(tmp_path: Path, bad: JournalEntry, problem: str) -> None:
     log = _filled(tmp_path, segments=1)
     size = log.bytes
     with pytest.raises(LogError, match=problem):

@@ -14,7 +14,7 @@ import pytest
 from fieldfare import Event, Interval
 from fieldfare.events import json, msgpack
 from fieldfare.node.storage import parquet_segment
-from fieldfare.node.storage.log import Entry, Log, LogError, export
+from fieldfare.node.storage.log import JournalEntry, Log, LogError, export
 
 EVENTS = [
     Event({"type": "quote", "price": 1.5}),
@@ -23,9 +23,9 @@ EVENTS = [
 ]
 
 
-def _entries(count: int, first: int = 1) -> list[Entry]:
+def _entries(count: int, first: int = 1) -> list[JournalEntry]:
     return [
-        Entry(
+        JournalEntry(
             position, 1.7e9 + position / 8, f"p{position % 3}", -position, msgpack.encode(EVENTS[position % 3]), b"\0r"
         )
         for position in range(first, first + count)
@@ -100,7 +100,7 @@ def test_a_row_group_is_not_too_large_in_bytes(tmp_path: Path, monkeypatch: pyte
 def test_what_is_no_event_is_kept_as_it_is(tmp_path: Path) -> None:
     log = Log(tmp_path)
     odd = [b"", b"\xc1", b"\x01", b"\x81\xa1a", b"\x81\xa6$valid\x01", b"\x81\xa1a" + b"\x91" * 500 + b"\x01"]
-    entries = [Entry(number, 5.0, "", 0, data, b"") for number, data in enumerate(odd, 1)]
+    entries = [JournalEntry(number, 5.0, "", 0, data, b"") for number, data in enumerate(odd, 1)]
     log.append(entries)
     log.roll()
     (path,) = log.seal()
@@ -112,7 +112,7 @@ def test_what_is_no_event_is_kept_as_it_is(tmp_path: Path) -> None:
 def test_an_event_over_the_usual_limits_is_shown_too(tmp_path: Path) -> None:
     log = Log(tmp_path)
     data = b"\x81\xa1a\xdb" + (1 << 21).to_bytes(4, "big") + b"x" * (1 << 21)
-    log.append([Entry(1, 5.0, "ana", 1, data, b"")])
+    log.append([JournalEntry(1, 5.0, "ana", 1, data, b"")])
     log.roll()
     (path,) = log.seal()
     assert pq.read_table(path)["event"].to_pylist() == ['{"a":"' + "x" * (1 << 21) + '"}']
@@ -128,7 +128,7 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
         damaged[at] ^= 0xFF
         path.write_bytes(damaged)
         log = Log(tmp_path)
-        got = list[Entry]()
+        got = list[JournalEntry]()
         with suppress(LogError):
             got = list(log.read(1))
         noticed += not got
@@ -164,7 +164,7 @@ def test_export_writes_any_range_from_both_kinds(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     log, _ = _sealed(tmp_path / "log", 5)
-    broken = [*_entries(5), Entry(6, 1.0, "ana", 1 << 70, b"", b"")]
+    broken = [*_entries(5), JournalEntry(6, 1.0, "ana", 1 << 70, b"", b"")]
     with pytest.raises((OverflowError, pa.ArrowException)):
         parquet_segment.write(tmp_path / "x.parquet", broken)
     assert not (tmp_path / "x.parquet").exists()

@@ -15,7 +15,7 @@ from tests.node.talking import settings, talking
 from fieldfare.node.config.config import Log as LogSettings
 from fieldfare.node.server import running
 from fieldfare.node.state import Row
-from fieldfare.node.storage.log import Entry, export
+from fieldfare.node.storage.log import JournalEntry, export
 from fieldfare.node.storage.storage import Storage
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
@@ -49,7 +49,9 @@ def test_nobody_else_can_read_what_a_node_writes(tmp_path: Path) -> None:
     log = storage._disk
     assert log is not None
     first = log.last + 1
-    log.append([Entry(number, 1.0, "ana", number, b"\x80", b"\x92\xa0\xa0") for number in range(first, first + 10)])
+    log.append(
+        [JournalEntry(number, 1.0, "ana", number, b"\x80", b"\x92\xa0\xa0") for number in range(first, first + 10)]
+    )
     log.roll()
     log.seal()
     export(log, folder / "export.parquet")

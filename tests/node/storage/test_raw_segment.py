@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldfare.node.storage import raw_format, raw_segment
-from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.log import JournalEntry, Log, LogError
 from fieldfare.node.storage.raw_format import BLOCK, HEADER_SIZE
 
 
-def _entry(position: int, size: int = 10) -> Entry:
-    return Entry(position, 1000.0 + position, "ana", 70_000 + position, bytes([position % 256]) * size, b"rest")
+def _entry(position: int, size: int = 10) -> JournalEntry:
+    return JournalEntry(position, 1000.0 + position, "ana", 70_000 + position, bytes([position % 256]) * size, b"rest")
 
 
-def _written(folder: Path, *sizes: int) -> tuple[Path, list[Entry], list[int]]:
+def _written(folder: Path, *sizes: int) -> tuple[Path, list[JournalEntry], list[int]]:
     """A file with entries of those sizes, and where each of them ends."""
     entries = [_entry(position, size) for position, size in enumerate(sizes, 1)]
     path = folder / "events-00000000000000000001.log"
@@ -205,7 +205,7 @@ def test_an_event_cannot_pass_for_a_record(tmp_path: Path) -> None:
         payload = b"".join(raw_format.encode(_entry(3), salt))
         assert crc32(payload[8:], salt) == struct.unpack_from("<I", payload, 4)[0]
         log = Log(tmp_path)
-        log.append([Entry(2, 2000.0, "eve", 1, payload * 5, b"")])
+        log.append([JournalEntry(2, 2000.0, "eve", 1, payload * 5, b"")])
         log.close()
         path.write_bytes(path.read_bytes()[:-3])
         log = Log(tmp_path)
@@ -220,7 +220,7 @@ def test_any_position_is_found_whatever_the_sizes(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    log, entries = Log(folder), list[Entry]()
+    log, entries = Log(folder), list[JournalEntry]()
     for sizes in batches:
         batch = [_entry(len(entries) + number, size) for number, size in enumerate(sizes, 1)]
         log.append(batch)

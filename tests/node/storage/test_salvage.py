@@ -24,7 +24,7 @@ from fieldfare.node.node import Node
 from fieldfare.node.server import running
 from fieldfare.node.state import Publication, Row, Stored
 from fieldfare.node.storage import parquet_segment, salvage_rows
-from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.log import JournalEntry, Log, LogError
 from fieldfare.node.storage.raw_format import HEADER_SIZE
 from fieldfare.node.storage.rows import Store, StoreError
 from fieldfare.node.storage.salvage import salvage
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _content(folder: Path) -> tuple[Stored, dict[int, Entry]]:
+def _content(folder: Path) -> tuple[Stored, dict[int, JournalEntry]]:
     storage = Storage(folder, LogSettings())
     stored, _ = storage.load()
     entries = {entry.position: entry for entry in storage.log.read(1)}
@@ -184,7 +184,7 @@ def test_the_node_delivers_the_rest_and_says_what_is_gone(
 def test_a_damaged_last_record_keeps_its_position(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     log = Log(folder / "log")
-    log.append([Entry(number, 1.0, "ana", number, b"\x80", b"\x92\xa0\xa0") for number in range(1, 6)])
+    log.append([JournalEntry(number, 1.0, "ana", number, b"\x80", b"\x92\xa0\xa0") for number in range(1, 6)])
     log.close()
     path = raw_path(folder / "log", 1)
     data = bytearray(path.read_bytes())
@@ -197,7 +197,7 @@ def test_a_damaged_last_record_keeps_its_position(tmp_path: Path) -> None:
     assert [(gap.first, gap.last, gap.exact) for gap in report.gaps] == [(5, 5, True)]
     log = Log(folder / "log")
     assert (log.last, [entry.position for entry in log.read(1)]) == (5, [1, 2, 3, 4])
-    log.append([Entry(6, 2.0, "ana", 6, b"\x80", b"\x92\xa0\xa0")])
+    log.append([JournalEntry(6, 2.0, "ana", 6, b"\x80", b"\x92\xa0\xa0")])
     log.close()
 
 

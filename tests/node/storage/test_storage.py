@@ -9,14 +9,14 @@ import pytest
 from fieldfare.node.config.config import Log as LogSettings
 from fieldfare.node.state import Rest, Row, Step, pack
 from fieldfare.node.storage import lost_segment
-from fieldfare.node.storage.log import Entry, Log
+from fieldfare.node.storage.log import JournalEntry, Log
 from fieldfare.node.storage.segments import raw_path
 from fieldfare.node.storage.storage import Storage
 
 
-def _entry(position: int, sequence: int, last: int) -> Entry:
+def _entry(position: int, sequence: int, last: int) -> JournalEntry:
     """Number `sequence` of a publication with the numbers 1 to `last`."""
-    return Entry(position, 1.0, "ana", sequence, b"\x80", pack(Rest("id", "a", first=1, last=last)))
+    return JournalEntry(position, 1.0, "ana", sequence, b"\x80", pack(Rest("id", "a", first=1, last=last)))
 
 
 def _opened(folder: Path) -> tuple[bool, list[int], int]:
@@ -26,7 +26,7 @@ def _opened(folder: Path) -> tuple[bool, list[int], int]:
     return found
 
 
-def _written(folder: Path, *entries: Entry) -> None:
+def _written(folder: Path, *entries: JournalEntry) -> None:
     storage = Storage(folder, LogSettings())
     storage.write(Step(list(entries), [Row("name", (), "a")], {}, {}, set(), {}))
     storage.close()

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.waiting import wait_until
 
 from fieldfare import Event, parse
-from fieldfare.node.pipeline_reports import Report
+from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline.job import report as reporting
 from fieldfare.pipeline.job import sinks
 from fieldfare.pipeline.job.config import PipelineError, read
@@ -82,8 +82,8 @@ def _put(folder: Path, name: str, lines: list[str]) -> None:
     (folder / ".draft").rename(folder / "in" / name)
 
 
-def _run(folder: Path) -> list[Report]:
-    told: list[Report] = []
+def _run(folder: Path) -> list[PipelineReport]:
+    told: list[PipelineReport] = []
     with ready(read(folder / "pipeline.toml")) as plan:
         run(plan, once=True, told=told.append)
     return told
@@ -139,7 +139,7 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
 def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: SparkSession, folder: Path) -> None:
     (folder / "pipeline.toml").write_text(PIPELINE.replace('"wanted.csv"', '"wanted.csv"\nrefresh = 0.1'))
     _put(folder, "1.jsonl", [json.dumps(event) for event in _events(0)])
-    told: list[Report] = []
+    told: list[PipelineReport] = []
     with ready(read(folder / "pipeline.toml")) as plan:
         step = 0
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline.nodes import collected, node_elsewhere
 
 import fieldfare as ff
-from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.log import JournalEntry, Log, LogError
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.log import LogStreamReader
 
@@ -50,7 +50,7 @@ def positions(reader: LogStreamReader, start: dict[str, int], end: dict[str, int
 def test_what_was_deleted_before_it_was_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = Log(tmp_path)
     for begin in range(1, 401, 100):
-        log.append([Entry(number, 1e9, "ana", number, b"\x80", b"") for number in range(begin, begin + 100)])
+        log.append([JournalEntry(number, 1e9, "ana", number, b"\x80", b"") for number in range(begin, begin + 100)])
         log.roll()
     reader, skipping = LogStreamReader(tmp_path, 0, 130, "fail"), LogStreamReader(tmp_path, 10, 130, "skip")
     limit = reader.getDefaultReadLimit()
@@ -67,7 +67,7 @@ def test_what_was_deleted_before_it_was_read_is_told(tmp_path: Path, caplog: pyt
     with pytest.raises(LogError, match="ends at position 400, and up to 500 was read"):
         reader.latestOffset({"position": 500}, limit)
     reader.prepareForTriggerAvailableNow()
-    log.append([Entry(401, 1e9, "ana", 401, b"\x80", b"")])
+    log.append([JournalEntry(401, 1e9, "ana", 401, b"\x80", b"")])
     assert reader.latestOffset({"position": 300}, limit) == reader.latestOffset({"position": 400}, limit)
     assert reader.reportLatestOffset() == {"position": 401}
 

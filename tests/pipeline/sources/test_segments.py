@@ -12,20 +12,20 @@ import pytest
 from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.node.state import Rest, pack
-from fieldfare.node.storage.log import Entry, Log, LogError
+from fieldfare.node.storage.log import JournalEntry, Log, LogError
 from fieldfare.node.storage.rows import Store
 from fieldfare.node.storage.salvage import salvage
 from fieldfare.pipeline.sources import segments
 from fieldfare.pipeline.sources.segments import Folder, Slice, slices
 
 
-def entry(position: int, first: int = 0, last: int = 0) -> Entry:
+def entry(position: int, first: int = 0, last: int = 0) -> JournalEntry:
     event = msgpack.encode(Event({"type": f"t{position % 3}", "number": position, "text": "x" * (position % 50)}))
     rest = pack(Rest("", "", first=first, last=last)) if last else b""
-    return Entry(position, 1e9 + position, "ana", position, event, rest)
+    return JournalEntry(position, 1e9 + position, "ana", position, event, rest)
 
 
-def shown(one: Entry) -> tuple[Any, ...]:
+def shown(one: JournalEntry) -> tuple[Any, ...]:
     event = msgpack.decode(one.event)
     return one.position, one.time, one.publisher, one.sequence, event["type"], json.encode(event).decode()
 
@@ -43,7 +43,7 @@ def test_reads_what_was_appended_whatever_happens_to_the_files(
     monkeypatch.setattr(segments, "SLICE", 70)
     chance = random.Random(seed)
     log, folder = Log(tmp_path, segment_bytes=20_000), Folder(tmp_path)
-    appended: list[Entry] = []
+    appended: list[JournalEntry] = []
     planned: list[Slice] = []
     """made earlier, and read when the files are others"""
     for _ in range(60):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.messages import Links
+from fieldfare.protocol.messages import LinkUpdate
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.overlays.shared_tree import SharedTree
@@ -29,7 +29,7 @@ def known(edges: Edges, at: str = "b0") -> LinkState:
         if f"b{i}" == at:
             state.announce(neighbours)
         else:
-            assert state.accept(Links(f"b{i}", (0, 1), tuple(sorted(neighbours))))
+            assert state.accept(LinkUpdate(f"b{i}", (0, 1), tuple(sorted(neighbours))))
     return state
 
 
@@ -70,19 +70,19 @@ def test_the_ways_from_a_source_are_shortest_and_agree(edges: Edges, source: int
 def test_a_link_counts_if_both_ends_say_so() -> None:
     state = LinkState("a")
     state.announce(["b"])
-    state.accept(Links("b", (0, 1), ("a", "c")))
+    state.accept(LinkUpdate("b", (0, 1), ("a", "c")))
     assert state.links == {"a": ["b"], "b": ["a"]}
-    state.accept(Links("c", (0, 1), ("b",)))
+    state.accept(LinkUpdate("c", (0, 1), ("b",)))
     assert state.links["c"] == ["b"]
     assert state.unreachable == set()
 
 
 def test_old_news_is_no_news() -> None:
     state = LinkState("a")
-    assert state.accept(Links("b", (0, 2), ("a",)))
-    assert not state.accept(Links("b", (0, 2), ("c",)))
-    assert not state.accept(Links("b", (0, 1), ("c",)))
-    assert state.accept(Links("b", (1, 0), ("c",)))
+    assert state.accept(LinkUpdate("b", (0, 2), ("a",)))
+    assert not state.accept(LinkUpdate("b", (0, 2), ("c",)))
+    assert not state.accept(LinkUpdate("b", (0, 1), ("c",)))
+    assert state.accept(LinkUpdate("b", (1, 0), ("c",)))
     assert state.announce([], above=(3, 7)).number == (3, 8)
 
 
@@ -92,10 +92,10 @@ def test_brokers_that_stay_away_are_forgotten(strategy: Strategy) -> None:
     routes = broker.routes
     assert isinstance(routes, SharedTree | SourceTrees)
     broker.receive(m.Connect(), "b", 0.0)
-    broker.receive(Links("b", (0, 1), ("a", "c")), "b", 0.0)
-    broker.receive(Links("c", (0, 1), ("b",)), "b", 0.0)
+    broker.receive(LinkUpdate("b", (0, 1), ("a", "c")), "b", 0.0)
+    broker.receive(LinkUpdate("c", (0, 1), ("b",)), "b", 0.0)
     if isinstance(routes, SourceTrees):
-        broker.receive(m.Wants("c", (0, 1), (parse("x = 1"),)), "b", 0.0)
+        broker.receive(m.InterestUpdate("c", (0, 1), (parse("x = 1"),)), "b", 0.0)
     broker.receive(m.Disconnect(), "b", 1.0)
     assert broker.wakes == 11.0
     broker.tick(11.0)
@@ -106,9 +106,9 @@ def test_brokers_that_stay_away_are_forgotten(strategy: Strategy) -> None:
     assert set(routes.state.known) == {"a"}
     assert broker.entries == 0
     broker.receive(m.Connect(), "b", 30.0)  # and here they are again, with the same numbers
-    for news in (Links("b", (0, 1), ("a", "c")), Links("c", (0, 1), ("b",))):
+    for news in (LinkUpdate("b", (0, 1), ("a", "c")), LinkUpdate("c", (0, 1), ("b",))):
         broker.receive(news, "b", 30.0)
     if isinstance(routes, SourceTrees):
-        broker.receive(m.Wants("c", (0, 1), (parse("x = 1"),), all=True), "b", 30.0)
+        broker.receive(m.InterestUpdate("c", (0, 1), (parse("x = 1"),), all=True), "b", 30.0)
         assert [send.to for send in broker.receive(m.Publish(Event({"x": 1})), "ana", 31.0)] == ["b"]
     assert routes.state.unreachable == set()

@@ -21,16 +21,16 @@ from tests.routing.prefix.samples import EVENTS, MIXED, UNSAID
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.protocol.messages import Aside, Forward, Message, Send
+from fieldfare.protocol.messages import ControlMessage, Forward, Message, Send
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.prefix import messages
-from fieldfare.routing.prefix.entry import LARGE
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.tagger import LARGE
 from fieldfare.routing.prefix.tree import Term, Version
 from fieldfare.routing.strategies import PREFIX, Strategy, with_advertisements
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation import checker
 from fieldfare.simulation.host import Cable, M
 from fieldfare.simulation.links import Wire, exponential
@@ -71,7 +71,7 @@ class Watched(Broker):
     def _match(self, event: Forward, sender: str) -> set[str]:
         """By tag; and, to see that nobody is forgotten, by content."""
         routes, counts, tagged = self.prefixed, self.tally.counts, self.prefixed.by_tag
-        found, wanted = Prefixed.match(routes, event, sender), Filtered.match(routes, event, sender)
+        found, wanted = Prefixed.match(routes, event, sender), TableRoutes.match(routes, event, sender)
         counts["by tag"] += routes.by_tag - tagged
         counts["by content"] += 1 - (routes.by_tag - tagged)
         counts["links and clients"] += len(found)
@@ -106,7 +106,7 @@ class Whispering(Network[M]):
         super().__init__(*given, **options)
 
     def _transmit(self, link: Cable[M], message: Message) -> None:
-        if not isinstance(message, Aside):
+        if not isinstance(message, ControlMessage):
             super()._transmit(link, message)
         elif not isinstance(message.said, Forward) or self._dice.random() >= self.losing:
             for time in link.arrivals(self.clock.now, 0):

@@ -14,9 +14,9 @@ from fieldfare.events.values import Interval
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tree import Tree
-from fieldfare.routing.prefix.updates import Update
+from fieldfare.routing.prefix.updates import TreeUpdate
 
 TEXTS = (
     "TRUE", "x > 1", "x < 2", "x != 2", "NOT x = 1", "x IS MISSING", "EXISTS x", "x IN (0, 2)", "x = 1 OR y = 2",
@@ -51,19 +51,19 @@ def optimized(filters: Iterable[Filter], splits: int = 64) -> Optimizer:
     return Optimizer(boxes=chain.from_iterable(filter.boxes for filter in filters), splits=splits)
 
 
-def want(places: Places, filter: Filter, interface: str) -> None:
+def want(places: Placements, filter: Filter, interface: str) -> None:
     for box in filter.boxes:
         places.add(box, interface)
 
 
-def drop(places: Places, filter: Filter, interface: str) -> None:
+def drop(places: Placements, filter: Filter, interface: str) -> None:
     for box in filter.boxes:
         places.remove(box, interface)
 
 
-def placed(filters: Sequence[Filter], update: Update | None) -> Places:
+def placed(filters: Sequence[Filter], update: TreeUpdate | None) -> Placements:
     """A broker at which every filter has an interface of its own, and which has heard of the tree."""
-    places = Places(Tree())
+    places = Placements(Tree())
     for number, filter in enumerate(filters):
         want(places, filter, str(number))
     if update is not None:

@@ -17,13 +17,13 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import messages as m
 from fieldfare.routing.prefix import messages as w
-from fieldfare.routing.prefix.control_overlay import Bus
-from fieldfare.routing.prefix.election import Seat
-from fieldfare.routing.prefix.follower import Member
+from fieldfare.routing.prefix.control_overlay import ControlOverlay
+from fieldfare.routing.prefix.election import Election
+from fieldfare.routing.prefix.follower import Follower
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.options import SILENT, Prefix
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tree import START, Term, Tree, Version
 from fieldfare.routing.prefix.updates import whole
 from fieldfare.routing.routes import LOCAL
@@ -33,8 +33,8 @@ OPTIONS = Prefix(beat=1.0, patience=3.0, refresh=1.0, threshold=0.2)
 
 class Broker(NamedTuple):
     name: str
-    member: Member
-    seat: Seat
+    member: Follower
+    seat: Election
     wants: dict[Filter, None]
 
     @property
@@ -55,8 +55,8 @@ class Hall:
 
     def make(self, name: str) -> Broker:
         self.life += 1
-        member = Member(0, name, self.life, self.options)
-        return Broker(name, member, Seat(member, name, self.life, self.options), {})
+        member = Follower(0, name, self.life, self.options)
+        return Broker(name, member, Election(member, name, self.life, self.options), {})
 
     def restart(self, name: str) -> None:
         self.brokers[name] = self.make(name)
@@ -84,7 +84,7 @@ class Hall:
             case w.News() | w.Whole() if isinstance(word, w.News) or word.to == one.name:
                 one.seat.hear_of(word.update.version.term, self.now)
                 self.say(one.member.hear_update(word.update, self.now))
-            case w.Report():
+            case w.InterestReport():
                 self.say(one.seat.hear_report(word, self.now))
             case w.Ask():
                 self.say(one.seat.hear_ask(word, self.now))
@@ -140,7 +140,7 @@ def test_reports_that_get_lost_are_said_again() -> None:
     one = hall("a", "b")
     (chief,) = one.in_charge
     other = "b" if chief == "a" else "a"
-    one.loses = lambda word, _: isinstance(word, w.Report)
+    one.loses = lambda word, _: isinstance(word, w.InterestReport)
     one.want(other, parse("x = 3 AND y = 3"))
     one.want(other, RANGES["ab".index(other)], False)
     one.run(1)
@@ -174,32 +174,34 @@ def test_a_report_that_follows_a_lost_one_is_not_believed() -> None:
     known = seat._reports[other]
     filters, number = dict(known.filters), known.number
     life = one.brokers[other].member._life
-    seat.hear_report(w.Report(0, other, life, seat.term, number + 2, number + 1, (parse("x = 3"),), ()), one.now)
+    seat.hear_report(
+        w.InterestReport(0, other, life, seat.term, number + 2, number + 1, (parse("x = 3"),), ()), one.now
+    )
     assert (seat._reports[other].filters, seat._reports[other].number) == (filters, number)
-    seat.hear_report(w.Report(0, other, life - 1, seat.term, 9, None, (parse("x = 3"),), ()), one.now)
+    seat.hear_report(w.InterestReport(0, other, life - 1, seat.term, 9, None, (parse("x = 3"),), ()), one.now)
     assert seat._reports[other].filters == filters, "that was in an earlier life"
-    seat.hear_report(w.Report(0, other, life + 1, seat.term, 1, None, (parse("x = 3"),), ()), one.now)
+    seat.hear_report(w.InterestReport(0, other, life + 1, seat.term, 1, None, (parse("x = 3"),), ()), one.now)
     assert list(seat._reports[other].filters) == [parse("x = 3")], "all that it said before is void"
 
 
 def test_reports_tell_what_has_changed_and_no_more() -> None:
-    member = Member(0, "a", 7, OPTIONS)
+    member = Follower(0, "a", 7, OPTIONS)
     first, second = parse("x = 1"), parse("x = 2")
     member.note(first, LOCAL, True)
     member.note(parse("x = 3"), "a neighbour", True)
     (report,) = member.tick(0.0)
-    assert report == w.Report(0, "a", 7, Term(), 1, 0, (first,), ())
+    assert report == w.InterestReport(0, "a", 7, Term(), 1, 0, (first,), ())
     member.note(second, LOCAL, True)
     member.note(first, LOCAL, False)
     assert member.tick(0.01) == []
-    assert member.tick(0.1) == [w.Report(0, "a", 7, Term(), 2, 1, (second,), (first,))]
+    assert member.tick(0.1) == [w.InterestReport(0, "a", 7, Term(), 2, 1, (second,), (first,))]
     assert member.tick(9.0) == []
     assert member.wakes is None
     beat = w.Beat(0, Term(1, "b/1"), START, {"a": (7, 2)})
     assert member.hear_beat(beat, 0.2) == []
-    assert member.hear_beat(beat, 9.0) == [w.Report(0, "a", 7, Term(1, "b/1"), 2, 2)], "a sign of life"
+    assert member.hear_beat(beat, 9.0) == [w.InterestReport(0, "a", 7, Term(1, "b/1"), 2, 2)], "a sign of life"
     unheard = w.Beat(0, Term(1, "b/1"), START, {})
-    assert member.hear_beat(unheard, 9.1) == [w.Report(0, "a", 7, Term(1, "b/1"), 3, None, (second,), ())]
+    assert member.hear_beat(unheard, 9.1) == [w.InterestReport(0, "a", 7, Term(1, "b/1"), 3, None, (second,), ())]
 
 
 def test_brokers_that_are_silent_are_forgotten() -> None:
@@ -284,7 +286,7 @@ def test_trees_of_one_round_are_not_mixed_up() -> None:
         Optimizer(boxes=[parse(f"x = {number}").boxes[0] for number in some], term=Term(1, by)).whole(0.0)[1]
         for by, some in (("a/1", range(60)), ("b/1", range(100, 160)))
     ]
-    places = Places(Tree())
+    places = Placements(Tree())
     places.add(parse("x = 105").boxes[0], "i")
     for tree in trees:
         assert places.apply(tree)
@@ -305,7 +307,7 @@ def test_who_was_in_charge_in_another_life_goes_beyond_that() -> None:
 
 def test_news_of_a_term_are_a_sign_of_it() -> None:
     """Its first beat is lost, and then it is gone. A lesser one of the same round must not be followed."""
-    member = Member(0, "a", 1, OPTIONS)
+    member = Follower(0, "a", 1, OPTIONS)
     great, small = (
         Optimizer(boxes=parse(text).boxes, term=Term(1, by)).whole(0.0)[1]
         for text, by in (("x = 1", "z/1"), ("x = 2", "b/1"))
@@ -313,20 +315,20 @@ def test_news_of_a_term_are_a_sign_of_it() -> None:
     member.hear_update(great, 0.0)
     assert member.places.tree.version == great.version
     beat = w.Beat(0, small.version.term, small.version, {"a": (1, 0)})
-    assert member.hear_beat(beat, 1.0) == [w.Report(0, "a", 1, great.version.term, 0, 0)]
+    assert member.hear_beat(beat, 1.0) == [w.InterestReport(0, "a", 1, great.version.term, 0, 0)]
     assert member.hear_update(small, 1.0) == []
-    other = Member(0, "a", 1, OPTIONS)
+    other = Follower(0, "a", 1, OPTIONS)
     other.hear_beat(w.Beat(0, great.version.term, START, {"a": (1, 0)}), 0.0)
     other.hear_update(small, 1.0)
     assert other.places.tree.version == START, "it waits for the news of the term that it has heard of"
-    seat = Seat(Member(0, "b", 1, OPTIONS), "b", 1, OPTIONS)
+    seat = Election(Follower(0, "b", 1, OPTIONS), "b", 1, OPTIONS)
     for time in (0.0, 2.0):
         seat.tick(time, ())
     assert [type(word) for word in seat.tick(3.0, ())] == [w.News, w.Beat]
     assert seat.optimizer is not None
     assert seat.optimizer.version.term.round == 1
     assert seat.optimizer.version < great.version
-    seat.hear_report(w.Report(0, "a", 1, great.version.term, 0, 0), 3.5)
+    seat.hear_report(w.InterestReport(0, "a", 1, great.version.term, 0, 0), 3.5)
     assert seat.tick(5.0, ()) == []
     seat.tick(3.5 + 2 * OPTIONS.patience, ())
     assert seat.term.round == 2
@@ -334,7 +336,7 @@ def test_news_of_a_term_are_a_sign_of_it() -> None:
 
 
 def test_former_versions_are_forgotten_in_time() -> None:
-    member = Member(0, "a", 1, Prefix(beat=1.0, remember=5.0))
+    member = Follower(0, "a", 1, Prefix(beat=1.0, remember=5.0))
     optimizer = Optimizer(term=Term(1, "b/1"))
     tags, versions = [], []
     member.note(parse("x > 0"), "i", True)
@@ -400,7 +402,7 @@ def test_all_agree_when_nothing_gets_lost_any_more(steps: list[Step], dice: Rand
 WORDS: list[w.AnyWord] = [
     w.Beat(0, Term(3, "a/1"), Version(Term(3, "a/1"), 4), {"b": (1, 2)}),
     w.News(1, whole(Optimizer(boxes=[box for filter in RANGES for box in filter.boxes]).tree)),
-    w.Report(0, "b", 1, Term(3, "a/1"), 2, None, RANGES[:9], RANGES[9:]),
+    w.InterestReport(0, "b", 1, Term(3, "a/1"), 2, None, RANGES[:9], RANGES[9:]),
     w.Ask(2, "c"),
     w.Whole(0, "c", whole(Optimizer(boxes=[box for filter in RANGES[3:] for box in filter.boxes]).tree)),
 ]
@@ -427,7 +429,7 @@ def test_pieces_make_what_was_said_or_nothing(
 
 
 def test_the_end_of_one_word_does_not_complete_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (w.Report(0, "b", life, Term(), 1, None, RANGES[:9]) for life in (1, 2))
+    one, two = (w.InterestReport(0, "b", life, Term(), 1, None, RANGES[:9]) for life in (1, 2))
     whole_size = len(w._encode(one))
     assert whole_size == len(w._encode(two))
     monkeypatch.setattr(w, "PIECE", whole_size // 3 + 1)
@@ -440,7 +442,7 @@ def test_the_end_of_one_word_does_not_complete_another(monkeypatch: pytest.Monke
 
 
 def test_what_is_no_word_is_dropped() -> None:
-    bus, other = Bus("a", 1), Bus("b", 1)
+    bus, other = ControlOverlay("a", 1), ControlOverlay("b", 1)
     bus.connect("b")
     for to in other.connect("a"):
         bus.hear(to.change.said, "b", 0.0)  # type: ignore[union-attr]
@@ -454,7 +456,7 @@ def test_a_life_that_repeats_makes_other_terms() -> None:
     """As that of a node whose folder was brought back from a copy."""
     begun = []
     for start in (0.0, 1000.0):
-        seat = Seat(Member(0, "b", 1, OPTIONS), "b", 1, OPTIONS)
+        seat = Election(Follower(0, "b", 1, OPTIONS), "b", 1, OPTIONS)
         seat.tick(start, ())
         seat.tick(start + 2 * OPTIONS.patience, ())
         begun.append(seat.term)

@@ -17,17 +17,17 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import flat_tree
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tag import Fpt, decode, encode
 from fieldfare.routing.prefix.tree import Term, Tree, Version
 
 LINKS = ("a", "b", "c")
 
 
-def places_of(first: Sequence[Filter], then: Sequence[Filter]) -> tuple[Places, list[Places]]:
+def places_of(first: Sequence[Filter], then: Sequence[Filter]) -> tuple[Placements, list[Placements]]:
     """A broker that has two versions of a tree, and two where events enter, one with the older."""
     optimizer = optimized(first)
-    later, earlier = Places(Tree(), large=0), Places(Tree(), large=0)
+    later, earlier = Placements(Tree(), large=0), Placements(Tree(), large=0)
     update = optimizer.whole(0.0)[1]
     for one in (later, earlier):
         one.apply(update)
@@ -42,21 +42,21 @@ def places_of(first: Sequence[Filter], then: Sequence[Filter]) -> tuple[Places, 
     return later, [later, earlier]
 
 
-def in_two_steps(places: Places, data: bytes) -> set[str] | None:
+def in_two_steps(places: Placements, data: bytes) -> set[str] | None:
     try:
         return places.read(decode(data))
     except ValueError:
         return None
 
 
-def in_one_go(places: Places, data: bytes) -> set[str] | None:
+def in_one_go(places: Placements, data: bytes) -> set[str] | None:
     try:
         return places.read_bytes(data)
     except ValueError:
         return None
 
 
-def assert_same(places: Places, data: bytes) -> None:
+def assert_same(places: Placements, data: bytes) -> None:
     """When all are found nobody reads the rest, which may be spoiled."""
     found, expected = in_one_go(places, data), in_two_steps(places, data)
     assert found == expected or (expected is None and found == set(places.interfaces))
@@ -83,7 +83,7 @@ def test_reading_in_one_go(
 def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Filters come and go for a long time, from interfaces of which there are too many for bits now and then."""
     monkeypatch.setattr(flat_tree, "SPARE", 20)
-    dice, optimizer, places = Random(1), Optimizer(), Places(Tree(), large=0)
+    dice, optimizer, places = Random(1), Optimizer(), Placements(Tree(), large=0)
     boxes = [box for filter in RANGES for box in filter.boxes]
     standing: list[tuple[Branch, str]] = []
     elsewhere: list[Branch] = []
@@ -116,7 +116,7 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
 
 def test_nodes_at_which_nobody_stands_have_masks() -> None:
     """The kernel does not look where arrays end."""
-    optimizer, places = Optimizer(boxes=parse("x = 0").boxes), Places(Tree(), large=0)
+    optimizer, places = Optimizer(boxes=parse("x = 0").boxes), Placements(Tree(), large=0)
     for number in range(1, 300):
         places.apply(optimizer.whole(0.0)[1] if number == 1 else optimizer.publish(0.0) or optimizer.whole(0.0)[1])
         assert places.read_bytes(places.write({"x": number - 1})) == set()

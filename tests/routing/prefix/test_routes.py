@@ -378,7 +378,7 @@ def test_a_broker_that_is_not_blind_would_look() -> None:
     broker = Broker("a", PREFIX)
     broker.receive(m.Connect(), "b", 0.0)
     broker.receive(m.Connect(), "c", 0.0)
-    broker.receive(m.Tell((parse("x = 1"),)), "c", 0.0)
+    broker.receive(m.FilterUpdate((parse("x = 1"),)), "c", 0.0)
     event: Any = Untouchable()
     with pytest.raises(AssertionError, match="somebody"):
         broker.receive(m.Forward(event, "ana", 1, "b", "b", tag=b""), "b", 0.0)
@@ -387,7 +387,7 @@ def test_a_broker_that_is_not_blind_would_look() -> None:
     blind.receive(m.Connect(), "c", 0.0)
     blind.receive(m.Connect(m.Role.PARENT), "d", 0.0)
     blind.receive(m.Connect(), "e", 0.0)
-    blind.receive(m.Tell((parse("x = 1"),)), "c", 0.0)
-    blind.receive(m.Tell((parse("x = 2"),)), "b", 0.0)
+    blind.receive(m.FilterUpdate((parse("x = 1"),)), "c", 0.0)
+    blind.receive(m.FilterUpdate((parse("x = 2"),)), "b", 0.0)
     sends = blind.receive(m.Forward(event, "ana", 1, "b", "b", tag=b""), "b", 0.0)
     assert [send.to for send in sends] == ["c", "d"], "all that want anything, and parents"

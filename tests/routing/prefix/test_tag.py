@@ -11,8 +11,8 @@ from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.prefix.entry import Entry
 from fieldfare.routing.prefix.tag import Fpt, Step, decode, encode
+from fieldfare.routing.prefix.tagger import Tagger
 from fieldfare.routing.prefix.tagging import match
 from fieldfare.routing.prefix.tree import Term, Tree, Version
 from fieldfare.routing.prefix.updates import apply
@@ -74,7 +74,7 @@ def test_any_bytes_are_a_tag_or_none(data: bytes) -> None:
 def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[Filter], limit: int | None) -> None:
     """One has all versions of the tree and takes up what is new; the other has the last one, and learns it anew."""
     optimizer = optimized(first)
-    entries, followed = (Entry(large=0), Entry(large=0)), apply(Tree(), optimizer.whole(0.0)[1])
+    entries, followed = (Tagger(large=0), Tagger(large=0)), apply(Tree(), optimizer.whole(0.0)[1])
     for change in (lambda _: None, optimizer.add, optimizer.remove):
         for filter in then:
             for box in filter.boxes:
@@ -91,9 +91,9 @@ def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[
 
 def test_a_large_tree_goes_to_the_engine_and_a_chain_may_be_long() -> None:
     tree = optimized(parse(f"x < {number}") for number in range(1500)).tree
-    fpt = Entry().fpt(tree, {"x": -1})
+    fpt = Tagger().fpt(tree, {"x": -1})
     assert fpt == match(tree, {"x": -1})
-    assert Entry().write(tree, {"x": -1}) == encode(fpt)
+    assert Tagger().write(tree, {"x": -1}) == encode(fpt)
     assert len(fpt.steps) == 1500
     assert decode(encode(fpt)) == fpt
     assert match(tree, {"x": -1}, 3).steps == fpt.steps[:3]

@@ -18,10 +18,10 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.difference import wdiff
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tagging import forward, match
 from fieldfare.routing.prefix.tree import Term, Tree, Version
-from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
+from fieldfare.routing.prefix.updates import Gap, TreeUpdate, apply, whole
 
 BROKERS = 3
 brokers = st.integers(0, BROKERS - 1)
@@ -119,7 +119,7 @@ turns = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_si
 """filters of a pool by their numbers, as one subscribes or unsubscribes"""
 
 
-def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]) -> list[Update]:
+def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]) -> list[TreeUpdate]:
     """Change what is wanted, and publish; in two steps."""
     found = []
     for part in (turns[::2], turns[1::2]):
@@ -134,7 +134,7 @@ def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]
     return found
 
 
-def follow(pool: list[Filter], updates: list[Update]) -> Places:
+def follow(pool: list[Filter], updates: list[TreeUpdate]) -> Placements:
     """A broker with all of the pool, whatever the optimizer knows of it."""
     places = placed(pool, None)
     for update in updates:
@@ -142,7 +142,7 @@ def follow(pool: list[Filter], updates: list[Update]) -> Places:
     return places
 
 
-def all_are_found(readers: list[Places], writers: list[Places], pool: list[Filter]) -> None:
+def all_are_found(readers: list[Placements], writers: list[Placements], pool: list[Filter]) -> None:
     for event in POINTS:
         for limit in (None, 1):
             tags = [writer.enter(event, limit) for writer in writers]
@@ -253,7 +253,7 @@ def test_gaps_are_noticed() -> None:
         optimizer.add(parse(text).boxes[0])
         updates.append(optimizer.publish(0.0))
     first, second, third = (update for update in updates if update is not None)
-    places = Places(Tree())
+    places = Placements(Tree())
     assert places.apply(first)
     with pytest.raises(Gap, match="follows"):
         places.apply(third)
@@ -351,7 +351,7 @@ def test_a_term_follows_what_was_heard() -> None:
     first = successor.publish(0.0)
     assert first is not None
     assert (first.base, first.version) == (Version(Term(0), 1), Version(Term(1), 0))
-    places = Places(apply(Tree(), update))
+    places = Placements(apply(Tree(), update))
     tag = places.enter({"x": 2})
     places.add(parse("x = 2").boxes[0], "a")
     assert places.apply(first)

@@ -17,12 +17,12 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import wire
 from fieldfare.routing.prefix import tag as tags
-from fieldfare.routing.prefix.entry import LARGE
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
+from fieldfare.routing.prefix.tagger import LARGE
 from fieldfare.routing.prefix.tree import Term, Tree
-from fieldfare.routing.prefix.updates import Gap, Update, apply, whole
+from fieldfare.routing.prefix.updates import Gap, TreeUpdate, apply, whole
 
 INTERFACES = tuple(f"i{number}" for number in range(30))
 """many, so that one wish does not hide that another is lost"""
@@ -32,7 +32,7 @@ class Broker:
     """Its places, the obvious twin of them, and what is on the way to it."""
 
     def __init__(self, large: int) -> None:
-        self.places = Places(Tree(), large=large)
+        self.places = Placements(Tree(), large=large)
         self.wants: Counter[tuple[Filter, str]] = Counter()
         self.inbox: deque[bytes] = deque()
 
@@ -129,7 +129,7 @@ class World:
                 one.inbox.appendleft(_written(whole(ahead) if ahead.version > one.places.tree.version else self.ask()))
             check(one.places.tree)
 
-    def ask(self) -> Update:
+    def ask(self) -> TreeUpdate:
         """The whole tree, from the optimizer."""
         update, tree = self.leaders[-1].whole(0.0)
         if update is not None:
@@ -182,11 +182,11 @@ class World:
             assert broker.places.loose == 0
 
 
-def _written(update: Update) -> bytes:
+def _written(update: TreeUpdate) -> bytes:
     return msgspec.msgpack.encode(update, enc_hook=wire.to_wire)
 
 
-def _read(data: bytes) -> Update:
-    update: Any = msgspec.msgpack.decode(data, type=Update, dec_hook=wire.from_wire)
-    assert isinstance(update, Update)
+def _read(data: bytes) -> TreeUpdate:
+    update: Any = msgspec.msgpack.decode(data, type=TreeUpdate, dec_hook=wire.from_wire)
+    assert isinstance(update, TreeUpdate)
     return update

@@ -10,7 +10,7 @@ from tests.tables.merging.test_per_interface import MergingNetwork
 from tests.tables.merging.test_per_neighbour import AB, A, B, Broker, C, D, History, between, sub
 
 from fieldfare.filters import parse
-from fieldfare.tables.merging.joint import AggregateMerger, Entry, merged_exports
+from fieldfare.tables.merging.joint import AggregateMerger, JointEntry, merged_exports
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.merging.rules import APART, PERFECT, Merging
 from fieldfare.tables.updates import Update
@@ -30,7 +30,7 @@ def test_filters_from_one_neighbour_merge_for_the_others() -> None:
     broker = Broker("abc", merger)
     assert broker.receive(sub(A), "a") == {"b": sub(A), "c": sub(A)}
     assert broker.receive(sub(B), "a") == {name: Update((AB,), (A,)) for name in "bc"}
-    assert merger.mergers() == [Entry(AB, frozenset("bc"))]
+    assert merger.mergers() == [JointEntry(AB, frozenset("bc"))]
     assert broker.receive(sub(C), "b") == {"a": sub(C), "c": sub(C)}  # another group
     assert broker.receive(Update((), (B,)), "a") == {name: Update((A,), (AB,)) for name in "bc"}
     assert broker.receive(Update((), (A,)), "a") == {name: Update((), (A,)) for name in "bc"}

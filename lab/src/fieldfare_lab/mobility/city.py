@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.messages import MoveIn, MoveOut
-from fieldfare.mobility.publisher_policies import Manner
+from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.routing.broker import Broker
@@ -42,7 +42,7 @@ _STRATEGY: Final = with_advertisements(COVERING)
 class Case(NamedTuple):
     """A run, before it has happened."""
 
-    manner: Manner
+    manner: PublisherPolicy
     model: Model
     publishers: int
     subscribers: int = 500

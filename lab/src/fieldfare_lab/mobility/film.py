@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.path_update import PathUpdate
-from fieldfare.mobility.publisher_policies import SAFE, Manner
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
-from fieldfare.mobility.subscribers import Stay
+from fieldfare.mobility.subscribers import SubscriberVisit
 from fieldfare.protocol.messages import Deliver, Message, Send
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import STRATEGIES, Strategy
@@ -83,7 +83,7 @@ class Film(NamedTuple):
         return sum(violation.rule == "liveness" for violation in self.violations)
 
 
-def record(taxis: int = 12, seconds: float = 120.0, seed: int = 1, *, manner: Manner = SAFE) -> Film:
+def record(taxis: int = 12, seconds: float = 120.0, seed: int = 1, *, manner: PublisherPolicy = SAFE) -> Film:
     """Let the city live for some seconds."""
     return _City(taxis, seconds, seed, manner).film()
 
@@ -123,7 +123,7 @@ class _Watched(PathUpdate):
         super().__init__()
         self._city = city
 
-    def proven(self, client: str, stay: Stay, now: float) -> list[Send]:
+    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
         self._city.handed_over(client, stay, self.base.name)
         return super().proven(client, stay, now)
 
@@ -131,7 +131,7 @@ class _Watched(PathUpdate):
 class _City:
     """A run."""
 
-    def __init__(self, taxis: int, seconds: float, seed: int, manner: Manner) -> None:
+    def __init__(self, taxis: int, seconds: float, seed: int, manner: PublisherPolicy) -> None:
         self.dice = Random(seed)
         self.seconds = seconds
         self.topology, self.places = antennas()
@@ -234,7 +234,7 @@ class _City:
         roamer.arrive(cell)
         self.arrivals[name, roamer.moves] = self.now
 
-    def handed_over(self, client: str, stay: Stay, broker: str) -> None:
+    def handed_over(self, client: str, stay: SubscriberVisit, broker: str) -> None:
         """A session is where its client is, or was."""
         came = self.arrivals.pop((client, stay.number))
         self.handovers.append(Handover(came, self.now, client, stay.source, broker))

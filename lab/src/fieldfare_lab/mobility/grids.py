@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
-from fieldfare.mobility.publisher_policies import Manner
+from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.processing_time import calibrate
 from fieldfare_lab.mobility.city import Case, Outcome, run
@@ -34,10 +34,10 @@ class Grid(NamedTuple):
     x: str
     at: tuple[float, ...]
     models: tuple[Model, ...]
-    manners: tuple[Manner, ...]
+    manners: tuple[PublisherPolicy, ...]
     outcomes: dict[tuple[str, str, float], Outcome]
 
-    def values(self, model: Model, manner: Manner, value: Callable[[Outcome], float]) -> list[float]:
+    def values(self, model: Model, manner: PublisherPolicy, value: Callable[[Outcome], float]) -> list[float]:
         """Along the axis."""
         return [value(self.outcomes[model.name, manner.name, at]) for at in self.at]
 
@@ -53,7 +53,11 @@ class Grid(NamedTuple):
 
 
 def grid_of(
-    settings: Settings, x: str, at: Iterable[float], manners: Iterable[Manner], change: Callable[[Case, float], Case]
+    settings: Settings,
+    x: str,
+    at: Iterable[float],
+    manners: Iterable[PublisherPolicy],
+    change: Callable[[Case, float], Case],
 ) -> Grid:
     """Run all; a place on the axis changes the case."""
     places, models, manners = tuple(dict.fromkeys(at)), models_of(settings), tuple(manners)
@@ -71,7 +75,7 @@ def models_of(settings: Settings) -> tuple[Model, ...]:
     return NONE, FAST, COMPLEX, measured(settings.clock)
 
 
-def case_of(settings: Settings, manner: Manner, model: Model) -> Case:
+def case_of(settings: Settings, manner: PublisherPolicy, model: Model) -> Case:
     """The case that all others are changes of."""
     return Case(
         manner, model, settings.size(50), settings.size(500), length=max(20.0, 45.0 * min(1.0, settings.scale)),
@@ -79,7 +83,7 @@ def case_of(settings: Settings, manner: Manner, model: Model) -> Case:
     )  # fmt: skip
 
 
-def by_publishers(settings: Settings, manners: Iterable[Manner], every: float | None = None) -> Grid:
+def by_publishers(settings: Settings, manners: Iterable[PublisherPolicy], every: float | None = None) -> Grid:
     """With more and more publishers."""
     at = (settings.size(number) for number in _PUBLISHERS)
 

@@ -11,9 +11,9 @@ from fieldfare.mobility.messages import Letter
 from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
 from fieldfare.mobility.ping_pong import PING, PONG, PingPong
 from fieldfare.mobility.rendezvous_handover import RendezvousUpdate
-from fieldfare.mobility.subscriber_messages import Climb, Transfer, Update
+from fieldfare.mobility.subscriber_messages import Climb, MoveUpdate, Transfer
 from fieldfare.mobility.subscribers import Subscribers
-from fieldfare.protocol.messages import Forward, Message, Send, Tell
+from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Send
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, Strategy, with_advertisements
 from fieldfare.simulation.areas import Routers, routers
@@ -21,7 +21,7 @@ from fieldfare.simulation.links import Wire
 from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, spanning_tree
-from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.shared_index import SharedIndex
 
 PROCESSING: Final = 0.002
 """seconds that a broker takes for a message; part of the link's time here, so that nobody queues"""
@@ -150,7 +150,7 @@ def run(protocol: Protocol, script: Script) -> list[Handover]:
     """Let everybody move as the script says, each when the network is quiet."""
     strategy: Strategy = COVERING if protocol.rendezvous else with_advertisements(COVERING)
     topology = script.tree.hierarchical(script.point) if protocol.rendezvous else script.tree
-    links, delays, way, part = script.routers.links, script.routers.delays, ways(script.tree), Universe().part
+    links, delays, way, part = script.routers.links, script.routers.delays, ways(script.tree), SharedIndex().part
     adjacent = {frozenset(edge[:2]) for edge in topology.edges}
     log: list[tuple[float, str, Message]] = []
 
@@ -200,13 +200,13 @@ def _judged(log: Sequence[tuple[float, str, Message]], start: float, source: str
 def _news(message: Message) -> Iterator[str]:
     """What a message is about, if a broker is updated by it; a subscription and its update are one thing."""
     match message:
-        case Tell(removed=(), added=added):  # else it is part of what is taken back
+        case FilterUpdate(removed=(), added=added):  # else it is part of what is taken back
             for filter in added:
                 kind = next((kind for kind in (PING, PONG) if kind in str(filter)), "filters")
                 yield f"{message.about} {kind}"
-        case Update() | Climb():
+        case MoveUpdate() | Climb():
             yield "subscriptions filters"
-        case Letter(content=Update(target=target), origin=origin) if origin == target:  # not the answer of an RP
+        case Letter(content=MoveUpdate(target=target), origin=origin) if origin == target:  # not the answer of an RP
             yield "subscriptions filters"
         case Forward(event=event) if PING in event or PONG in event:
             yield f"{event} {message.sequence}"

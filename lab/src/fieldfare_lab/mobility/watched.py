@@ -9,9 +9,9 @@ from fieldfare.mobility.broker import MobileBroker, Way
 from fieldfare.mobility.messages import Letter, MoveIn, MoveOut
 from fieldfare.mobility.publisher_messages import Prepare, Yield
 from fieldfare.mobility.publishers import Publishers
-from fieldfare.protocol.messages import Forward, Message, Publish, Send, Tell
+from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Publish, Send
 from fieldfare.routing.broker import Broker
-from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.shared_index import SharedIndex
 
 
 class Model(NamedTuple):
@@ -25,7 +25,7 @@ class Model(NamedTuple):
     def cost(self, message: Message) -> float:
         """For a message; what is passed on by address costs nothing."""
         match message:
-            case Tell():
+            case FilterUpdate():
                 each = self.subscription if message.about == "subscriptions" else self.advertisement
                 return each * (len(message.added) + len(message.removed))
             case Forward() | Publish():
@@ -40,7 +40,7 @@ FAST: Final = Model("fast", 0.002, 0.004, 0.002)
 COMPLEX: Final = Model("complex", 0.140, 0.280, 0.140)
 
 
-class Remembering(Universe):
+class Remembering(SharedIndex):
     """One that remembers what overlaps: the same few filters come and go all the time."""
 
     def __init__(self) -> None:
@@ -91,7 +91,12 @@ class Watched(MobileBroker):
         cause = watch.caused.pop((sender, self.name, id(message)), None)
         if isinstance(message, MoveIn):
             cause = sender, message.moves
-        if cause is not None and isinstance(message, Tell) and message.about == "subscriptions" and message.added:
+        if (
+            cause is not None
+            and isinstance(message, FilterUpdate)
+            and message.about == "subscriptions"
+            and message.added
+        ):
             watch.last[cause] = now
         for send in sends:
             of = cause

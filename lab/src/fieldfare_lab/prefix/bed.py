@@ -4,7 +4,7 @@ Nine brokers are a tree, and each of them has one more broker with a subscriber 
 that comes to the broker of a subscriber who does not want it came for nothing else: a *false positive*.
 
 All brokers keep the same tree and find the same places in it. To have 27 of them in one process they share one tree and
-work out every place once (`Shared`), as simulated tables share a `Universe`. That is the same as long as nothing is
+work out every place once (`Shared`), as simulated tables share a `SharedIndex`. That is the same as long as nothing is
 said of trees while an event is under way, which is so here: operations are far apart, and links are fast.
 """
 
@@ -23,18 +23,18 @@ from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import Forward
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.entry import Entry
 from fieldfare.routing.prefix.insertion import Plan, plan
 from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.tagger import Tagger
 from fieldfare.routing.prefix.tree import Tree
-from fieldfare.routing.prefix.updates import Gap, Remove, Update
+from fieldfare.routing.prefix.updates import Gap, Remove, TreeUpdate
 from fieldfare.routing.strategies import PREFIX
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, from_edges
-from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.shared_index import SharedIndex
 from fieldfare_lab.prefix.workload import Distribution, Mix, Workload
 
 CLIENTS: Final = 9
@@ -115,7 +115,7 @@ class Bed:
         """The first broker is in charge of the tree; the beats of an optimizer that nothing happens to are rare."""
         self.course = course
         strategy = replace(PREFIX, prefix=replace(course.prefix, optimizers=("c0",), beat=20.0, patience=60.0))
-        part = Universe().part
+        part = SharedIndex().part
         self.network = Network(
             lambda name: Broker(name, strategy, remember=5.0, index=part),
             topology(),
@@ -226,14 +226,14 @@ class Commons:
     def __init__(self) -> None:
         """The root."""
         self.tree = Tree()
-        self.entry = Entry()
+        self.entry = Tagger()
         self._plans: dict[Branch, Plan] = {}
 
-    def advance(self, update: Update) -> Tree:
+    def advance(self, update: TreeUpdate) -> Tree:
         """The first broker that hears of an update makes it for all."""
         if update.version > self.tree.version:
             if update.base is None:
-                self.entry = Entry()
+                self.entry = Tagger()
             self.tree = updates.apply(self.tree, update)
             self._plans.clear()
         return self.tree
@@ -246,7 +246,7 @@ class Commons:
         return found
 
 
-class Shared(Places):
+class Shared(Placements):
     """The places of one of the brokers."""
 
     def __init__(self, commons: Commons) -> None:
@@ -266,7 +266,7 @@ class Shared(Places):
             self._boxes.setdefault(id, set()).add(box)
         self._stale(found.nodes)
 
-    def apply(self, update: Update) -> bool:
+    def apply(self, update: TreeUpdate) -> bool:
         """Take an update, which another broker may have made."""
         if update.version <= self._version:
             return False

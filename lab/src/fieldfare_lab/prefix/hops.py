@@ -16,7 +16,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare_lab.prefix.workload import Mix, Workload
 from fieldfare_lab.results import Claim, Curves, Result, Settings
@@ -108,7 +108,7 @@ def measure(case: Case, seed: int, clock: Callable[[], float]) -> Costs:
         optimizer = Optimizer(boxes=boxes)
         build = clock() - start
         optimizer.publish(0.0)
-        places = Places(optimizer.tree)
+        places = Placements(optimizer.tree)
         for filter, link in table.pairs:
             places.add(filter.boxes[0], link)
         tags = [places.write(event, case.depth) for event in events]

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tag import Fpt, encode
 from fieldfare.routing.prefix.tagging import select, tag
 from fieldfare.routing.prefix.tree import Tree
@@ -75,15 +75,15 @@ def laid(settings: Settings, seed: int, distribution: Distribution) -> list[Laid
     return found
 
 
-def placed(tree: Tree, boxes: Sequence[Branch]) -> Places:
+def placed(tree: Tree, boxes: Sequence[Branch]) -> Placements:
     """A broker with a tree of some boxes, which its links want in turn."""
-    places = Places(tree)
+    places = Placements(tree)
     for number, box in enumerate(boxes):
         places.add(box, f"link {number % LINKS}")
     return places
 
 
-def limited(places: Places, events: Sequence[Mapping[str, object]]) -> tuple[Limited, ...]:
+def limited(places: Placements, events: Sequence[Mapping[str, object]]) -> tuple[Limited, ...]:
     """What is forwarded by tags of each depth that is not by whole ones."""
     tree = places.tree
     selected = [select(tree, event) for event in events]
@@ -96,7 +96,7 @@ def limited(places: Places, events: Sequence[Mapping[str, object]]) -> tuple[Lim
     return tuple(found)
 
 
-def _read(places: Places, fpt: Fpt) -> set[str]:
+def _read(places: Placements, fpt: Fpt) -> set[str]:
     links = places.read(fpt)
     assert links is not None, "a tag of the same tree"
     return links

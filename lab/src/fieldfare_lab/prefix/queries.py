@@ -6,7 +6,7 @@ import random
 from statistics import mean
 from typing import Any, Final
 
-from fieldfare.routing.prefix.entry import Entry
+from fieldfare.routing.prefix.tagger import Tagger
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare_lab.prefix.sizes import grow
 from fieldfare_lab.prefix.workload import query_log, substring
@@ -60,7 +60,7 @@ def _rows(settings: Settings, name: str, seed: int) -> list[dict[str, Any]]:
     """What texts of each length select of one log."""
     count, users = SETS[name]
     log = query_log(seed, settings.size(count), max(1, round(users * settings.scale)))
-    rng, tree, entry = random.Random(-seed), Tree(), Entry()
+    rng, tree, entry = random.Random(-seed), Tree(), Tagger()
     grow(tree, map(substring, dict.fromkeys(log.queries)))
     rows = []
     for length in (0, *LENGTHS):

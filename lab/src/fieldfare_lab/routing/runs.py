@@ -9,11 +9,11 @@ from fieldfare.matching.index import Index
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.strategies import Strategy
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation.counters import Traffic
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, balanced_tree
-from fieldfare.tables.shared_index import Universe
+from fieldfare.tables.shared_index import SharedIndex
 from fieldfare_lab.routing.interests import Interests
 
 
@@ -29,7 +29,7 @@ class Run:
         self, strategy: Strategy, topology: Topology, seed: int, processing: Any = None, **options: Any
     ) -> None:
         """Brokers without clients; the options are those of `Interests`."""
-        part = Universe().part
+        part = SharedIndex().part
         mesh = strategy.overlay == "rendezvous"
         self.network = Network(
             lambda name: Broker(name, strategy, remember=5.0, index=part),
@@ -104,7 +104,7 @@ class Run:
 
 
 def _remote(broker: Broker) -> int:
-    if not isinstance(broker.routes, Filtered):
+    if not isinstance(broker.routes, TableRoutes):
         return broker.entries
     tables = [broker.routes.subscriptions]
     if broker.routes.advertised is not None:

@@ -10,7 +10,7 @@ import typer
 from fieldfare.cli.errors import Errors, InputError, reported
 from fieldfare.cli.formats import inputs
 from fieldfare.cli.formats.dialects import Dialect, Target, parse, render
-from fieldfare.cli.formats.filter_files import Entry, read_entries
+from fieldfare.cli.formats.filter_files import NamedEntry, read_entries
 
 
 @reported()
@@ -53,7 +53,7 @@ def command(
         typer.echo(f"{skipped:,} of {count:,} filters skipped", err=True)
 
 
-def _converted(entry: Entry | InputError, target: Target) -> str:
+def _converted(entry: NamedEntry | InputError, target: Target) -> str:
     if isinstance(entry, InputError):
         raise entry
     place, name, written, dialect = entry
@@ -61,16 +61,16 @@ def _converted(entry: Entry | InputError, target: Target) -> str:
     return f"{name}\t{result}" if name else result
 
 
-def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[Entry | InputError]:
+def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
     """What to convert; a name only where one was given."""
     if (text is None) == (file is None):
         raise InputError("", "give a filter or --file FILE, and not both")
     if text is not None and text != inputs.STDIN:
-        yield Entry("FILTER", "", text, dialect)
+        yield NamedEntry("FILTER", "", text, dialect)
         return
     source = inputs.source_of(file if file is not None else inputs.STDIN)
     for entry in read_entries(source, dialect):
-        if isinstance(entry, Entry) and entry.place == f"{source.name}:{entry.name}":
+        if isinstance(entry, NamedEntry) and entry.place == f"{source.name}:{entry.name}":
             yield entry._replace(name="")
         else:
             yield entry

@@ -14,7 +14,7 @@ import typer
 from fieldfare.cli.errors import InputError, reported
 
 if TYPE_CHECKING:
-    from fieldfare.node.pipeline_reports import Report
+    from fieldfare.node.pipeline_reports import PipelineReport
     from fieldfare.pipeline.job.config import Pipeline
     from fieldfare.pipeline.job.run import Plan
 
@@ -108,7 +108,7 @@ def status(file: File) -> None:
         typer.echo(line)
 
 
-def _status(report: Report) -> Iterator[str]:
+def _status(report: PipelineReport) -> Iterator[str]:
     from datetime import UTC, datetime
 
     when = datetime.fromtimestamp(report.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -214,7 +214,7 @@ def _shown() -> Iterator[Any]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("waiting for events")
 
-        def told(report: Report) -> None:
+        def told(report: PipelineReport) -> None:
             line = (
                 f"batch {report.batch}: {report.events:,} events, {report.deliveries:,} deliveries, "
                 f"{report.quarantined:,} quarantined, {report.rate:,.0f} events/s"

@@ -12,7 +12,7 @@ from fieldfare.cli.errors import DAMAGED, InputError, reported
 from fieldfare.cli.formats.outcome import counted
 
 if TYPE_CHECKING:
-    from fieldfare.node.storage.salvage import Report
+    from fieldfare.node.storage.salvage import SalvageReport
 
 
 @reported()
@@ -48,7 +48,7 @@ def command(
         raise typer.Exit(DAMAGED)
 
 
-def _shown(report: Report) -> str:
+def _shown(report: SalvageReport) -> str:
     """A report for people."""
     lines = [*report.problems, *report.notes]
     rows = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from fieldfare.node.config.config import Config
-    from fieldfare.node.context import Service
+    from fieldfare.node.context import Context
 
 
 @reported("node")
@@ -135,7 +135,7 @@ async def _run(config: Config) -> None:
         typer.echo("stopping", err=True)
 
 
-def _routes(service: Service) -> list[BaseRoute]:
+def _routes(service: Context) -> list[BaseRoute]:
     """All that a node answers beside WebSockets."""
     from fieldfare.node import dashboard, http
 
@@ -156,7 +156,7 @@ async def _collect_seldom(every: float = 600.0) -> None:
         gc.collect()
 
 
-def _greeting(service: Service) -> str:
+def _greeting(service: Context) -> str:
     config, node = service.node.config, service.node
     web = service.hood.url.replace("ws", "http", 1)
     kept = f"in {config.data}, {node.storage.log.last:,} events so far" if config.data else "nowhere: give --data DIR"

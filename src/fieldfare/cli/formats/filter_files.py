@@ -28,7 +28,7 @@ class Named(NamedTuple):
     filter: Filter
 
 
-class Entry(NamedTuple):
+class NamedEntry(NamedTuple):
     """A filter as a file has it, before it is parsed."""
 
     place: str
@@ -52,14 +52,14 @@ def read_filters(source: Source, dialect: Dialect) -> list[Named]:
     return filters
 
 
-def read_entries(source: Source, dialect: Dialect) -> Iterator[Entry | InputError]:
+def read_entries(source: Source, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
     """What the file holds, in its order."""
     readers = {"jsonl": _jsonl, "ndjson": _jsonl, "json": _jsonl, "csv": _csv, "parquet": _parquet, "pq": _parquet}
     with source.open() as stream:
         yield from readers.get(source.suffix, _text)(stream, source.name, dialect)
 
 
-def _text(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry | InputError]:
+def _text(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
     for number, line in _lines(stream):
         place = f"{file}:{number}"
         if isinstance(line, UnicodeDecodeError):
@@ -67,18 +67,18 @@ def _text(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry | In
         elif not line.startswith("#"):
             name, tab, written = line.partition("\t")
             if tab and not line.startswith(("{", "[")):  # a tab in a JSON document is just space
-                yield Entry(place, name.strip(), written.strip(), dialect)
+                yield NamedEntry(place, name.strip(), written.strip(), dialect)
             else:
-                yield Entry(place, str(number), line, dialect)
+                yield NamedEntry(place, str(number), line, dialect)
 
 
-def _jsonl(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry | InputError]:
+def _jsonl(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
     for number, line in _lines(stream):
         place = f"{file}:{number}"
         yield _undecoded(place, line) if isinstance(line, UnicodeDecodeError) else _json(line, place, number, dialect)
 
 
-def _json(line: str, place: str, number: int, dialect: Dialect) -> Entry | InputError:
+def _json(line: str, place: str, number: int, dialect: Dialect) -> NamedEntry | InputError:
     try:
         tree: Any = json.loads(line)
     except json.JSONDecodeError as error:
@@ -89,22 +89,22 @@ def _json(line: str, place: str, number: int, dialect: Dialect) -> Entry | Input
         language = Dialect(tree.get("dialect", dialect))
     except ValueError:
         return InputError(place, f"the dialect is none of {', '.join(Dialect)}: {tree['dialect']!r}")
-    return Entry(place, str(tree.get("id", number)), tree["filter"], language)
+    return NamedEntry(place, str(tree.get("id", number)), tree["filter"], language)
 
 
-def _csv(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:
+def _csv(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry]:
     with as_text(stream) as text:
         rows = csv.DictReader(text, strict=True)
         try:
             _refuse_without_filter(rows.fieldnames or (), file)
             for row in rows:
                 place = f"{file}:{rows.line_num}"
-                yield Entry(place, row.get("id") or str(rows.line_num), row["filter"] or "", dialect)
+                yield NamedEntry(place, row.get("id") or str(rows.line_num), row["filter"] or "", dialect)
         except csv.Error as error:
             raise InputError(f"{file}:{rows.line_num}", error) from None
 
 
-def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:
+def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -115,7 +115,7 @@ def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[Entry]:
     _refuse_without_filter(table.column_names, file)
     for number, row in enumerate(table.to_pylist(), 1):
         name = row.get("id")
-        yield Entry(f"{file}:row {number}", str(number if name is None else name), row["filter"] or "", dialect)
+        yield NamedEntry(f"{file}:row {number}", str(number if name is None else name), row["filter"] or "", dialect)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, str | UnicodeDecodeError]]:

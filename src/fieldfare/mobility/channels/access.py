@@ -21,7 +21,7 @@ from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import farther, is_new
 from fieldfare.mobility.channels.session_requests import Desk
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.mobility.channels.visits import Place, Said, Stay
+from fieldfare.mobility.channels.visits import Place, Said, Visit
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import Message, Send
@@ -41,13 +41,13 @@ class AccessServer(Desk):
         self._domain_of = {server: domain.name for domain in self.domains.values() for server in domain.servers}
         self._who: dict[str, tuple[str, str]] = {}
         """the session and application of each client"""
-        self._current: dict[str, Stay] = {}
+        self._current: dict[str, Visit] = {}
         """of sessions that are here or on their way, and not called elsewhere"""
-        self._stays: dict[str, Stay] = {}
+        self._stays: dict[str, Visit] = {}
         """all whose number is known, by their keys"""
         self._called: dict[str, str] = {}
         """stays that others have called before we knew of them"""
-        self._coming: dict[str, dict[int, Stay]] = {}
+        self._coming: dict[str, dict[int, Visit]] = {}
         """stays that have no number yet, by calls"""
         self._calls = 0
 
@@ -108,9 +108,9 @@ class AccessServer(Desk):
         stay.waiting.append(Said(client, app, message))
         return sends + (self._serve(stay) if stay.serving else [])
 
-    def _begin(self, name: str, client: str = "", attach: c.Attach = _NOWHERE) -> tuple[Stay, Send]:
+    def _begin(self, name: str, client: str = "", attach: c.Attach = _NOWHERE) -> tuple[Visit, Send]:
         """Call a session here. Its home must not hear of that before it hears of where the client was before."""
-        stay = self._current[name] = Stay(name, self._place_of(name))
+        stay = self._current[name] = Visit(name, self._place_of(name))
         self._calls += 1
         self._coming.setdefault(name, {})[self._calls] = stay
         come = c.Come(name, self.name, self._calls, (client, attach.moves - 1))
@@ -224,7 +224,7 @@ class AccessServer(Desk):
             del self._current[stay.name]
         return self._hand_on(stay)
 
-    def _hand_on(self, stay: Stay) -> list[Send]:
+    def _hand_on(self, stay: Visit) -> list[Send]:
         """What clients have said after the end of a session is for the one that follows it."""
         if not stay.waiting:
             return []
@@ -247,7 +247,7 @@ class AccessServer(Desk):
             return []
         return self._call(self._stays[key], sender)
 
-    def _call(self, stay: Stay, target: str) -> list[Send]:
+    def _call(self, stay: Visit, target: str) -> list[Send]:
         """A session is wanted elsewhere: clients that are still here must follow it, or call it back."""
         stay.target = target
         clients = [*stay.clients, *(said.client for said in stay.waiting)]
@@ -268,7 +268,7 @@ class AccessServer(Desk):
         self._stays[f"{message.session}#{message.stay}"].cut = message.cut
         return []
 
-    def _advance(self, stay: Stay) -> list[Send]:
+    def _advance(self, stay: Visit) -> list[Send]:
         """The next step of a move, if it is time for it."""
         member = stay.place.member
         if stay.recalling:
@@ -302,7 +302,7 @@ class AccessServer(Desk):
         reached, sends = member.reach(stay.cut)
         return sends + self._ship(stay) if reached else sends
 
-    def _ship(self, stay: Stay) -> list[Send]:
+    def _ship(self, stay: Visit) -> list[Send]:
         assert stay.session is not None
         member = stay.place.member
         position = farther(member.position(), stay.floor)
@@ -315,7 +315,7 @@ class AccessServer(Desk):
             *(Send(other, c.Cool(stay.name)) for other in sorted(expecting)),
         ]
 
-    def _look_back(self, stay: Stay) -> tuple[bool, list[Send]]:
+    def _look_back(self, stay: Visit) -> tuple[bool, list[Send]]:
         """Once all of the past is here, and the present has reached it, put both in order."""
         if stay.questions:
             return False, []

@@ -24,7 +24,7 @@ from fieldfare.mobility.channels.causal import Causal
 from fieldfare.mobility.channels.channel import change
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import Member, Ticket
-from fieldfare.protocol.messages import Forward, Message, Send, Tell
+from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Send
 
 _ACROSS: Final = "across"
 """all that is brought to the other side comes from one publisher, as it were"""
@@ -144,7 +144,7 @@ class Gateway:
             removed = tuple(filter for filter in wish.removed if not wanted[filter])
             for filter in removed:
                 del wanted[filter]
-            sends += other.tell(Tell(added, removed)) if added or removed else []
+            sends += other.tell(FilterUpdate(added, removed)) if added or removed else []
         if wish.number:
             tickets = tuple((other, other.tickets(wish.added)) for other, _ in self._others(number))
             self._debts.append(_Debt(number, channel, wish, tickets))

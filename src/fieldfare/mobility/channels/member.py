@@ -28,7 +28,7 @@ from fieldfare.mobility.channels.messages import (
     Say,
     Want,
 )
-from fieldfare.protocol.messages import About, Forward, Message, Send, Tell
+from fieldfare.protocol.messages import About, FilterUpdate, Forward, Message, Send
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.merging.rules import Merging
@@ -92,7 +92,7 @@ class Member(ABC):
 
     # What channels are told
 
-    def tell(self, tell: Tell) -> list[Send]:
+    def tell(self, tell: FilterUpdate) -> list[Send]:
         """Clients, together, want or promise something else."""
         added, removed = by_channel(self.domain, tell.added), by_channel(self.domain, tell.removed)
         sends = []

@@ -17,7 +17,7 @@ from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import Member
 from fieldfare.mobility.channels.ordered import Ordered
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.mobility.channels.visits import Place, Said, Stay
+from fieldfare.mobility.channels.visits import Place, Said, Visit
 from fieldfare.mobility.messages import Acknowledge, MoveOut
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import About, Message, Send
@@ -37,9 +37,9 @@ class Desk:
         self.domains = {domain.name: domain for domain in domains}
         self.own = next(iter(self.domains))
         self.places: dict[str, Place] = {}
-        self._at: dict[str, Stay] = {}
+        self._at: dict[str, Visit] = {}
         """where each client has come to last: an earlier stay must not talk to it, not knowing what it has missed"""
-        self._moving: dict[str, Stay] = {}
+        self._moving: dict[str, Visit] = {}
         """stays that wait for something to happen"""
         self._warmed: dict[str, set[str]] = {}
         """where sessions are expected"""
@@ -56,7 +56,7 @@ class Desk:
     def _place_of(self, session: str) -> Place:
         return self._place(session.rpartition("@")[2] if "@" in session else self.own)
 
-    def _serve(self, stay: Stay) -> list[Send]:
+    def _serve(self, stay: Visit) -> list[Send]:
         """Do what clients have said, and then give them what there is for them."""
         sends: list[Send] = []
         while stay.waiting and stay.serving:
@@ -68,7 +68,7 @@ class Desk:
                 sends += handler(self, said.message, said, stay)
         return sends + self._deliver(stay)
 
-    def _deliver(self, stay: Stay) -> list[Send]:
+    def _deliver(self, stay: Visit) -> list[Send]:
         session, sends = stay.session, list[Send]()
         if session is None or stay.target:
             return []
@@ -80,7 +80,7 @@ class Desk:
                     sends.append(Send(client, msgspec.structs.replace(delivery, subscriptions=labels)))
         return sends
 
-    def _attach(self, message: c.Attach, said: Said, stay: Stay) -> list[Send]:
+    def _attach(self, message: c.Attach, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         for other in [other for other, app in stay.clients.items() if app == message.app]:
             del stay.clients[other]
@@ -89,7 +89,7 @@ class Desk:
         stay.sent[said.client] = stay.session.apps[message.app]
         return []
 
-    def _move_out(self, message: MoveOut, said: Said, stay: Stay) -> list[Send]:
+    def _move_out(self, message: MoveOut, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         if not message.target:
             stay.clients.pop(said.client, None)
@@ -99,24 +99,24 @@ class Desk:
         session = stay.session
         return [Send(message.target, c.Warm(stay.name, dict(session.subscriptions), dict(session.advertisements)))]
 
-    def _acknowledge(self, message: Acknowledge, said: Said, stay: Stay) -> list[Send]:
+    def _acknowledge(self, message: Acknowledge, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         stay.session.done(said.app, message.number)
         return []
 
-    def _subscribe(self, message: m.Subscribe | c.Recall, said: Said, stay: Stay) -> list[Send]:
+    def _subscribe(self, message: m.Subscribe | c.Recall, said: Said, stay: Visit) -> list[Send]:
         return self._set("subscriptions", message.id, message.filter, said, stay)
 
-    def _unsubscribe(self, message: m.Unsubscribe, said: Said, stay: Stay) -> list[Send]:
+    def _unsubscribe(self, message: m.Unsubscribe, said: Said, stay: Visit) -> list[Send]:
         return self._set("subscriptions", message.id, None, said, stay)
 
-    def _advertise(self, message: m.Advertise, said: Said, stay: Stay) -> list[Send]:
+    def _advertise(self, message: m.Advertise, said: Said, stay: Visit) -> list[Send]:
         return self._set("advertisements", message.id, message.filter, said, stay)
 
-    def _unadvertise(self, message: m.Unadvertise, said: Said, stay: Stay) -> list[Send]:
+    def _unadvertise(self, message: m.Unadvertise, said: Said, stay: Visit) -> list[Send]:
         return self._set("advertisements", message.id, None, said, stay)
 
-    def _set(self, about: About, id: str, filter: Filter | None, said: Said, stay: Stay) -> list[Send]:
+    def _set(self, about: About, id: str, filter: Filter | None, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         if filter is not None and filter.is_empty:
             return [Send(said.client, m.Refuse("no event can match this filter", id))]
@@ -140,7 +140,7 @@ class Desk:
     def _tell_no_more(self, place: Place, key: str) -> list[Send]:
         return [send for tell in place.clients.leave(key) for send in place.member.tell(tell)]
 
-    def _recall(self, message: c.Recall, said: Said, stay: Stay) -> list[Send]:
+    def _recall(self, message: c.Recall, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         if stay.session.last or stay.recalling or not stay.place.member.domain.ordered:
             return [Send(said.client, m.Refuse("there is no past for a session that has got events", message.id))]
@@ -150,7 +150,7 @@ class Desk:
         self._moving[stay.key] = stay
         return sends + questions
 
-    def _publish(self, message: m.Publish, said: Said, stay: Stay) -> list[Send]:
+    def _publish(self, message: m.Publish, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         member, session, by = stay.place.member, stay.session, ""
         promised = session.advertisements.values()
@@ -166,7 +166,7 @@ class Desk:
             session.published[said.client] = sequence
         return member.publish(stay.name, m.Forward(message.event, said.client, sequence, by, self.name))
 
-    def _watch(self, message: c.Watch, said: Said, stay: Stay) -> list[Send]:
+    def _watch(self, message: c.Watch, said: Said, stay: Visit) -> list[Send]:
         self._watching[said.client] = stay.place, None
         member = stay.place.member
         return [send for channel in member.domain.channels for send in member.promise_all(channel)]
@@ -181,7 +181,7 @@ class Desk:
                 sends.append(Send(client, c.Wanted(tuple(sorted(wanted, key=str)))))
         return sends
 
-    def _leave(self, message: m.Leave, said: Said, stay: Stay) -> list[Send]:
+    def _leave(self, message: m.Leave, said: Said, stay: Visit) -> list[Send]:
         assert stay.session is not None
         stay.session.leave(said.app)
         self._watching.pop(said.client, None)
@@ -194,7 +194,7 @@ class Desk:
             self._moving[stay.key] = stay
         return self._tell_no_more(stay.place, stay.key)
 
-    def _keep(self, stay: Stay, event: m.Forward, ids: tuple[str, ...] = ()) -> None:
+    def _keep(self, stay: Visit, event: m.Forward, ids: tuple[str, ...] = ()) -> None:
         assert stay.session is not None
         delivery = m.Deliver(event.event, event.publisher, event.sequence, ids, event.by)
         stay.session.keep(delivery, stay.place.member.domain.limit)

@@ -1,4 +1,4 @@
-"""`Stay`: a session's time at an access server, from when it is called there until it has been called elsewhere.
+"""`Visit`: a session's time at an access server, from when it is called there until it has been called elsewhere.
 
 The stays of a session are numbered by the home of its name, and each gets the session from the one before. So a session
 may be called on before it has come, and the calls are answered one after the other. A server may even have two stays of
@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Stay:
+class Visit:
     """Where a session is, was, or will be."""
 
     name: str

@@ -20,21 +20,21 @@ from fieldfare.node.bridges.interface import (
     Arrived,
     Batch,
     Bridge,
+    BridgeConnection,
     BridgeError,
-    Connection,
     Leaving,
     Problem,
 )
 from fieldfare.node.bridges.runner import Runner, Status
 from fieldfare.node.config.config import Config, ConfigError, Secret
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 
 __all__ = [
     "Arrived",
     "Batch",
     "Bridge",
+    "BridgeConnection",
     "BridgeError",
-    "Connection",
     "Leaving",
     "Problem",
     "Runner",
@@ -88,7 +88,7 @@ def make_all(config: Config) -> list[Made]:
     return made
 
 
-def start(service: Service) -> list[Runner]:
+def start(service: Context) -> list[Runner]:
     """Begin with all bridges of a node; they end with it."""
     runners = [Runner(service.node, one.name, one.bridge, one.kind) for one in make_all(service.node.config)]
     for runner in runners:

@@ -53,7 +53,7 @@ class Leaving(NamedTuple):
     """when it is of no use any more, in seconds since 1970"""
 
 
-class Connection(Protocol):
+class BridgeConnection(Protocol):
     """A way to the other system, as long as it works. Any of its calls may raise BridgeError or OSError."""
 
     def incoming(self) -> AsyncIterator[Batch]:
@@ -78,6 +78,6 @@ class Bridge(Protocol):
         """What may come in; None: nothing does."""
         ...
 
-    def connect(self) -> AbstractAsyncContextManager[Connection]:
+    def connect(self) -> AbstractAsyncContextManager[BridgeConnection]:
         """Go there, once."""
         ...

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeError, Connection, Leaving, Problem
-from fieldfare.node.internal_session import Consumer, Delivered
+from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeConnection, BridgeError, Leaving, Problem
+from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.state import NEVER, Publication, Refusal
 from fieldfare.protocol import messages as m
@@ -108,7 +108,7 @@ class Runner:
 
     async def _connect(self) -> None:
         """Be there as long as the other side is. The session first: what it took and did not pass on comes again."""
-        async with Consumer(self._node, self.session, owner=OWNER) as session:
+        async with InternalSession(self._node, self.session, owner=OWNER) as session:
             await self._ask(session)
             async with self._bridge.connect() as connection:
                 self._up, self._error = True, ""
@@ -120,7 +120,7 @@ class Runner:
             logger.warning("the bridge %s is down: %s", self.name, error)
         self._error = error
 
-    async def _ask(self, session: Consumer) -> None:
+    async def _ask(self, session: InternalSession) -> None:
         """One subscription for all that goes out. What an earlier configuration asked for is no more."""
         wanted, promised = self._bridge.wants, self._bridge.promises
         if wanted is not None:
@@ -144,7 +144,7 @@ class Runner:
 
     # In
 
-    async def _take_all(self, connection: Connection) -> None:
+    async def _take_all(self, connection: BridgeConnection) -> None:
         async for batch in connection.incoming():
             await self._take(batch)
         raise BridgeError("the other side hung up")
@@ -191,7 +191,7 @@ class Runner:
 
     # Out
 
-    async def _give_all(self, connection: Connection, session: Consumer) -> None:
+    async def _give_all(self, connection: BridgeConnection, session: InternalSession) -> None:
         if self._bridge.wants is None:
             await asyncio.Event().wait()
         async for delivered in session.deliveries(CHUNK):

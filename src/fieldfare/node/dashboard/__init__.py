@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",
@@ -84,7 +84,7 @@ def _is_plain(place: str) -> bool:
     return place.isascii() and all(char.isalnum() or char in ".-_:[]" for char in place)
 
 
-def routes(_: Service) -> list[BaseRoute]:
+def routes(_: Context) -> list[BaseRoute]:
     """The dashboard under /dashboard/."""
     files = assets()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http import admin, events, health, openapi, stream, subscriptions
 from fieldfare.node.http.metrics import metrics
 from fieldfare.node.http.resource import administrator, anybody, known, route
@@ -13,7 +13,7 @@ from fieldfare.node.http.webhooks import Webhooks
 __all__ = ["routes"]
 
 
-def routes(service: Service) -> list[BaseRoute]:
+def routes(service: Context) -> list[BaseRoute]:
     """What answers over HTTP; webhooks that were kept begin to deliver."""
     hooks = Webhooks(service)
     confirm = subscriptions.confirmation(hooks)

@@ -21,7 +21,7 @@ from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named import unnamed
 from fieldfare.matching.index import Index
-from fieldfare.node.context import HTTP, Service
+from fieldfare.node.context import HTTP, Context
 from fieldfare.node.http import pipelines
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
@@ -32,7 +32,7 @@ from fieldfare.node.security.filter_admission import admitted, within
 from fieldfare.node.state import INTERNAL, Session
 from fieldfare.routing.prefix.routes import Prefixed
 from fieldfare.routing.routes import Routes
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.cover_graph import immediate_covers
 from fieldfare.tables.structures.forest import Forest
 
@@ -296,7 +296,7 @@ class _Sampler:
 # Handlers
 
 
-def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]:
+def handlers(service: Context, hooks: Webhooks) -> dict[str, dict[str, Handler]]:
     """What answers, by path and method."""
     sampler = _Sampler(service.node)
     service.node.beside(sampler.run())
@@ -333,7 +333,7 @@ def handlers(service: Service, hooks: Webhooks) -> dict[str, dict[str, Handler]]
     }
 
 
-def _overview(service: Service, rates: Rates, webhooks: int) -> Overview:
+def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
     node, hood = service.node, service.hood
     traffic: dict[str, float] = asdict(node.traffic)
     started = traffic.pop("started")
@@ -397,7 +397,7 @@ def _memory() -> int:
     return pages * system.getpagesize()
 
 
-def _links(service: Service) -> list[LinkView]:
+def _links(service: Context) -> list[LinkView]:
     node, hood = service.node, service.hood
     reached = hood.reaches()
     views = []
@@ -526,7 +526,7 @@ async def _wanted(node: Node) -> dict[Filter, set[str]]:
     clients = node.broker.broker.clients.all.values()
     found = [(filter, CLIENTS) for client in clients for filter in client.subscriptions.values()]
     routes, told = node.broker.broker.routes, []
-    if isinstance(routes, Filtered):
+    if isinstance(routes, TableRoutes):
         told = [(unnamed(filter), neighbour) for neighbour in node.broker.links for filter in routes.told_by(neighbour)]
     return await asyncio.to_thread(_together, [*found, *told])
 

@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from starlette.responses import Response
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler
 from fieldfare.node.http.webhooks import Webhooks
@@ -25,7 +25,7 @@ GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 """bounds of the sizes of groups"""
 
 
-def metrics(service: Service, hooks: Webhooks) -> Handler:
+def metrics(service: Context, hooks: Webhooks) -> Handler:
     """What answers with all figures."""
     registry = CollectorRegistry()
     registry.register(_Figures(service, hooks))
@@ -49,7 +49,7 @@ def metrics(service: Service, hooks: Webhooks) -> Handler:
 class _Figures(Collector):
     """The figures of a node, as they are now."""
 
-    def __init__(self, service: Service, hooks: Webhooks) -> None:
+    def __init__(self, service: Context, hooks: Webhooks) -> None:
         self._service = service
         self._hooks = hooks
 

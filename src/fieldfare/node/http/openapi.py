@@ -18,7 +18,7 @@ from fieldfare.node.http.events import Accepted
 from fieldfare.node.http.health import About, Alive, Ready, our_version
 from fieldfare.node.http.resource import JSON, Call, answer
 from fieldfare.node.http.subscriptions import Request, Subscription
-from fieldfare.node.pipeline_reports import Report, Shown
+from fieldfare.node.pipeline_reports import PipelineReport, Shown
 
 _REF: Final = "#/components/schemas/{name}"
 
@@ -204,7 +204,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/admin/pipelines": {"get": Operation("How Spark pipelines do that report here", "admin", gives=list[Shown])},
     "/admin/pipelines/{name}": {
         "put": Operation(
-            "A pipeline reports", "admin", 204, takes=Report, parameters=(_PIPELINE,), bodies={JSON: REPORT}
+            "A pipeline reports", "admin", 204, takes=PipelineReport, parameters=(_PIPELINE,), bodies={JSON: REPORT}
         ),
         "delete": Operation("Forget a pipeline", "admin", 204, parameters=(_PIPELINE,)),
     },

@@ -28,7 +28,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fieldfare.node.config.config import Config, origin_of
-from fieldfare.node.counters import Traffic
+from fieldfare.node.counters import Counters
 from fieldfare.node.http.errors import Problem, respond
 
 PAGES: Final = ("/", "/dashboard")
@@ -41,7 +41,7 @@ _EXPOSED: Final = "Location, Retry-After, WWW-Authenticate"
 class Origins:
     """An application that answers only those who may speak to it."""
 
-    def __init__(self, app: ASGIApp, config: Config, traffic: Traffic) -> None:
+    def __init__(self, app: ASGIApp, config: Config, traffic: Counters) -> None:
         """The settings say who may."""
         self._app = app
         self._traffic = traffic

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
-from fieldfare.node.pipeline_reports import Report, Reports
+from fieldfare.node.pipeline_reports import PipelineReport, Reports
 
 
 def handlers() -> dict[str, dict[str, Handler]]:
@@ -17,7 +17,7 @@ def handlers() -> dict[str, dict[str, Handler]]:
         return answer(reports.shown(call.service.node.clock()))
 
     async def keep(call: Call) -> Response:
-        name, report = call.request.path_params["name"], await read(call, Report)
+        name, report = call.request.path_params["name"], await read(call, PipelineReport)
         if report.name != name:
             raise Problem(
                 400, f"the report is of {report.name}, but was sent as that of {name[:200]}: use one name", field="name"

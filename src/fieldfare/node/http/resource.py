@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.http.errors import Problem, problem_of, respond
 from fieldfare.node.security import security
 from fieldfare.node.security.security import EVERYBODY, Principal
@@ -28,28 +28,28 @@ JSON: Final = "application/json"
 class Call(NamedTuple):
     """A request, who makes it, and to what."""
 
-    service: Service
+    service: Context
     request: Request
     principal: Principal
 
 
 Handler = Callable[[Call], Awaitable[Response]]
-Guard = Callable[[Service, Request], Principal]
+Guard = Callable[[Context, Request], Principal]
 
 
-def anybody(_: Service, __: Request) -> Principal:
+def anybody(_: Context, __: Request) -> Principal:
     """Open to all; the handler must not use the principal."""
     return EVERYBODY
 
 
-def known(service: Service, request: Request) -> Principal:
+def known(service: Context, request: Request) -> Principal:
     """Those whom the node's security knows. What they may do, the handler asks."""
     principal = _principal(service, request)
     _check_ready(service)
     return principal
 
 
-def administrator(service: Service, request: Request) -> Principal:
+def administrator(service: Context, request: Request) -> Principal:
     """Those who may administer the node; they can look even if it is not ready."""
     principal = _principal(service, request)
     security.may_administer(principal)
@@ -58,12 +58,12 @@ def administrator(service: Service, request: Request) -> Principal:
     return principal
 
 
-def _principal(service: Service, request: Request) -> Principal:
+def _principal(service: Context, request: Request) -> Principal:
     token = security.bearer(request.headers.get("authorization"))
     return security.principal_of(token, service.node.security, service.node.clock())
 
 
-def _check_ready(service: Service) -> None:
+def _check_ready(service: Context) -> None:
     if not service.node.ready:
         raise Problem(503, f"{service.node.name} is not ready: try again in a moment", {"Retry-After": "1"})
 
@@ -71,7 +71,7 @@ def _check_ready(service: Service) -> None:
 class Resource:
     """What answers at a path."""
 
-    def __init__(self, service: Service, guard: Guard, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, service: Context, guard: Guard, handlers: Mapping[str, Handler]) -> None:
         """Handlers by method."""
         self._service = service
         self._guard = guard
@@ -106,7 +106,7 @@ class Resource:
         return await handler(Call(self._service, request, self._guard(self._service, request)))
 
 
-def route(service: Service, path: str, guard: Guard, **handlers: Handler) -> Route:
+def route(service: Context, path: str, guard: Guard, **handlers: Handler) -> Route:
     """A route with handlers by method: `get=...`, `post=...`."""
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     return Route(path, Resource(service, guard, by_method))

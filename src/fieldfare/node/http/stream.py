@@ -44,7 +44,7 @@ from fieldfare.node import losses
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
-from fieldfare.node.internal_session import Consumer, Delivered
+from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node
 from fieldfare.node.security import names, security
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
@@ -91,7 +91,7 @@ async def stream(call: Call) -> Response:
     name = _session(call)
     if len(node.closers) >= node.config.limits.connections:
         raise Problem(503, "too many connections", {"Retry-After": "10"})
-    consumer = Consumer(node, name, principal=call.principal)
+    consumer = InternalSession(node, name, principal=call.principal)
     await consumer.__aenter__()
     try:
         if last is not None and name:
@@ -119,7 +119,7 @@ def _same(last: _Last, node: Node) -> int:
 class _Stream(StreamingResponse):
     """An answer that goes on, and lets go of its session at the end."""
 
-    def __init__(self, call: Call, consumer: Consumer, *, plain: bool, forgotten: int) -> None:
+    def __init__(self, call: Call, consumer: InternalSession, *, plain: bool, forgotten: int) -> None:
         self._consumer = consumer
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         messages = _messages(call, consumer, plain=plain, forgotten=forgotten)
@@ -133,7 +133,7 @@ class _Stream(StreamingResponse):
             await self._consumer.__aexit__()
 
 
-async def _messages(call: Call, consumer: Consumer, *, plain: bool, forgotten: int) -> AsyncIterator[bytes]:
+async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgotten: int) -> AsyncIterator[bytes]:
     node = call.service.node
     source = f"/fieldfare/{quote(node.name, safe='')}"
     yield f": {quote(node.name)}\nretry: {AGAIN}\n\n".encode()

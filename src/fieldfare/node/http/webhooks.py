@@ -30,12 +30,12 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages.python import field
 from fieldfare.filters.languages.subscriptions import documents
 from fieldfare.node import descriptors, replay
-from fieldfare.node.context import Service
+from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
-from fieldfare.node.internal_session import Consumer, Delivered
+from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.rights import DEAD_LETTER, may_read
 from fieldfare.node.security.security import EVERYBODY, Principal, Security, is_void, with_roles
@@ -186,7 +186,7 @@ def filter_of(wanted: Wanted) -> Filter:
 class Webhooks:
     """All subscriptions of a node that have a sink."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Context) -> None:
         """Go on with those that were kept."""
         self._service = service
         self._node = service.node
@@ -363,7 +363,7 @@ class Webhooks:
         while id in self.all:
             hook = self.all[id]
             try:
-                async with Consumer(self._node, hook.session, owner=hook.owner) as consumer:
+                async with InternalSession(self._node, hook.session, owner=hook.owner) as consumer:
                     await self._resubscribe(consumer, hook)
                     async for some in consumer.deliveries():
                         for delivered in some:
@@ -381,7 +381,7 @@ class Webhooks:
                 logger.exception("webhook %s: again in a moment", id)
                 await asyncio.sleep(_AGAIN)
 
-    async def _resubscribe(self, consumer: Consumer, hook: Webhook) -> None:
+    async def _resubscribe(self, consumer: InternalSession, hook: Webhook) -> None:
         """Should the session have been ended by somebody, begin anew."""
         client = self._node.broker.broker.clients.all.get(consumer.name)
         if client is None or hook.id not in client.subscriptions:

@@ -24,11 +24,11 @@ from threading import RLock
 from fieldfare.node.storage import parquet_segment, private, raw_segment
 from fieldfare.node.storage.lost_segment import Lost
 from fieldfare.node.storage.parquet_segment import Sealed
-from fieldfare.node.storage.raw_format import Entry, LogError, advice
+from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
 from fieldfare.node.storage.raw_segment import Raw
 from fieldfare.node.storage.segments import Segment, found, raw_path
 
-__all__ = ["Entry", "Log", "LogError", "export"]
+__all__ = ["JournalEntry", "Log", "LogError", "export"]
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -91,7 +91,7 @@ class Log:
 
     # Writing
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[JournalEntry]) -> None:
         """Add entries, whose positions continue. They are safe when this returns; if it raises, there are none of them.
 
         An entry that is earlier than the last one gets the time of that: clocks may go back, the log does not.
@@ -208,7 +208,7 @@ class Log:
 
     # Reading
 
-    def read(self, first: int, last: int | None = None) -> Iterator[Entry]:
+    def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
         """The entries from a position on, or from the first that is kept. What is appended later is not among them."""
         return self._read(first, self.last if last is None else min(last, self.last))
 
@@ -224,7 +224,7 @@ class Log:
                 if segments is self._segments:
                     raise LogError(f"{error}. {advice(self._directory)}") from error
 
-    def _read(self, position: int, end: int) -> Iterator[Entry]:
+    def _read(self, position: int, end: int) -> Iterator[JournalEntry]:
         while True:
             segments = self._segments
             position, end = max(position, segments[0].first), min(end, segments[-1].last)

@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from fieldfare.node.storage import private
-from fieldfare.node.storage.raw_format import Entry, LogError, advice
+from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
 
 
 class Lost(msgspec.Struct, eq=False):
@@ -29,7 +29,7 @@ class Lost(msgspec.Struct, eq=False):
     def check(self) -> None:
         """All of it is there."""
 
-    def read(self, position: int, end: int) -> Iterator[list[Entry]]:
+    def read(self, position: int, end: int) -> Iterator[list[JournalEntry]]:
         """No entries."""
         return iter(())
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from fieldfare.events import EventError, Limits, json, msgpack
 from fieldfare.node.storage import private
-from fieldfare.node.storage.raw_format import Entry, LogError, advice
+from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
 
 SCHEMA: Final = pa.schema(
     [
@@ -80,7 +80,7 @@ class Sealed(msgspec.Struct, eq=False):
         """Raise an error if it is not all there."""
         self._groups()
 
-    def read(self, position: int, end: int) -> Iterator[list[Entry]]:
+    def read(self, position: int, end: int) -> Iterator[list[JournalEntry]]:
         """The entries from a position to an end that it has."""
         number = bisect_right(self._groups(), position, key=attrgetter("first")) - 1
         with _opened(self.path) as file:
@@ -121,7 +121,7 @@ class Sealed(msgspec.Struct, eq=False):
         return self.groups
 
 
-def write(path: Path, entries: Iterable[Entry]) -> int:
+def write(path: Path, entries: Iterable[JournalEntry]) -> int:
     """Write entries as a file that survives a power loss; gives how many. If that fails, there is no file."""
     count = 0
     try:
@@ -196,8 +196,8 @@ def sync(path: Path) -> None:
         os.close(file)
 
 
-def _grouped(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    rows: list[Entry] = []
+def _grouped(entries: Iterable[JournalEntry]) -> Iterator[list[JournalEntry]]:
+    rows: list[JournalEntry] = []
     size = 0
     for entry in entries:
         rows.append(entry)
@@ -209,7 +209,7 @@ def _grouped(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         yield rows
 
 
-def table_of(entries: list[Entry]) -> pa.Table:
+def table_of(entries: list[JournalEntry]) -> pa.Table:
     """Entries as the rows of a sealed segment."""
     positions, times, publishers, sequences, events, rests = zip(*entries, strict=True)
     types, texts = zip(*map(_shown, events), strict=True)
@@ -231,11 +231,11 @@ def _shown(data: bytes) -> tuple[str | None, bytes | None]:
     return type if isinstance(type, str) else None, text
 
 
-def _entries(table: pa.Table) -> list[Entry]:
+def _entries(table: pa.Table) -> list[JournalEntry]:
     position, _, publisher, sequence, record, rest = (table.column(name) for name in _NEEDED)
     return list(
         map(
-            Entry,
+            JournalEntry,
             position.to_numpy().tolist(),
             _times(table),
             publisher.to_pylist(),

@@ -33,7 +33,7 @@ class LogError(ValueError):
     """The log cannot do that, or one of its files is damaged."""
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """One event in the log."""
 
     position: int
@@ -109,10 +109,10 @@ def encode(entry: tuple[int, float, str, int, bytes, bytes], salt: int) -> tuple
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-decode: Final[Callable[[bytes], Entry]] = msgspec.msgpack.Decoder(Entry).decode
+decode: Final[Callable[[bytes], JournalEntry]] = msgspec.msgpack.Decoder(JournalEntry).decode
 
 
-def blocks(path: Path, salt: int, offset: int, size: int) -> Iterator[tuple[int, list[Entry]]]:
+def blocks(path: Path, salt: int, offset: int, size: int) -> Iterator[tuple[int, list[JournalEntry]]]:
     """The entries from an offset on, some at a time, with the offset of the first."""
     want = BLOCK
     with path.open("rb", buffering=0) as file:
@@ -132,9 +132,9 @@ def blocks(path: Path, salt: int, offset: int, size: int) -> Iterator[tuple[int,
                     raise Damaged(path, offset)
 
 
-def _block(data: bytes, salt: int) -> tuple[list[Entry], int, bool]:
+def _block(data: bytes, salt: int) -> tuple[list[JournalEntry], int, bool]:
     """The whole entries in the data, where they end, and whether what follows is good as far as it goes."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     at, end = 0, len(data)
     while (start := at + RECORD.size) <= end:
         length, check = RECORD.unpack_from(data, at)
@@ -189,7 +189,7 @@ def is_complete(path: Path, salt: int, offset: int) -> bool:
 
 _ZEROS: Final = 16
 """so many at the end of a file were never written: no record ends like that"""
-ARRAY: Final = bytes([0x90 + len(Entry._fields)])
+ARRAY: Final = bytes([0x90 + len(JournalEntry._fields)])
 """how each payload begins"""
 
 

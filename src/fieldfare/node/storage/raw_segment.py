@@ -23,7 +23,7 @@ from fieldfare.node.storage.raw_format import (
     BLOCK,
     HEADER_SIZE,
     Damaged,
-    Entry,
+    JournalEntry,
     LogError,
     advice,
     blocks,
@@ -72,7 +72,7 @@ class Raw(msgspec.Struct, eq=False):
     marks: list[Mark] = []
     """without any, it has not been looked through yet"""
 
-    def read(self, position: int, end: int) -> Iterator[list[Entry]]:
+    def read(self, position: int, end: int) -> Iterator[list[JournalEntry]]:
         """The entries from a position to an end that it has."""
         mark = _before(self._marks(), position, "position")
         expected = mark.position
@@ -129,7 +129,7 @@ def quantise(time: float) -> float:
     return round(time * 1e6) / 1e6 if -_LATEST < time < _LATEST else time
 
 
-def encode(entries: Sequence[Entry], raw: Raw) -> Batch:
+def encode(entries: Sequence[JournalEntry], raw: Raw) -> Batch:
     """The entries as records that continue a segment. Nothing earlier than its newest entry: clocks may go back."""
     parts: list[bytes] = []
     marks: list[Mark] = []

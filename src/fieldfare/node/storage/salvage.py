@@ -31,7 +31,7 @@ _LOW: Final = {"session": 5, "neighbour": 1, "arrival": 0, "departure": 0, "kept
 """where rows have the first position that they need, which is at most one more than the last there was"""
 
 
-class Report(msgspec.Struct):
+class SalvageReport(msgspec.Struct):
     """What a salvage found and did."""
 
     folder: str
@@ -56,7 +56,7 @@ class Report(msgspec.Struct):
         return not self.gaps and not self.rows
 
 
-def salvage(folder: Path, *, dry_run: bool = False) -> Report:
+def salvage(folder: Path, *, dry_run: bool = False) -> SalvageReport:
     """Keep what is whole in a folder; StoreError if it is no node's, or a node uses it."""
     store, log = folder / "node.sqlite", folder / "log"
     if not store.exists() and not log.is_dir():
@@ -66,8 +66,8 @@ def salvage(folder: Path, *, dry_run: bool = False) -> Report:
         rows = salvage_rows.look(store)
         plan = salvage_log.look(log, *_bounds(rows.kept))
         if not rows.kept and not plan.parts and not wal.wal_path(store).exists():
-            return Report(str(folder), dry_run)  # a node that has never done anything
-        report = Report(str(folder), dry_run, plan.gaps, rows.gone, notes=plan.notes)
+            return SalvageReport(str(folder), dry_run)  # a node that has never done anything
+        report = SalvageReport(str(folder), dry_run, plan.gaps, rows.gone, notes=plan.notes)
         report.problems = [*([rows.problem] if rows.problem else []), *(f"{path} is damaged" for path in plan.damaged)]
         report.times = int(rows.kept.get(("salvaged", ()), 0)) + (not report.is_whole)
         if dry_run or not (report.problems or plan.gaps):
@@ -97,7 +97,7 @@ def _copied(folder: Path, files: list[Path]) -> Path:
     return target
 
 
-def _write(path: Path, rows: Rows, report: Report) -> None:
+def _write(path: Path, rows: Rows, report: SalvageReport) -> None:
     """Let a store have the rows that are kept, and say in them what is gone."""
     changed: dict[tuple[str, Key], Any] = {}
     if not report.is_whole:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from fieldfare.events import EventError, json, msgpack
 from fieldfare.node.storage import lost_segment, parquet_segment, private, raw_segment
 from fieldfare.node.storage.parquet_segment import Sealed
-from fieldfare.node.storage.raw_format import Entry, LogError
+from fieldfare.node.storage.raw_format import JournalEntry, LogError
 from fieldfare.node.storage.salvage_raw import read_all
 from fieldfare.node.storage.segments import NAME, raw_path
 
@@ -47,7 +47,7 @@ class Part(NamedTuple):
     """the time of its last entry, or of the last one before it"""
     path: Path
     """the file it is in now"""
-    entries: Sequence[Entry] | None = None
+    entries: Sequence[JournalEntry] | None = None
     """what to write, if the file is not whole"""
     is_gap: bool = False
 
@@ -184,7 +184,7 @@ class _Run:
         """how many entries there may have been behind the last whole one, and whether that is exact"""
         self.notes: list[str] = []
         if self.is_gap:
-            self._entries: list[Entry] = []
+            self._entries: list[JournalEntry] = []
             try:
                 lost_segment.read(path, first, self.last)
             except LogError:
@@ -199,9 +199,9 @@ class _Run:
         """What is wrong with it."""
         return f"{self.path.name} is damaged"
 
-    def runs(self, position: int) -> Iterator[list[Entry]]:
+    def runs(self, position: int) -> Iterator[list[JournalEntry]]:
         """Entries from a position on, in runs without gaps."""
-        run: list[Entry] = []
+        run: list[JournalEntry] = []
         for entry in self._entries:
             if entry.position < position or (self.end is not None and entry.position > self.end):
                 self.is_whole = False
@@ -213,7 +213,7 @@ class _Run:
         if run:
             yield run
 
-    def _raw(self, known: int) -> list[Entry]:
+    def _raw(self, known: int) -> list[JournalEntry]:
         read = read_all(self.path, self.first)
         entries = read.entries
         positions = [entry.position for entry in entries]
@@ -230,7 +230,7 @@ class _Run:
             self.notes.append(f"{self.path.name} ends in {read.torn} bytes of a torn write, which the node cuts off")
         return _rising(entries, self.first)
 
-    def _sealed(self, sealed: Sealed) -> list[Entry]:
+    def _sealed(self, sealed: Sealed) -> list[JournalEntry]:
         try:
             sealed.check()
             entries = list(chain.from_iterable(sealed.read(sealed.first, sealed.last)))
@@ -239,25 +239,27 @@ class _Run:
                     pass  # what is only shown
         except (FileNotFoundError, LogError, *parquet_segment.ANYTHING):
             self.is_whole = False
-            found: list[list[Entry]] = [_groups(image) for image in parquet_segment.images(self.path.read_bytes())]
+            found: list[list[JournalEntry]] = [
+                _groups(image) for image in parquet_segment.images(self.path.read_bytes())
+            ]
             longest = max([[], *found], key=len)
             return _rising(longest, self.first)
         self.is_whole = [entry.position for entry in entries] == list(range(sealed.first, sealed.last + 1))
         return _rising(entries, self.first)
 
 
-def _rising(entries: Iterable[Entry], first: int) -> list[Entry]:
+def _rising(entries: Iterable[JournalEntry], first: int) -> list[JournalEntry]:
     """Without entries whose positions go back."""
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     for entry in entries:
         if entry.position >= (found[-1].position + 1 if found else first):
             found.append(entry)
     return found
 
 
-def _groups(image: bytes) -> list[Entry]:
+def _groups(image: bytes) -> list[JournalEntry]:
     """The entries of all row groups that can be read."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     try:
         with pq.ParquetFile(pa.BufferReader(image), page_checksum_verification=True) as file:
             firsts = [group.first for group in parquet_segment.groups_in(file.metadata.metadata)]
@@ -268,7 +270,7 @@ def _groups(image: bytes) -> list[Entry]:
     return entries
 
 
-def _group(file: Any, number: int, first: int) -> list[Entry]:
+def _group(file: Any, number: int, first: int) -> list[JournalEntry]:
     """The entries of a row group: columns that say the same as others can be made from these."""
     columns: dict[str, Any] = {}
     for name in ("position", "time", "publisher", "sequence", "rest", "record", "event"):
@@ -288,7 +290,7 @@ def _group(file: Any, number: int, first: int) -> list[Entry]:
         rows = (times, columns["publisher"].to_pylist(), columns["sequence"].to_pylist())
         rests = columns["rest"].to_pylist()
         entries = [
-            Entry(position, time, publisher, sequence, event, rest)
+            JournalEntry(position, time, publisher, sequence, event, rest)
             for position, (time, publisher, sequence, event, rest) in enumerate(
                 zip(*rows, events, rests, strict=True), first
             )

@@ -11,7 +11,7 @@ from fieldfare.node.storage.raw_format import (
     HEADER_SIZE,
     RECORD,
     Damaged,
-    Entry,
+    JournalEntry,
     decode,
     good_after,
     is_complete,
@@ -26,7 +26,7 @@ _SMALLEST: Final = 26
 class Read(NamedTuple):
     """What is in a file."""
 
-    entries: list[Entry]
+    entries: list[JournalEntry]
     is_damaged: bool
     torn: int
     """bytes at its end that were never written to the end of a record"""
@@ -44,7 +44,7 @@ def read_all(path: Path, first: int) -> Read:
         salt, _ = read_header(path, first)
     except Damaged:
         is_damaged, salt = True, _salt(data)
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     at = HEADER_SIZE
     while at < len(data):
         entry, after = _record(data, salt, at)
@@ -60,7 +60,7 @@ def read_all(path: Path, first: int) -> Read:
     return Read(entries, is_damaged, 0, None)
 
 
-def _record(data: bytes, salt: int, at: int) -> tuple[Entry | None, int]:
+def _record(data: bytes, salt: int, at: int) -> tuple[JournalEntry | None, int]:
     """The record at an offset, and where the next one begins."""
     if len(data) < (start := at + RECORD.size):
         return None, at

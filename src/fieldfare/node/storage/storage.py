@@ -18,7 +18,7 @@ from typing import IO, Final, Protocol
 from fieldfare.node.config.config import Log as LogSettings
 from fieldfare.node.state import Row, Step, Stored, low_water, whole
 from fieldfare.node.storage import private
-from fieldfare.node.storage.log import Entry, Log
+from fieldfare.node.storage.log import JournalEntry, Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
 
 try:
@@ -49,10 +49,10 @@ class EventLog(Protocol):
     def bytes(self) -> int:
         """Its size."""
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[JournalEntry]) -> None:
         """Add entries, and let them survive."""
 
-    def read(self, first: int, last: int | None = None) -> Iterator[Entry]:
+    def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
         """Entries from a position on."""
 
     def position_at(self, time: float) -> int:
@@ -69,19 +69,19 @@ class MemoryLog:
         """None yet."""
         self.last = 0
         self.bytes = 0
-        self._kept: deque[Entry] = deque(maxlen=limit)
+        self._kept: deque[JournalEntry] = deque(maxlen=limit)
 
     @property
     def first(self) -> int:
         """The position of the oldest entry."""
         return self._kept[0].position if self._kept else self.last + 1
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[JournalEntry]) -> None:
         """Add entries; the oldest go."""
         self._kept.extend(entries)
         self.last = entries[-1].position if entries else self.last
 
-    def read(self, first: int, last: int | None = None) -> Iterator[Entry]:
+    def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
         """Entries from a position on."""
         kept = list(self._kept)
         start = max(0, first - kept[0].position) if kept else 0
@@ -105,7 +105,7 @@ class Storage:
         self._store: Store | None = None
         self._disk: Log | None = None
         self.log: EventLog = MemoryLog()
-        self._recent: dict[int, Entry] = {}
+        self._recent: dict[int, JournalEntry] = {}
         self._lock: IO[str] | None = None
         self._rolled = time.time()
         self.is_torn = False
@@ -147,7 +147,7 @@ class Storage:
                 )
                 disk.truncate(end)
 
-    def load(self) -> tuple[Stored, Iterator[Entry]]:
+    def load(self) -> tuple[Stored, Iterator[JournalEntry]]:
         """All that was written: rows, and the entries that are needed with them."""
         stored: Stored = self._store.load() if self._store is not None else {}
         if times := stored.get("salvaged", {}).get((), 0):
@@ -175,7 +175,7 @@ class Storage:
         if self._store is not None:
             self._store.commit([row])
 
-    def entries(self, positions: Sequence[int]) -> dict[int, Entry]:
+    def entries(self, positions: Sequence[int]) -> dict[int, JournalEntry]:
         """Entries by position; what the log no longer has is left out. Slow, unless they are all at hand."""
         near = ((position, self._recent.get(position)) for position in positions)
         found = {position: entry for position, entry in near if entry is not None}

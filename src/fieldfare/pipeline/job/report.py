@@ -27,7 +27,7 @@ from fieldfare.node.pipeline_reports import (
     MOST_TOP,
     Busy,
     FieldReport,
-    Report,
+    PipelineReport,
     Value,
 )
 from fieldfare.pipeline.job.config import Pipeline
@@ -43,10 +43,10 @@ _SECONDS: Final = 5.0
 """between two counts of values"""
 
 
-def last(state: Path) -> Report | None:
+def last(state: Path) -> PipelineReport | None:
     """The last report of a pipeline; None if it has made none yet, or none that can be read."""
     try:
-        return msgspec.json.decode((state / FILE).read_bytes(), type=Report)
+        return msgspec.json.decode((state / FILE).read_bytes(), type=PipelineReport)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 
@@ -55,14 +55,14 @@ class Reporter:
     """Makes the reports of a pipeline and brings them to where they are wanted."""
 
     def __init__(
-        self, pipeline: Pipeline, state: Path, subscriptions: Path | None, told: Callable[[Report], None]
+        self, pipeline: Pipeline, state: Path, subscriptions: Path | None, told: Callable[[PipelineReport], None]
     ) -> None:
         self._pipeline = pipeline
         self._catalogue = subscriptions
         self._turn = threading.Lock()  # batches are told by Spark's thread, all else by ours
         self._state = state
         self._told = told
-        self._report = last(state) or Report(pipeline.name, "waiting", 0, time.time())
+        self._report = last(state) or PipelineReport(pipeline.name, "waiting", 0, time.time())
         self._first = not (state / FILE).exists()
         self._busy: Counter[tuple[str, str | None]] = Counter(
             {(one.subscription, one.owner): one.count for one in self._report.busiest}
@@ -122,11 +122,11 @@ class Reporter:
         """It stopped because of something."""
         self._tell(replace(self._report, state="failed", time=time.time(), error=problem[:LONGEST_ERROR]))
 
-    def _tell(self, report: Report) -> None:
+    def _tell(self, report: PipelineReport) -> None:
         with self._turn:
             self._write(report)
 
-    def _write(self, report: Report) -> None:
+    def _write(self, report: PipelineReport) -> None:
         self._report = report
         draft = self._state / f".{FILE}"
         draft.write_bytes(msgspec.json.encode(report))
@@ -156,7 +156,7 @@ class Reporter:
         self._count_of_events |= counted(tables.events)
         return field_reports(known(self._count_of_events))
 
-    def _subscriptions(self, version: int | None, before: Report) -> int:
+    def _subscriptions(self, version: int | None, before: PipelineReport) -> int:
         if version is None or self._catalogue is None:
             return before.subscriptions
         try:
@@ -193,7 +193,7 @@ def _shown(value: object) -> Value:
     return (value if isinstance(value, str) else str(value))[:LONGEST_TEXT]
 
 
-def _put(node: str, token: str, report: Report) -> None:
+def _put(node: str, token: str, report: PipelineReport) -> None:
     """Tell a node. One that is away misses a report, and no more."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     address = f"{node.rstrip('/')}/admin/pipelines/{quote(report.name, safe='')}"
@@ -218,7 +218,7 @@ class _Metrics:
         }
         start_http_server(port, addr="127.0.0.1", registry=registry)
 
-    def show(self, report: Report) -> None:
+    def show(self, report: PipelineReport) -> None:
         """Put the figures where they are read."""
         for key, gauge in self._gauges.items():
             gauge.set(getattr(report, key) or 0)

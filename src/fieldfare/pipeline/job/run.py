@@ -18,7 +18,7 @@ from typing import Final
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from fieldfare.node.pipeline_reports import Report
+from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline.job import plan as stages
 from fieldfare.pipeline.job import report, sinks
 from fieldfare.pipeline.job import subscriptions as following
@@ -74,7 +74,11 @@ def ready(
 
 
 def run(
-    plan: Plan, *, once: bool = False, told: Callable[[Report], None] = lambda _: None, end: Callable[[], bool] = bool
+    plan: Plan,
+    *,
+    once: bool = False,
+    told: Callable[[PipelineReport], None] = lambda _: None,
+    end: Callable[[], bool] = bool,
 ) -> None:
     """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
     reporter = report.Reporter(plan.pipeline, plan.state, plan.subscriptions, told)

@@ -29,7 +29,7 @@ from fieldfare.tables.merging.rules import Merging
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlannedFilter:
     """A filter of the merged table, and the subscriptions that it stands for."""
 
     filter: Filter
@@ -42,7 +42,7 @@ class Entry:
 class MergePlan:
     """What to make of a table."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[PlannedFilter, ...]
     filters: dict[str | int, Filter]
     """of the subscriptions"""
 
@@ -75,7 +75,7 @@ def merge_plan(
         root = home[filter]
         members[entry_of.get(root, root)].append(id)
     entries = (
-        Entry(filter, tuple(ids), mergers[filter].waste if filter in mergers else 0.0)
+        PlannedFilter(filter, tuple(ids), mergers[filter].waste if filter in mergers else 0.0)
         for filter, ids in members.items()
     )
     return MergePlan(tuple(entries), filters)

@@ -16,21 +16,21 @@ from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
 from fieldfare.node.http.webhooks import pause_before
 from fieldfare.pipeline.sinks import events
-from fieldfare.pipeline.sinks.webhooks import DeadLetter, Delivery, WebhookOptions
+from fieldfare.pipeline.sinks.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
 
 
-def post_all(deliveries: Iterable[Delivery], given: WebhookOptions) -> list[DeadLetter]:
+def post_all(deliveries: Iterable[WebhookDelivery], given: WebhookOptions) -> list[DeadLetter]:
     """Deliver events, those for one URL one after the other; gives what could not be delivered."""
-    by_url: dict[str, list[Delivery]] = {}
+    by_url: dict[str, list[WebhookDelivery]] = {}
     for one in deliveries:
         by_url.setdefault(one.url, []).append(one)
     return asyncio.run(_post_all(by_url.values(), given))
 
 
-async def _post_all(groups: Iterable[Sequence[Delivery]], given: WebhookOptions) -> list[DeadLetter]:
+async def _post_all(groups: Iterable[Sequence[WebhookDelivery]], given: WebhookOptions) -> list[DeadLetter]:
     at_once = asyncio.Semaphore(given.concurrency)
 
-    async def serve(client: httpx.AsyncClient, group: Sequence[Delivery]) -> list[DeadLetter]:
+    async def serve(client: httpx.AsyncClient, group: Sequence[WebhookDelivery]) -> list[DeadLetter]:
         async with at_once:
             answers = [await _post(client, one, given) for one in group]
             return [letter for letter in answers if letter is not None]
@@ -40,7 +40,7 @@ async def _post_all(groups: Iterable[Sequence[Delivery]], given: WebhookOptions)
     return [letter for letters in left for letter in letters]
 
 
-async def _post(client: httpx.AsyncClient, one: Delivery, given: WebhookOptions) -> DeadLetter | None:
+async def _post(client: httpx.AsyncClient, one: WebhookDelivery, given: WebhookOptions) -> DeadLetter | None:
     """Deliver one event; a dead letter if that cannot be done."""
     event = events.of_text(one.event)
     if isinstance(event, EventError):
@@ -69,5 +69,5 @@ def message_of(event: Event, id: str, given: WebhookOptions) -> Message:
     return Message({"content-type": binding.STRUCTURED}, binding.structured(event, id, given.source))
 
 
-def _letter(one: Delivery, reason: str, attempts: int) -> DeadLetter:
+def _letter(one: WebhookDelivery, reason: str, attempts: int) -> DeadLetter:
     return DeadLetter(one.url, one.id, one.event, reason, attempts, format_timestamp(datetime.now(UTC)))

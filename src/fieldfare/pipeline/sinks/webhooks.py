@@ -59,7 +59,7 @@ class WebhookOptions(options.Options, frozen=True):
     """a folder for what could not be delivered"""
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class WebhookDelivery(msgspec.Struct, frozen=True):
     """A row: what is to be brought where."""
 
     url: str
@@ -152,14 +152,14 @@ class WebhooksStreamWriter(DataSourceStreamArrowWriter):
 Writer = TypeVar("Writer", WebhooksWriter, WebhooksStreamWriter)
 
 
-def deliveries(batch: pa.RecordBatch, given: WebhookOptions) -> list[Delivery]:
+def deliveries(batch: pa.RecordBatch, given: WebhookOptions) -> list[WebhookDelivery]:
     """The rows of a record batch."""
     names = batch.schema.names
     texts = batch.column(events.COLUMN).to_pylist()
     urls = [given.url] * len(texts) if given.url else batch.column("url").to_pylist()
     column = next((batch.column(name).to_pylist() for name in IDS if name in names), [None] * len(texts))
     return [
-        Delivery(url or "", _digest(text) if id is None else str(id), text)
+        WebhookDelivery(url or "", _digest(text) if id is None else str(id), text)
         for url, id, text in zip(urls, column, texts, strict=True)
     ]
 

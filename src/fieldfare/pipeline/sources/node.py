@@ -30,7 +30,7 @@ from pyspark.sql.types import StructType
 
 from fieldfare.client.errors import Refused
 from fieldfare.filters import parse
-from fieldfare.node.storage.raw_format import Entry
+from fieldfare.node.storage.raw_format import JournalEntry
 from fieldfare.pipeline import options
 from fieldfare.pipeline.retry import again
 from fieldfare.pipeline.sinks.node import NodeStreamWriter, NodeWriter, writer_of
@@ -101,7 +101,7 @@ class NodeSource(DataSource):
 class RowsPartition(InputPartition):
     """Some rows, for one task."""
 
-    value: list[Entry]
+    value: list[JournalEntry]
 
 
 class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -110,7 +110,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, given: NodeOptions) -> None:
         self._given = given
         self._until: float | None = None
-        self._read: tuple[Offset, Offset, list[Entry]] | None = None
+        self._read: tuple[Offset, Offset, list[JournalEntry]] | None = None
         """the last stretch that was read, until tasks have it"""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
@@ -160,11 +160,11 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Tasks get their rows by partitions."""
         return {**self.__dict__, "_read": None}
 
-    def _stretch(self, start: Offset, limit: int | None, end: int | None = None) -> tuple[str, str, list[Entry]]:
+    def _stretch(self, start: Offset, limit: int | None, end: int | None = None) -> tuple[str, str, list[JournalEntry]]:
         """What comes after an offset, with node and life: so many rows, or all up to an end, or all."""
         from fieldfare.pipeline.sources.replay import Asked, replay  # noqa: PLC0415 - it needs more than Spark does
 
-        given, found = self._given, list[Entry]()
+        given, found = self._given, list[JournalEntry]()
         node, last, tries, life = start["node"], start["position"], TRIES, start.get("life", "")
         while tries:
             known = node != ""  # then the last position was read, and must still be there
@@ -181,7 +181,9 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ) from None
             if known and node != stretch.node:
                 raise GapError(f"{given.url} is the node {stretch.node}, and positions of {node} were read before")
-            new = [Entry(one.position, one.time, one.publisher, 0, bytes(one.event), b"") for one in stretch.found]
+            new = [
+                JournalEntry(one.position, one.time, one.publisher, 0, bytes(one.event), b"") for one in stretch.found
+            ]
             if known and (new or not stretch.more):
                 new = new[1:] if new and new[0].position == last else self._gap(last, new)
             found += new if end is None else [entry for entry in new if entry.position <= end]
@@ -193,7 +195,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return node, life, found
         raise GapError(f"{given.url} drops what we ask for: more than its sessions.limit waits; read its log instead")
 
-    def _gap(self, last: int, new: list[Entry]) -> list[Entry]:
+    def _gap(self, last: int, new: list[JournalEntry]) -> list[JournalEntry]:
         """The last position that was read is not there any more."""
         gone = (
             f"{self._given.url} no longer has position {last}, the last that was read: it may have deleted what"

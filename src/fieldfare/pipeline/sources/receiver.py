@@ -28,7 +28,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import Limits
 from fieldfare.node.bridges.interface import Problem
 from fieldfare.node.bridges.mqtt_messages import In, Message, arrived
-from fieldfare.node.storage.log import Entry, Log
+from fieldfare.node.storage.log import JournalEntry, Log
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sources.mqtt import MqttOptions
 
@@ -183,10 +183,10 @@ class Receiver:
                     self._client.ack(message.mid, message.qos)
 
 
-def _entry(message: paho.MQTTMessage, position: int) -> Entry:
+def _entry(message: paho.MQTTMessage, position: int) -> JournalEntry:
     """A message as an entry of the log, where the topic stands for the publisher."""
     event = msgpack.encode(event_of(message.topic, bytes(message.payload), message.properties))
-    return Entry(position, time.time(), message.topic, position, event, b"")
+    return JournalEntry(position, time.time(), message.topic, position, event, b"")
 
 
 def event_of(topic: str, payload: bytes, said: object = None) -> Event:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fieldfare.node.storage import parquet_segment
-from fieldfare.node.storage.raw_format import Entry
+from fieldfare.node.storage.raw_format import JournalEntry
 
 COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
 NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]
@@ -23,7 +23,7 @@ ROWS: Final = 10_000
 """in a record batch, at most"""
 
 
-def of_entries(entries: Sequence[Entry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:
+def of_entries(entries: Sequence[JournalEntry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:
     """The rows of entries; without a `sequence` where nobody knows how their publishers counted."""
     table = parquet_segment.table_of(list(entries))
     if not counted:

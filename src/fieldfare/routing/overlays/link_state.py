@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from fieldfare.protocol.messages import Links
+from fieldfare.protocol.messages import LinkUpdate
 
 
 class LinkState:
@@ -19,7 +19,7 @@ class LinkState:
 
     >>> state = LinkState("a")
     >>> news = [state.announce(["b", "c"])]
-    >>> [state.accept(Links("b", (0, 1), ("a", "c"))), state.accept(Links("c", (0, 1), ("a", "b")))]
+    >>> [state.accept(LinkUpdate("b", (0, 1), ("a", "c"))), state.accept(LinkUpdate("c", (0, 1), ("a", "b")))]
     [True, True]
     >>> sorted(state.tree["a"]), state.hops("a"), state.hops("c")
     (['b', 'c'], {'b': 'b', 'c': 'c'}, {})
@@ -29,19 +29,19 @@ class LinkState:
         """One broker knows of itself only."""
         self.name = name
         self.life = life
-        self.known: dict[str, Links] = {}
+        self.known: dict[str, LinkUpdate] = {}
         self._missed: set[str] = set()
         """those that could not be reached at the last sweep"""
 
-    def announce(self, neighbours: Iterable[str], above: tuple[int, int] = (0, 0)) -> Links:
+    def announce(self, neighbours: Iterable[str], above: tuple[int, int] = (0, 0)) -> LinkUpdate:
         """What our own links are now, under a number that is higher than any before, and than one that we heard."""
         mine = self.known.get(self.name)
         life, count = max(mine.number if mine is not None else (self.life, 0), above)
-        news = Links(self.name, (life, count + 1), tuple(sorted(neighbours)))
+        news = LinkUpdate(self.name, (life, count + 1), tuple(sorted(neighbours)))
         self._know(news)
         return news
 
-    def accept(self, news: Links) -> bool:
+    def accept(self, news: LinkUpdate) -> bool:
         """Note the links of another; False if we knew that, or something newer."""
         known = self.known.get(news.origin)
         if known is not None and known.number >= news.number:
@@ -49,7 +49,7 @@ class LinkState:
         self._know(news)
         return True
 
-    def _know(self, news: Links) -> None:
+    def _know(self, news: LinkUpdate) -> None:
         self.known[news.origin] = news
         self._changed()
 

@@ -1,7 +1,7 @@
-"""`Turns`: events of one publisher keep their order, though their topics go by different trees.
+"""`PublisherOrder`: events of one publisher keep their order, though their topics go by different trees.
 
 A tree keeps the order of what goes by it, because links do. When a publisher goes on to another topic, its broker holds
-the event back and asks on the tree of the last topic whether all has arrived: the question, `Settle`, follows the
+the event back and asks on the tree of the last topic whether all has arrived: the question, `FlushRequest`, follows the
 events up and down the tree, and each broker answers when all that it asked have. A publisher that stays with a topic
 pays nothing; one that changes it waits for one round on the tree.
 
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fieldfare.protocol.messages import Forward, Settle, Settled
+from fieldfare.protocol.messages import FlushReply, FlushRequest, Forward
 from fieldfare.routing.routes import LOCAL, To
 
 
@@ -25,7 +25,7 @@ class _Open(NamedTuple):
     silent: set[str]
 
 
-class Turns:
+class PublisherOrder:
     """The publishers of a broker, and the questions that are open."""
 
     def __init__(self, name: str, life: int, around: Callable[[str], Iterable[str]]) -> None:
@@ -36,10 +36,10 @@ class Turns:
         self._last: dict[str, str] = {}
         """the topic of a publisher's last event, unless all of that has arrived"""
         self._held: dict[str, deque[tuple[str, Forward]]] = {}
-        self._asked: dict[Settle, str] = {}
+        self._asked: dict[FlushRequest, str] = {}
         """our own questions, and for which publishers"""
-        self._open: dict[Settle, _Open] = {}
-        self._old: set[Settle | str] = set()
+        self._open: dict[FlushRequest, _Open] = {}
+        self._old: set[FlushRequest | str] = set()
         """questions and publishers of which nothing was heard since `tidy`"""
 
     def enter(self, topic: str, event: Forward) -> list[To]:
@@ -62,19 +62,19 @@ class Turns:
             del self._held[publisher]
             return told
         self._number += 1
-        question = Settle(self._last.pop(publisher), self._name, self._number)
+        question = FlushRequest(self._last.pop(publisher), self._name, self._number)
         self._asked[question] = publisher
         return told + self.asked(question, LOCAL)
 
-    def asked(self, question: Settle, asker: str) -> list[To]:
+    def asked(self, question: FlushRequest, asker: str) -> list[To]:
         """Pass a question on to those next to us on its tree, but for the one who asks."""
         if question in self._open:  # the tree is just changing: whoever asked first gets the answer
-            return [To(asker, Settled(question))]
+            return [To(asker, FlushReply(question))]
         silent = {other for other in self._around(question.topic) if other != asker}
         self._open[question] = _Open(asker, silent)
         return [To(other, question) for other in sorted(silent)] + self._answer([question])
 
-    def answered(self, question: Settle, by: str) -> list[To]:
+    def answered(self, question: FlushRequest, by: str) -> list[To]:
         """All has arrived at a broker next to us, and beyond it."""
         if question in self._open:
             self._open[question].silent.discard(by)
@@ -88,13 +88,13 @@ class Turns:
                 del self._open[question]
         return self._answer(list(self._open))
 
-    def _answer(self, questions: Iterable[Settle]) -> list[To]:
+    def _answer(self, questions: Iterable[FlushRequest]) -> list[To]:
         """Answer those that nobody is silent about any more."""
         told = []
         for question in questions:
             if question in self._open and not self._open[question].silent:
                 asker = self._open.pop(question).asker
-                told += [To(asker, Settled(question))] if asker else self._advance(self._asked.pop(question))
+                told += [To(asker, FlushReply(question))] if asker else self._advance(self._asked.pop(question))
         return told
 
     @property

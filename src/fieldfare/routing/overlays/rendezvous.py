@@ -19,13 +19,23 @@ from fieldfare.events.event import fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Ask, Change, Copy, Forward, Role, Send, Settle, Settled, Tell
+from fieldfare.protocol.messages import (
+    Change,
+    FilterUpdate,
+    FlushReply,
+    FlushRequest,
+    Forward,
+    Role,
+    Send,
+    TableCopy,
+    TopicCheck,
+)
 from fieldfare.protocol.overlay_messages import Gone
 from fieldfare.routing.overlays.pastry import PastryNode, Peers
-from fieldfare.routing.overlays.publisher_order import Turns
+from fieldfare.routing.overlays.publisher_order import PublisherOrder
 from fieldfare.routing.overlays.ring import key_of
 from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex
 
 if TYPE_CHECKING:
@@ -46,8 +56,8 @@ class Rendezvous(Routes):
         self.node = PastryNode(Peers(name))
         self._strategy = strategy
         self._index = index
-        self._trees: dict[str, Filtered] = {}
-        self._turns = Turns(name, life, self._around)
+        self._trees: dict[str, TableRoutes] = {}
+        self._turns = PublisherOrder(name, life, self._around)
         self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
         """by topic, its rendezvous and a neighbour of that: what it was told"""
         self._copied: dict[str, tuple[str, ...]] = {}
@@ -74,8 +84,8 @@ class Rendezvous(Routes):
         for topic, tree in self._trees.items():
             if neighbour in tree.roles:
                 if tree.told_by(neighbour):
-                    told.append(To(neighbour, Ask(topic)))  # perhaps it was only out of reach for a moment
-                    told += self._copied_on(Copy(neighbour, Tell(all=True, topic=topic)))
+                    told.append(To(neighbour, TopicCheck(topic)))  # perhaps it was only out of reach for a moment
+                    told += self._copied_on(TableCopy(neighbour, FilterUpdate(all=True, topic=topic)))
                 tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
         told += self._follow(refresh=True)
         for owners in self._copies.values():
@@ -89,16 +99,16 @@ class Rendezvous(Routes):
     def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """What nodes say to each other."""
         match change:
-            case Ask(topic=topic):
+            case TopicCheck(topic=topic):
                 tree = self._trees.get(topic)
                 mine = tree is not None and tree.roles.get(sender) is Role.PARENT
-                return [To(sender, Tell(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
-            case Copy():
+                return [To(sender, FilterUpdate(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
+            case TableCopy():
                 self._keep(change, sender)
                 return []
-            case Settle():
+            case FlushRequest():
                 return self._turns.asked(change, sender)
-            case Settled(question=question):
+            case FlushReply(question=question):
                 return self._turns.answered(question, sender)
             case Gone(name=name):
                 return self.disconnect(name)
@@ -110,9 +120,9 @@ class Rendezvous(Routes):
 
     # Trees
 
-    def _tree(self, topic: str) -> Filtered:
+    def _tree(self, topic: str) -> TableRoutes:
         if topic not in self._trees:
-            tree = self._trees[topic] = Filtered(self._strategy, self._index)
+            tree = self._trees[topic] = TableRoutes(self._strategy, self._index)
             parent = self._parent(topic)
             if parent is not None:
                 tree.connect(parent, Role.PARENT)
@@ -134,7 +144,7 @@ class Rendezvous(Routes):
                     topic, tree.turn(parent, Role.PARENT) if parent in tree.roles else tree.connect(parent, Role.PARENT)
                 )
             elif parent is not None and refresh:
-                told.append(To(parent, Tell(tree.exports(parent), all=True, topic=topic)))
+                told.append(To(parent, FilterUpdate(tree.exports(parent), all=True, topic=topic)))
             if parent is None:
                 told += self._succeed(topic, tree) + self._copy_all(topic, tree)
             else:
@@ -143,7 +153,7 @@ class Rendezvous(Routes):
 
     # Copies
 
-    def _keep(self, copy: Copy, owner: str) -> None:
+    def _keep(self, copy: TableCopy, owner: str) -> None:
         """Keep a copy as its owner keeps the original."""
         tell = copy.tell
         children = self._copies.setdefault(tell.topic, {}).setdefault(owner, {})
@@ -161,25 +171,25 @@ class Rendezvous(Routes):
         if not kept:
             del children[copy.neighbour]
 
-    def _succeed(self, topic: str, tree: Filtered) -> list[To]:
+    def _succeed(self, topic: str, tree: TableRoutes) -> list[To]:
         """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
         asked = []
         for children in self._copies.pop(topic, {}).values():
             for neighbour, filters in children.items():
                 if filters and neighbour != self.name and neighbour not in tree.roles:
                     tree.connect(neighbour, Role.CHILD)
-                    tree.tell(Tell(tuple(filters)), neighbour)
-                    asked.append(To(neighbour, Ask(topic)))
+                    tree.tell(FilterUpdate(tuple(filters)), neighbour)
+                    asked.append(To(neighbour, TopicCheck(topic)))
         return asked
 
-    def _copy_all(self, topic: str, tree: Filtered) -> list[To]:
+    def _copy_all(self, topic: str, tree: TableRoutes) -> list[To]:
         """Let those that are new among the next nodes keep copies, and those that are no longer among them none."""
         keepers = tuple(self.node.peers.replicas(self._keys[topic], self.replicas + 1)[1:])
         before = self._copied.get(topic, ())
         self._copied[topic] = keepers
         originals = {child: tree.told_by(child) for child in tree.roles}
         return [
-            To(keeper, Copy(child, Tell(filters, all=True, topic=topic)))
+            To(keeper, TableCopy(child, FilterUpdate(filters, all=True, topic=topic)))
             for keeper in keepers
             if keeper not in before
             for child, filters in originals.items()
@@ -187,14 +197,14 @@ class Rendezvous(Routes):
         ] + self._dropped(topic, [keeper for keeper in before if keeper not in keepers])
 
     def _dropped(self, topic: str, keepers: Iterable[str]) -> list[To]:
-        return [To(keeper, Copy(LOCAL, Tell(all=True, topic=topic))) for keeper in keepers]
+        return [To(keeper, TableCopy(LOCAL, FilterUpdate(all=True, topic=topic))) for keeper in keepers]
 
-    def _copied_on(self, copy: Copy) -> list[To]:
+    def _copied_on(self, copy: TableCopy) -> list[To]:
         return [To(keeper, copy) for keeper in self._copied.get(copy.tell.topic, ())]
 
     # Filters and events
 
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """Clients or a broker below change what they want."""
         if tell.about == "advertisements":
             return []
@@ -205,19 +215,19 @@ class Rendezvous(Routes):
         told = self._tell(tell, tell.topic, sender)
         if tell.topic not in self._copied and self._parent(tell.topic) is None:
             return told + self._copy_all(tell.topic, self._tree(tell.topic))
-        return told + self._copied_on(Copy(sender, tell))
+        return told + self._copied_on(TableCopy(sender, tell))
 
-    def _tell(self, tell: Tell, topic: str, sender: str) -> list[To]:
+    def _tell(self, tell: FilterUpdate, topic: str, sender: str) -> list[To]:
         tree = self._tree(topic)
         if sender != LOCAL and sender not in tree.roles:
             tree.connect(sender, Role.CHILD)
         return _about(topic, tree.tell(tell, sender))
 
-    def _by_topic(self, tell: Tell) -> dict[str, Tell]:
+    def _by_topic(self, tell: FilterUpdate) -> dict[str, FilterUpdate]:
         added = {filter: self.topics_of(filter) for filter in tell.added}
         removed = {filter: self.topics_of(filter) for filter in tell.removed}
         return {
-            topic: Tell(
+            topic: FilterUpdate(
                 tuple(filter for filter, topics in added.items() if topic in topics),
                 tuple(filter for filter, topics in removed.items() if topic in topics),
             )
@@ -279,7 +289,7 @@ class Rendezvous(Routes):
 
 def _about(topic: str, told: list[To]) -> list[To]:
     return [
-        To(neighbour, Tell(change.added, change.removed, all=change.all, topic=topic))
+        To(neighbour, FilterUpdate(change.added, change.removed, all=change.all, topic=topic))
         for neighbour, change in told
-        if isinstance(change, Tell)
+        if isinstance(change, FilterUpdate)
     ]

@@ -8,7 +8,7 @@ upheld.
 
 from __future__ import annotations
 
-from fieldfare.protocol.messages import Change, Forward, Links, Role, Tell
+from fieldfare.protocol.messages import Change, FilterUpdate, Forward, LinkUpdate, Role
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.routes import LinkRoutes, Routes, To
 
@@ -35,13 +35,13 @@ class SharedTree(Routes):
         del self.roles[neighbour]
         return self.inner.disconnect(neighbour) + self._announce()
 
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """As without cycles."""
         return self.inner.tell(tell, sender)
 
     def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """Somebody's links have changed: pass it on, and look at the tree again."""
-        if not isinstance(change, Links):
+        if not isinstance(change, LinkUpdate):
             return super().hear(change, sender, now)
         if change.origin == self.state.name:
             # From an earlier life of ours: go beyond it, or nobody will believe what we say now.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Change, Forward, Links, Role, Tell, Wants
+from fieldfare.protocol.messages import Change, FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
 
@@ -43,34 +43,34 @@ class SourceTrees(Routes):
         del self.roles[neighbour]
         return self._announce()
 
-    def tell(self, tell: Tell, sender: str) -> list[To]:
+    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
         """Our clients want something else."""
         if sender != LOCAL:
             raise ProtocolError("routing by trees of sources knows no Tell between brokers")
         if tell.about == "advertisements":
             return []
         life, count = self._numbers[self.name]
-        news = Wants(self.name, (life, count + 1), tell.added, tell.removed)
+        news = InterestUpdate(self.name, (life, count + 1), tell.added, tell.removed)
         self._note(news)
         return self._to_others(news)
 
     def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """News of another broker: note it and pass it on, unless it is old."""
         match change:
-            case Links(origin=self.name) | Wants(origin=self.name):
+            case LinkUpdate(origin=self.name) | InterestUpdate(origin=self.name):
                 return self._insist(change)
-            case Links():
+            case LinkUpdate():
                 return self._to_others(change, sender) if self.state.accept(change) else []
-            case Wants():
+            case InterestUpdate():
                 if change.number <= self._numbers.get(change.origin, (-1, 0)):
                     return []
                 self._note(change)
                 return self._to_others(change, sender)
         return super().hear(change, sender, now)
 
-    def _insist(self, change: Links | Wants) -> list[To]:
+    def _insist(self, change: LinkUpdate | InterestUpdate) -> list[To]:
         """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
-        if isinstance(change, Links):
+        if isinstance(change, LinkUpdate):
             mine = self.state.known[self.name]
             old = change.number < mine.number or change == mine
             return [] if old else self._announce(above=change.number)
@@ -87,10 +87,10 @@ class SourceTrees(Routes):
     def _to_others(self, change: Change, sender: str = LOCAL) -> list[To]:
         return [To(other, change) for other in self.roles if other != sender]
 
-    def _all_of(self, origin: str) -> Wants:
-        return Wants(origin, self._numbers[origin], tuple(self._wanted[origin]), all=True)
+    def _all_of(self, origin: str) -> InterestUpdate:
+        return InterestUpdate(origin, self._numbers[origin], tuple(self._wanted[origin]), all=True)
 
-    def _note(self, news: Wants) -> None:
+    def _note(self, news: InterestUpdate) -> None:
         self._numbers[news.origin] = news.number
         wanted = self._wanted.setdefault(news.origin, {})
         added = dict.fromkeys(news.added)

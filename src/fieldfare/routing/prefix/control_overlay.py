@@ -1,4 +1,4 @@
-"""`Bus`: a small Fieldfare inside the brokers, over the same links, by which they talk of trees.
+"""`ControlOverlay`: a small Fieldfare inside the brokers, over the same links, by which they talk of trees.
 
 Each broker is the one client of a broker in it, and subscribes to the words that concern it. Nobody's events meet these
 words: who subscribes to everything does not hear them, and nobody needs to keep them.
@@ -26,7 +26,7 @@ class Heard(NamedTuple):
     words: list[AnyWord]
 
 
-class Bus:
+class ControlOverlay:
     """Our end of it."""
 
     def __init__(self, name: str, life: int) -> None:
@@ -62,7 +62,7 @@ class Bus:
         events = events_of(word, self._name)
         return self._heard([send for one in events for send in self._broker.receive(m.Publish(one), self._name, now)])
 
-    def hear(self, said: m.Tell | m.Forward, neighbour: str, now: float) -> Heard:
+    def hear(self, said: m.FilterUpdate | m.Forward, neighbour: str, now: float) -> Heard:
         """Take what a neighbour says; from one that is none it is too late."""
         if neighbour not in self._broker.neighbours:
             return Heard([], [])
@@ -76,6 +76,6 @@ class Bus:
                     with suppress(ValueError):  # of another version of Fieldfare, say
                         word = self._reader.read(event)
                         heard.words.extend([] if word is None else [word])
-                case m.Tell() | m.Forward() as said:
-                    heard.sends.append(To(send.to, m.Aside(said)))
+                case m.FilterUpdate() | m.Forward() as said:
+                    heard.sends.append(To(send.to, m.ControlMessage(said)))
         return heard

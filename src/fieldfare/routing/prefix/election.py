@@ -1,4 +1,4 @@
-"""`Seat`: the role of the optimizer, which any broker that may can take, and lose.
+"""`Election`: the role of the optimizer, which any broker that may can take, and lose.
 
 Who has not heard a beat for some time begins a new term: it asks for reports by a beat that says that it knows none,
 waits for them, and goes on from the tree that it has like any broker. It needs no other state, so a standby costs
@@ -15,9 +15,9 @@ from zlib import crc32
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.follower import Member
+from fieldfare.routing.prefix.follower import Follower
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, News, Report, Whole
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport, News, Whole
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.options import SILENT, Prefix
 from fieldfare.routing.prefix.tree import START, Term, Tree
@@ -33,10 +33,10 @@ class _Known:
     filters: dict[Filter, None] = field(default_factory=dict)
 
 
-class Seat:
+class Election:
     """Of the optimizer of one part, at one broker."""
 
-    def __init__(self, member: Member, name: str, life: int, options: Prefix) -> None:
+    def __init__(self, member: Follower, name: str, life: int, options: Prefix) -> None:
         """Nobody is in charge yet."""
         self._member = member
         self._name, self._life = name, life
@@ -176,7 +176,7 @@ class Seat:
         update = self.optimizer.publish(now)
         return [] if update is None else [News(self._member.part, update)]
 
-    def hear_report(self, report: Report, now: float) -> list[AnyWord]:
+    def hear_report(self, report: InterestReport, now: float) -> list[AnyWord]:
         """A broker's clients want something else."""
         if report.term > self.term:
             self.hear_of(report.term, now)

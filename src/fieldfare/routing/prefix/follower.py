@@ -1,4 +1,4 @@
-"""`Member`: a broker as one of those that have a tree. It reports what its clients want, and follows the news."""
+"""`Follower`: a broker as one of those that have a tree. It reports what its clients want, and follows the news."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Final
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.labels import ALPHABET
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, Report
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport
 from fieldfare.routing.prefix.optimizer import part
 from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.placements import Places
+from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tree import Term, Tree, Version
-from fieldfare.routing.prefix.updates import Gap, Update
+from fieldfare.routing.prefix.updates import Gap, TreeUpdate
 from fieldfare.routing.routes import LOCAL
 
 PAUSE: Final = 0.1
 """seconds between two reports, at least"""
 
 
-class Member:
+class Follower:
     """Of one of the parts into which filters are divided."""
 
     def __init__(self, part: int, name: str, life: int, options: Prefix) -> None:
         """Nothing is known yet, and nobody wants anything."""
         self.part = part
-        self.places = Places(Tree())
+        self.places = Placements(Tree())
         self._name = name
         self._life = life
         self._options = options
@@ -73,7 +73,7 @@ class Member:
         """Report what has changed."""
         return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
 
-    def _report(self, now: float, after: int | None) -> Report:
+    def _report(self, now: float, after: int | None) -> InterestReport:
         changes = dict.fromkeys(self._wanted, True) if after is None else self._changes
         added = tuple(filter for filter, wanted in changes.items() if wanted)
         removed = tuple(filter for filter, wanted in changes.items() if not wanted)
@@ -81,7 +81,7 @@ class Member:
             self._number += 1
         self._changes = {}
         self._last = now
-        return Report(self.part, self._name, self._life, self._term, self._number, after, added, removed)
+        return InterestReport(self.part, self._name, self._life, self._term, self._number, after, added, removed)
 
     # What the optimizer says
 
@@ -102,7 +102,7 @@ class Member:
         self._forget(now)
         return words
 
-    def hear_update(self, update: Update, now: float) -> list[AnyWord]:
+    def hear_update(self, update: TreeUpdate, now: float) -> list[AnyWord]:
         """The tree changes; if it does not follow from ours, we need all of it."""
         if update.version.term < self._term:
             return []

@@ -1,10 +1,10 @@
-"""What brokers say to each other about trees. Words travel as events of a small Fieldfare of their own, see `bus`.
+"""Messages of brokers about trees. They travel as events of a small network of its own; see `control_overlay`.
 
 | word | is said by | to |
 |---|---|---|
 | `Beat` | the optimizer in charge, now and then | all |
 | `News` | the same, when the tree has changed | all |
-| `Report` | a broker, when its clients want something else, or an optimizer is outdated | the optimizer in charge |
+| `InterestReport` | a broker, when its filters change, or an optimizer is outdated | the optimizer in charge |
 | `Ask` | a broker that has missed something | the same |
 | `Whole` | the optimizer in charge | the broker that asked |
 
@@ -22,19 +22,19 @@ from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import wire
 from fieldfare.routing.prefix.tree import Term, Version
-from fieldfare.routing.prefix.updates import Update
+from fieldfare.routing.prefix.updates import TreeUpdate
 
 PIECE: Final = 200_000
 """bytes: a tree may be larger than what a link bears at once"""
 
 
-class Word(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ControlWord(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Anything about one of the trees."""
 
     part: int
 
 
-class Beat(Word, frozen=True):
+class Beat(ControlWord, frozen=True):
     """I am in charge."""
 
     term: Term
@@ -43,13 +43,13 @@ class Beat(Word, frozen=True):
     """by broker: its life, and the number of its last report"""
 
 
-class News(Word, frozen=True):
+class News(ControlWord, frozen=True):
     """The tree has changed."""
 
-    update: Update
+    update: TreeUpdate
 
 
-class Report(Word, frozen=True):
+class InterestReport(ControlWord, frozen=True):
     """What a broker's clients want; nothing new is a sign of life."""
 
     broker: str
@@ -63,20 +63,20 @@ class Report(Word, frozen=True):
     removed: tuple[Filter, ...] = ()
 
 
-class Ask(Word, frozen=True):
+class Ask(ControlWord, frozen=True):
     """Let me have the whole tree."""
 
     broker: str
 
 
-class Whole(Word, frozen=True):
+class Whole(ControlWord, frozen=True):
     """Here it is."""
 
     to: str
-    update: Update
+    update: TreeUpdate
 
 
-AnyWord: TypeAlias = Beat | News | Report | Ask | Whole
+AnyWord: TypeAlias = Beat | News | InterestReport | Ask | Whole
 
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=wire.to_wire).encode
 _decode: Final = msgspec.msgpack.Decoder(AnyWord, dec_hook=wire.from_wire).decode

@@ -21,7 +21,7 @@ from fieldfare.routing.prefix.difference import Difference
 from fieldfare.routing.prefix.insertion import SPLITS, plan
 from fieldfare.routing.prefix.labels import Path
 from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, Version
-from fieldfare.routing.prefix.updates import Add, Operation, Remove, Update, perform
+from fieldfare.routing.prefix.updates import Add, Operation, Remove, TreeUpdate, perform
 
 
 class Optimizer:
@@ -167,11 +167,11 @@ class Optimizer:
         late = self.due_at is not None and now >= self.due_at
         return late or self.difference.value > self.threshold
 
-    def publish(self, now: float) -> Update | None:
+    def publish(self, now: float) -> TreeUpdate | None:
         """All changes since the last update; None if there are none, unless a term is to be announced."""
         if not self._log and self._base.term == self.term:
             return None
-        update = Update(self._base, self._next, tuple(self._log.values()), self.tree.digest)
+        update = TreeUpdate(self._base, self._next, tuple(self._log.values()), self.tree.digest)
         self.tree.reach(self._next)
         self.tree.forget(self._next)
         self._base, self._next = self._next, Version(self.term, self._next.number + 1)
@@ -181,7 +181,7 @@ class Optimizer:
         self.difference.settle()
         return update
 
-    def whole(self, now: float) -> tuple[Update | None, Update]:
+    def whole(self, now: float) -> tuple[TreeUpdate | None, TreeUpdate]:
         """All of the tree, for one who has missed something; and before that an update for all, if there is one."""
         update = self.publish(now)
         return update, updates.whole(self.tree)

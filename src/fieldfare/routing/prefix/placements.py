@@ -1,4 +1,4 @@
-"""`Places`: which interfaces of a broker stand where in the tree. This is all that a broker owns of it.
+"""`Placements`: which interfaces of a broker stand where in the tree. This is all that a broker owns of it.
 
 Every box of a filter stands at nodes that together select all its events. If the optimizer has made nodes for it, they
 select nothing else; until then it stands above where they will be (`insertR`), and events come that nobody wants.
@@ -15,13 +15,13 @@ import numpy as np
 
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.entry import LARGE, Entry
 from fieldfare.routing.prefix.flat_tree import Masks
 from fieldfare.routing.prefix.insertion import plan
 from fieldfare.routing.prefix.tag import Fpt
+from fieldfare.routing.prefix.tagger import LARGE, Tagger
 from fieldfare.routing.prefix.tagging import forward, read
 from fieldfare.routing.prefix.tree import ROOT, Tree, Version
-from fieldfare.routing.prefix.updates import Update
+from fieldfare.routing.prefix.updates import TreeUpdate
 
 PLACING: Final = 1024
 """how often a box may be split to find its place: more than to make one, since nodes come between others later"""
@@ -29,14 +29,14 @@ PLACING: Final = 1024
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-class Places:
+class Placements:
     """The interfaces of a broker, on its copy of the tree."""
 
     def __init__(self, tree: Tree, splits: int = PLACING, large: int = LARGE) -> None:
         """Nobody wants anything yet. From so many nodes on a tree is `large`, and compiled code is worth its while."""
         self.tree = tree
         self._large = large
-        self._entry = Entry(large)
+        self._entry = Tagger(large)
         self._splits = splits
         self._wants: dict[Branch, Counter[str]] = {}
         self._nodes: dict[Branch, tuple[int, ...]] = {}
@@ -100,7 +100,7 @@ class Places:
 
     # The tree
 
-    def apply(self, update: Update) -> bool:
+    def apply(self, update: TreeUpdate) -> bool:
         """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
         before, version = self.tree, self.tree.version
         gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
@@ -110,7 +110,7 @@ class Places:
         finally:
             if self.tree is not before:
                 # Its nodes may have the ids of others: two optimizers may begin one round.
-                self._entry = Entry(self._large)
+                self._entry = Tagger(self._large)
                 self._move(self._wants)
             elif before.version != version:  # whether that has succeeded or not
                 self._move(moved)

@@ -1,7 +1,7 @@
 """`Prefixed`: routing by tags. An event meets filters once, where it enters, and later brokers read its tag.
 
 Beneath it is routing with covering: the same tables say what neighbours are told, and who wants an event if its tag
-cannot be read (`Filtered`). Beside it brokers keep a tree in common, one for each part: see `member`, `seat`, `bus`.
+cannot be read (`TableRoutes`). Beside it brokers keep a tree in common, one for each part: see `member`, `seat`, `bus`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Aside, Change, Forward
-from fieldfare.routing.prefix.control_overlay import Bus, Heard
-from fieldfare.routing.prefix.election import Seat
-from fieldfare.routing.prefix.follower import Member
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, News, Report, Whole
+from fieldfare.protocol.messages import Change, ControlMessage, Forward
+from fieldfare.routing.prefix.control_overlay import ControlOverlay, Heard
+from fieldfare.routing.prefix.election import Election
+from fieldfare.routing.prefix.follower import Follower
+from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport, News, Whole
 from fieldfare.routing.prefix.options import Prefix
 from fieldfare.routing.prefix.tree import Version
 from fieldfare.routing.routes import LOCAL, To
-from fieldfare.routing.table_routes import Filtered
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex
 from fieldfare.tables.indexed import IndexedTable
 
@@ -50,18 +50,18 @@ class Standing(NamedTuple):
     """boxes that wait for nodes of their own"""
 
 
-class Prefixed(Filtered):
+class Prefixed(TableRoutes):
     """Routes by tags, and by filters where there are none."""
 
     def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
         """No neighbours, no filters, and a tree that is a root."""
         options = self.options = strategy.prefix or Prefix()
         super().__init__(replace(strategy, table=partial(IndexedTable, watch=self._watched)), index)
-        self.members = [Member(part, name, life, options) for part in range(options.parts)]
-        self.seats = [Seat(member, name, life, options) for member in self.members]
+        self.members = [Follower(part, name, life, options) for part in range(options.parts)]
+        self.seats = [Election(member, name, life, options) for member in self.members]
         self.by_tag = self.by_content = 0
         """events that were forwarded so"""
-        self._bus = Bus(name, life)
+        self._bus = ControlOverlay(name, life)
         self._sample: deque[Mapping[str, object]] = deque(maxlen=SAMPLE)
 
     def _watched(self, filter: Filter, interface: str, wanted: bool) -> None:
@@ -119,7 +119,7 @@ class Prefixed(Filtered):
 
     def hear(self, change: Change, sender: str, now: float) -> list[To]:
         """Something is said of trees."""
-        if not isinstance(change, Aside):
+        if not isinstance(change, ControlMessage):
             return super().hear(change, sender, now)
         return self._follow(self._bus.hear(change.said, sender, now), now)
 
@@ -164,7 +164,7 @@ class Prefixed(Filtered):
             case News() | Whole():
                 seat.hear_of(word.update.version.term, now)
                 words = member.hear_update(word.update, now)
-            case Report():
+            case InterestReport():
                 words = seat.hear_report(word, now)
             case Ask():
                 words = seat.hear_ask(word, now)

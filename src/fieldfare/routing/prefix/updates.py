@@ -1,4 +1,4 @@
-"""`Update`: how a tree becomes the next version of itself, as a list of operations with a checksum of the result.
+"""`TreeUpdate`: how a tree becomes the next version of itself, as a list of operations with a checksum of the result.
 
 An update follows one version and no other. Whoever has missed one, or has heard of a version that the optimizer of a
 later term has not, asks for the whole tree instead (`whole`), which any broker that has it can give.
@@ -34,7 +34,7 @@ class Remove(msgspec.Struct, frozen=True, tag=True, array_like=True):
 Operation: TypeAlias = Add | Remove
 
 
-class Update(msgspec.Struct, frozen=True):
+class TreeUpdate(msgspec.Struct, frozen=True):
     """From one version to the next."""
 
     base: Version | None
@@ -51,7 +51,7 @@ class Gap(ValueError):
     """An update that does not follow what is known: ask for the whole tree."""
 
 
-def apply(tree: Tree, update: Update) -> Tree:
+def apply(tree: Tree, update: TreeUpdate) -> Tree:
     """The tree after an update: the same one, or a new one if the update is a whole tree; old updates are ignored."""
     if update.version <= tree.version:
         return tree
@@ -82,13 +82,13 @@ def perform(tree: Tree, operation: Operation, version: Version) -> None:
             tree.remove(id, version)
 
 
-def whole(tree: Tree) -> Update:
+def whole(tree: Tree) -> TreeUpdate:
     """All of a tree, for somebody who knows nothing."""
     added = []
     for id in tree.preorder():
         label, parent = tree.label(id), tree[id].parent
         added.append(Add(id, parent, label.filter, label.whole))
-    return Update(None, tree.version, tuple(added), tree.digest, tree.order.first)
+    return TreeUpdate(None, tree.version, tuple(added), tree.digest, tree.order.first)
 
 
 def height(tree: Tree) -> int:

@@ -27,7 +27,7 @@ from fieldfare.tables.structures.naive import minimal_cover
 from fieldfare.tables.updates import Update, Updates, in_order
 
 
-class Entry(NamedTuple, Generic[Interface]):
+class JointEntry(NamedTuple, Generic[Interface]):
     """A filter that is exported, merged or not, and where it goes."""
 
     filter: Filter
@@ -58,7 +58,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
         super().__init__(neighbours, merging, tests)
         self.weak = weak
         self._groups: dict[frozenset[Interface], RootMerger] = {}
-        self._above: dict[Entry[Interface], dict[Entry[Interface], None]] = {}
+        self._above: dict[JointEntry[Interface], dict[JointEntry[Interface], None]] = {}
         """for all entries the mergers of other groups that cover them"""
         self._told: dict[Interface, Counter[Filter]] = {}
         """how many entries say a filter to a neighbour: one, or for a moment two of different groups"""
@@ -67,9 +67,9 @@ class AggregateMerger(OutgoingMerger[Interface]):
 
     # What there is
 
-    def mergers(self) -> list[Entry[Interface]]:
+    def mergers(self) -> list[JointEntry[Interface]]:
         """The mergers, and where they go."""
-        return [Entry(m.filter, group) for group, merger in self._groups.items() for m in merger.mergers()]
+        return [JointEntry(m.filter, group) for group, merger in self._groups.items() for m in merger.mergers()]
 
     def exported(self, neighbour: Interface) -> set[Filter]:
         """What a neighbour is told."""
@@ -90,9 +90,9 @@ class AggregateMerger(OutgoingMerger[Interface]):
             merger = self._groups.setdefault(group, RootMerger(self._how(group), self.tests))
             update = merger.change(joined.get(group, ()), left.get(group, ()))
             for filter in update.removed:
-                self._leave(Entry(filter, group))
+                self._leave(JointEntry(filter, group))
             for filter in update.added:
-                self._enter(Entry(filter, group))
+                self._enter(JointEntry(filter, group))
             if not merger.roots():
                 del self._groups[group]
         return self._difference()
@@ -113,7 +113,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
 
     # Who is told
 
-    def _enter(self, entry: Entry[Interface]) -> None:
+    def _enter(self, entry: JointEntry[Interface]) -> None:
         """Tell neighbours of an entry, and let it hide others and others hide it."""
         others = [other for other in self._above if other.group != entry.group and other.group & entry.group]
         self._above[entry] = {other: None for other in others if self._hides(other, entry)}
@@ -124,7 +124,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
                 self._above[other][entry] = None
                 self._count(other, 1)
 
-    def _leave(self, entry: Entry[Interface]) -> None:
+    def _leave(self, entry: JointEntry[Interface]) -> None:
         self._count(entry, -1)
         del self._above[entry]
         for other, above in self._above.items():
@@ -133,11 +133,11 @@ class AggregateMerger(OutgoingMerger[Interface]):
                 del above[entry]
                 self._count(other, 1)
 
-    def _hides(self, larger: Entry[Interface], smaller: Entry[Interface]) -> bool:
+    def _hides(self, larger: JointEntry[Interface], smaller: JointEntry[Interface]) -> bool:
         """Does a merger make an entry of another group superfluous?"""
         return self._groups[larger.group].merges(larger.filter) and self.tests.covers(larger.filter, smaller.filter)
 
-    def _count(self, entry: Entry[Interface], sign: int) -> None:
+    def _count(self, entry: JointEntry[Interface], sign: int) -> None:
         """Count an entry in, or out, for the neighbours of its group that are told nothing larger."""
         for neighbour in entry.group.difference(*(larger.group for larger in self._above[entry])):
             told = self._told.setdefault(neighbour, Counter())
@@ -149,7 +149,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
 
 def merged_exports(
     forwards: Mapping[Filter, AbstractSet[Interface]],
-    mergers: Iterable[Entry[Interface]],
+    mergers: Iterable[JointEntry[Interface]],
     neighbours: Iterable[Interface],
 ) -> dict[Interface, list[Filter]]:
     """What each neighbour is told, by the definition: the oracle for the above."""

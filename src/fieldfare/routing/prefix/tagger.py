@@ -1,4 +1,4 @@
-"""`Entry`: tags for events where they enter, by a walk in a small tree and by the engine in a large one.
+"""`Tagger`: tags for events where they enter, by a walk in a small tree and by the engine in a large one.
 
 For the engine every node is a filter: the conjunction of its path, which never changes as long as the node is there. So
 one match gives the selected nodes, and their places among their siblings are the tag, the same as the walk's. When the
@@ -30,7 +30,7 @@ LONGEST: Final = 6
 """bytes of a step, at most"""
 
 
-class Entry:
+class Tagger:
     """Makes tags by a tree, which may change: it finds out what is new."""
 
     def __init__(self, large: int = LARGE) -> None:
