@@ -18,6 +18,5 @@ def named(page: str) -> list[str]:
 
 
 @pytest.mark.skipif(not (ROOT / "lab").is_dir(), reason="the page names files by the places that they are moved to")
-@pytest.mark.parametrize("path", named("CONTRIBUTING.md"))
-def test_every_file_is_there(path: str) -> None:
-    assert (ROOT / path).exists(), f"CONTRIBUTING.md names {path}, which is not there"
+def test_every_file_is_there() -> None:
+    assert [path for path in named("CONTRIBUTING.md") if not (ROOT / path).exists()] == []
