@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c bars soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test coverage lint format docs serve-docs lock bench bench-c bars soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
 	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check
@@ -78,5 +81,5 @@ soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kill
 	@$(BIN)/python -m tests.node.loaded $(or $(MINUTES),30)
 
 clean: ## remove .venv and everything that was built
-	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv site dist build .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
