@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test coverage lint format docs serve-docs lock bench bench-c bars soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test coverage lint format docs serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ bench-c: setup ## measure the engine's kernels beside the same ones in C
 
 bars: setup ## measure matching, routing, a node and Spark quickly, against the last entry of benchmarks/history
 	@$(BIN)/python -m tools.bars
+
+pythons: setup ## the fast tests under Python 3.11, 3.12 and 3.13, those of them that can be had
+	@$(BIN)/python -m tools.pythons
 
 soak: setup ## random runs of simulated networks for MINUTES (5), every strategy judged by the trace checker
 	@$(BIN)/python -m tests.routing.soak $(MINUTES)
