@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test coverage lint format docs serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
 	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check
@@ -59,6 +62,12 @@ bench: setup ## measure the engine, beside peers where they are installed
 bench-c: setup ## measure the engine's kernels beside the same ones in C
 	@$(BIN)/python -m tests.matching.reference
 
+bars: setup ## measure matching, routing, a node and Spark quickly, against the last entry of benchmarks/history
+	@$(BIN)/python -m tools.bars
+
+pythons: setup ## the fast tests under Python 3.11, 3.12 and 3.13, those of them that can be had
+	@$(BIN)/python -m tools.pythons
+
 soak: setup ## random runs of simulated networks for MINUTES (5), every strategy judged by the trace checker
 	@$(BIN)/python -m tests.routing.soak $(MINUTES)
 
@@ -75,5 +84,5 @@ soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kill
 	@$(BIN)/python -m tests.node.loaded $(or $(MINUTES),30)
 
 clean: ## remove .venv and everything that was built
-	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv site dist build .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,8 +6,6 @@
 Needs chromium, and writes `dashboard-*.png` to docs/img unless told otherwise, after letting it run for some seconds.
 """
 
-# ruff: noqa: S311 - a picture needs no good dice
-
 from __future__ import annotations
 
 import asyncio

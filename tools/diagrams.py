@@ -1,8 +1,8 @@
 """Draw the diagrams of docs/architecture.md: `python -m tools.diagrams` writes docs/img/way-*.svg.
 
 A diagram is a path of stations; an arrow leads from each station to the next. A station names its room (a package of
-Fieldfare) and the step that an event or a filter takes there. The files are SVG without fonts, scripts or links, so that
-they look the same in the documentation, on GitHub and offline.
+Fieldfare) and the step that an event or a filter takes there. The files are SVG without fonts, scripts or links, so
+that they look the same in the documentation, on GitHub and offline.
 """
 
 from __future__ import annotations

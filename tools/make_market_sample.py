@@ -7,8 +7,6 @@ mostly are, and 30, written out below, that show what the language can say.
     python tools/make_market_sample.py
 """
 
-# ruff: noqa: S311 - a sample needs to be repeatable, not unpredictable
-
 from __future__ import annotations
 
 import json
