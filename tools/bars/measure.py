@@ -272,7 +272,7 @@ def _answers(port: int) -> bool:
 
 @contextlib.contextmanager
 def spark() -> Iterator[Round]:
-    """Rows of a DataFrame through `match_events`, every match made a row; the CPU time is that of Java and all workers."""
+    """Rows of a DataFrame through `match_events`, each match a row; the CPU time is that of Java and all workers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
