@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-v
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test coverage lint format docs serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ format: setup ## rewrite the code in the house style
 
 docs: setup ## build the documentation into site/
 	@echo "==> mkdocs" && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pages: setup ## write the generated pages: modules, public names, diagrams
+	@$(BIN)/python -m tools.modules && $(BIN)/python -m tools.public_names && $(BIN)/python -m tools.diagrams
 
 serve-docs: setup ## show the documentation on localhost, rebuilt as it changes
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
