@@ -5,7 +5,7 @@ UV_VERSION := 0.13.7
 
 BIN := .venv/bin
 STAMP := .venv/.stamp
-COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package fieldfare --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
