@@ -25,9 +25,9 @@ from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.node.state import Greeting, Publication, low_water, rest_of
-from fieldfare.node.storage.lineage import Lineage, extend
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.lineage import Lineage, extend
 from fieldfare.routing.broker import Broker
 
 # The broker alone, with every order of faults

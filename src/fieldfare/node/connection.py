@@ -27,13 +27,14 @@ from fieldfare.node.security import names, rights, security, tickets
 from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.security import AccessDenied, Principal
-from fieldfare.node.state import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
+from fieldfare.node.state import Pending, Publication, Refusal, Session, Step, key_of
 from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
 from fieldfare.protocol.messages import About
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 
 CHUNK: Final = 500
 """deliveries in a frame at most"""
@@ -467,7 +468,7 @@ class ClientConnection:
                 raise Refusal(
                     f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
                 )
-            if not 1 <= number < LARGEST - len(frame.events):
+            if not 1 <= number < NUMBER_LIMIT - len(frame.events):
                 raise Refusal(f"{number} is no number of an event: they begin with 1")
             if not frame.events:
                 raise Refusal("a Publish has at least one event")

@@ -30,7 +30,6 @@ from fieldfare.node.envelopes import Envelopes
 from fieldfare.node.handover import Handovers
 from fieldfare.node.replicas import Replicas
 from fieldfare.node.state import (
-    LARGEST,
     NEVER,
     Greeting,
     Link,
@@ -49,11 +48,12 @@ from fieldfare.node.state import (
     pack,
     pending_numbers,
 )
-from fieldfare.node.storage.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import FROM_NEIGHBOURS, Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
@@ -646,7 +646,7 @@ class DurableBroker:
             message, unreadable = wire.decode_leniently(data)
             if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
                 raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
-            if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
+            if isinstance(message, m.Forward) and not 0 <= message.sequence < NUMBER_LIMIT:
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)

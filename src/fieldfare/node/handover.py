@@ -35,11 +35,11 @@ from fieldfare.node.state import (
     pending_numbers,
     rest_of,
 )
-from fieldfare.node.storage.lineage import MOST
 from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.lineage import MOST
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from fieldfare.node.node import Node
 from fieldfare.node.security import rights, security
 from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import NEVER, Refusal, Session
-from fieldfare.node.storage.lineage import still_valid
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.lineage import still_valid
 
 logger = logging.getLogger("fieldfare.node")
 

@@ -24,10 +24,10 @@ from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security.security import security_of
 from fieldfare.node.state import Key, Publication, Refusal, Row, Step, Stored
 from fieldfare.node.storage import private
-from fieldfare.node.storage.lineage import Lineage, as_lineage, extend, life_of
 from fieldfare.node.storage.log import JournalEntry, LogError
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
+from fieldfare.protocol.lineage import Lineage, as_lineage, extend, life_of
 from fieldfare.routing.broker import Broker
 
 T = TypeVar("T")

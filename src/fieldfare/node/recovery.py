@@ -26,10 +26,10 @@ from fieldfare.node.state import (
     name_of,
     rest_of,
 )
-from fieldfare.node.storage.lineage import as_lineage
 from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.lineage import as_lineage
 from fieldfare.protocol.messages import FilterUpdate, Role
 from fieldfare.routing.routes import LOCAL
 

@@ -19,10 +19,10 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.state import NEVER, Pending, Refusal, is_behind, name_of, rest_of
-from fieldfare.node.storage.lineage import Lineage, still_valid
 from fieldfare.node.storage.log import JournalEntry
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
 """entries that may be looked through while the node waits"""

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from fieldfare.events.event import Event
-from fieldfare.node.storage.lineage import Lineage
 from fieldfare.node.storage.log import JournalEntry
+from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
 from fieldfare.routing.deduplication import EventId
 
@@ -226,8 +226,6 @@ class Greeting(NamedTuple):
 INTERNAL: Final = ("~", "webhook:", "bridge:")
 """how the names of sessions begin that are a node's own, and do not move"""
 NEVER: Final = float("inf")
-LARGEST: Final = 2**62
-"""numbers of events are smaller"""
 
 
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:

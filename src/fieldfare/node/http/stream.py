@@ -51,7 +51,7 @@ from fieldfare.node.security.filter_admission import bounded, check_size, permit
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import Refusal
-from fieldfare.node.storage.lineage import still_valid
+from fieldfare.protocol.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
 """seconds after which a comment is sent, if nothing else is"""
