@@ -11,10 +11,10 @@ import pytest
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.state import NEVER, Pending, Publication, Row, Step
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import NEVER, Pending, Publication, Step
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import JournalEntry, Row
 from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import Broker
 

@@ -197,7 +197,7 @@ def test_half_a_message_after_hello_is_shown_out_and_silence_is_not(half: bytes)
                 one.say(half)
                 await one.gone()
                 await until(lambda: len(node.closers) == 1, PATIENT)
-                quiet.say(frame(b'{"is":"Ask","request":7}'))
+                quiet.say(frame(b'{"is":"WatchInterest","request":7}'))
                 async with asyncio.timeout(PATIENT):
                     await quiet.reader.readuntil(b'"request":7')
 

@@ -27,8 +27,9 @@ from fieldfare.node.counters import LinkTraffic
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Overviews
-from fieldfare.node.state import Greeting, Link, rest_of
+from fieldfare.node.state import Greeting, Link
 from fieldfare.protocol import link_frames, wire
+from fieldfare.protocol.journal import details_of
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.link_frames import (
     AnyLinkFrame,
@@ -394,7 +395,7 @@ class LinkConnection:
                 written.append(wire.encode(FilterUpdate()))
                 continue
             self.traffic.events_out += 1
-            rest = rest_of(entry)
+            rest = details_of(entry)
             written.append(
                 wire.encode_forward(
                     entry.event,
