@@ -2,8 +2,8 @@
 
 Five durable nodes form a tree; their links go through relays. Nodes are killed and stopped, links are cut and swallow
 what is sent, connections of clients break, sessions move. Some clients speak the protocol by hand, in JSON and
-MessagePack; others use the library and roam. Their filters are evaluated here by plain Python, not by the engine. In the
-end each session has every accepted event it asked for once, in the order of its publisher, and nothing else.
+MessagePack; others use the library and roam. Their filters are evaluated here by plain Python, not by the engine. At
+the end each session has every accepted event it asked for once, in the order of its publisher, and nothing else.
 """
 
 from __future__ import annotations
