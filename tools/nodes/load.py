@@ -1,4 +1,4 @@
-"""A long run of real nodes under load, with kills: `python -m tests.node.loaded 30`, or `make soak-load MINUTES=30`.
+"""A long run of real nodes under load, with kills: `python -m tools.nodes.load 30`, or `make soak-load MINUTES=30`.
 
 First the rate is found at which the machine is 70 % busy; then publishers keep to it, while nodes and clients are
 killed at random. In the end nothing accepted may be missing or have come twice (as in `kills`), and a
@@ -17,9 +17,8 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from tests.node.kills import Process, Publisher, Subscriber, World, anew, judge, knows
-
 from fieldfare.client.client import connect
+from tools.nodes.kills import Process, Publisher, Subscriber, World, anew, judge, knows
 
 SHARE = 0.7
 FILTERS = ["k >= 0", "k = 1", "k > 2", "by = 'p0' AND k != 3"]

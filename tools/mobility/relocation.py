@@ -1,4 +1,4 @@
-"""Random runs with relocation, from a seed. `python -m tests.mobility.relocation_runs 2000` makes many of them."""
+"""Random runs with relocation, from a seed. `python -m tools.mobility.relocation 2000` makes many of them."""
 
 from __future__ import annotations
 
@@ -161,9 +161,9 @@ def main(count: int, first: int = 0) -> int:
             totals["events"] += sum(isinstance(record, records.Published) for record in run.network.trace)
             totals["deliveries"] += sum(isinstance(record, records.Delivered) for record in run.network.trace)
             if violations:
-                print(f"{name}, seed {seed}: {violations[0]}")  # noqa: T201
+                print(f"{name}, seed {seed}: {violations[0]}")
         bad += totals["violations"]
-        print(name, {key: totals[key] for key in ("runs", "moves", "events", "deliveries", "violations")}, flush=True)  # noqa: T201
+        print(name, {key: totals[key] for key in ("runs", "moves", "events", "deliveries", "violations")}, flush=True)
     return bad
 
 

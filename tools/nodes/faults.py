@@ -1,4 +1,4 @@
-"""What goes wrong between and in real nodes: a link that is cut or swallows everything, a node that is killed or stands still."""
+"""Faults of real nodes and their links: a link is cut or swallows everything, a node is killed or stands still."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.node.kills import Process, free_port
+from tools.nodes.kills import Process, free_port
 
 
 class Wire:

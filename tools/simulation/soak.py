@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.simulation.runs import random_run
-
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import FLOODING, SOURCES, STRATEGIES, Strategy, cyclic
 from fieldfare.simulation import checker
 from fieldfare.simulation.checker import Violation
 from fieldfare.simulation.topologies import Topology, barabasi_albert, random_tree
+from tools.simulation.runs import random_run
 
 SHAPES = ("peer", "hierarchical")
 CYCLIC = [FLOODING, SOURCES, *(cyclic(one) for one in STRATEGIES.values() if one.prefix is None)]

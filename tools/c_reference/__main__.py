@@ -1,7 +1,7 @@
 """How much slower than C are the kernels? Both match the events of the benchmark's workloads, in turns.
 
-Answers are compared first. Then the best of some rounds counts, in CPU time, without the cost of calls from Python: a round
-of single events is one loop, in numba as in C.
+Answers are compared first. Then the best of some rounds counts, in CPU time, without the cost of calls from Python: a
+round of single events is one loop, in numba as in C.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numba as nb
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from tests.matching.reference.native import Ints, Native, asked, batch_of, build, compiler, owners, pairs
 
 from fieldfare.matching import kernels
 from fieldfare.matching.match.lookup import CHUNK
 from fieldfare.matching.store.state import scratch
 from fieldfare_lab.bench.ours import index_of
 from fieldfare_lab.bench.workloads import generate
+from tools.c_reference.native import Ints, Native, asked, batch_of, build, compiler, owners, pairs
 
 WORKLOADS: Final = ("eq", "stock", "begen")
 FILTERS: Final = (1_000, 10_000, 100_000)

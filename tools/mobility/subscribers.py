@@ -1,4 +1,4 @@
-"""Random runs with subscribers that move, from a seed. `python -m tests.mobility.moves 5000` makes many of them."""
+"""Random runs with subscribers that move, from a seed; `python -m tools.mobility.subscribers 5000` makes many."""
 
 from __future__ import annotations
 

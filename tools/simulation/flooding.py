@@ -20,7 +20,7 @@ from fieldfare.protocol.messages import (
 
 
 class Flooding:
-    """Clients and neighbours; it tells neighbours of a number of its clients' filters, so that there is something to count."""
+    """A broker that floods; neighbours hear of some of the clients' filters, so that there is something to count."""
 
     def __init__(self, name: str, every: float | None = None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Long random runs of the world: `python -m tests.routing.prefix.soak [runs] [steps] [first seed]`."""
+"""Long random runs of the world: `python -m tools.prefix.soak [runs] [steps] [first seed]`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import sys
 from collections import Counter
 from random import Random
 
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.prefix.samples import EVENTS, MIXED, UNSAID
-from tests.routing.prefix.world import INTERFACES, World
-
 from fieldfare.routing.prefix import tag as tags
 from fieldfare.routing.prefix.tagging import forward
+from tools.prefix.samples import EVENTS, MIXED, UNSAID
+from tools.prefix.world import INTERFACES, World
+from tools.samples import FILTERS as RANGES
 
 BROKERS = 3
-WEIGHTS = {"subscribe": 6, "unsubscribe": 5, "hear": 30, "update": 5, "arrive": 14, "arrive_at_standby": 4, "publish": 8,
-           "forget": 1, "fail": 0.4, "zombie": 0.6, "calm": 4}  # fmt: skip
+WEIGHTS = {"subscribe": 6, "unsubscribe": 5, "hear": 30, "update": 5, "arrive": 14, "arrive_at_standby": 4,
+           "publish": 8, "forget": 1, "fail": 0.4, "zombie": 0.6, "calm": 4}  # fmt: skip
 FILTERS = (*RANGES, *MIXED, UNSAID)
 
 

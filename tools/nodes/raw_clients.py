@@ -1,4 +1,4 @@
-"""Clients that speak the protocol by hand, as `docs/reference/protocol.md` has it, in both codecs; nothing of ours is used."""
+"""Clients that speak the protocol by hand, in both codecs, from `docs/reference/protocol.md` and none of our code."""
 
 from __future__ import annotations
 

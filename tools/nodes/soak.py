@@ -1,8 +1,8 @@
-"""A soak of real nodes in trouble, with a judge of its own: `python -m tests.node.soak 10`, or `make soak-nodes MINUTES=10`.
+"""A soak of real nodes in trouble, with a judge of its own: `make soak-nodes MINUTES=10`.
 
 Five durable nodes form a tree; their links go through relays. Nodes are killed and stopped, links are cut and swallow
 what is sent, connections of clients break, sessions move. Some clients speak the protocol by hand, in JSON and
-MessagePack; others use the library and roam. What they asked for is evaluated here by plain Python, not by the engine. In
+MessagePack; others use the library and roam. Their filters are evaluated here by plain Python, not by the engine. At
 the end each session has every accepted event it asked for once, in the order of its publisher, and nothing else.
 """
 
@@ -18,12 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.node.faults import Trouble, Wire
-from tests.node.kills import Process
-from tests.node.raw import RawPublisher, RawSubscriber
-from tests.waiting import PATIENCE, until
-
 from fieldfare.client.client import Client, connect
+from tools.nodes.faults import Trouble, Wire
+from tools.nodes.kills import Process
+from tools.nodes.raw_clients import RawPublisher, RawSubscriber
+from tools.waiting import PATIENCE, until
 
 PARENTS = (None, 0, 1, 1, 3)
 """the tree: whom each node joins"""
@@ -239,7 +238,7 @@ async def run(minutes: float, seed: int, *, say: bool = False) -> dict[str, int]
 async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], minutes: float, *, say: bool) -> None:
     """Trouble for some minutes, with a look each minute; then peace.
 
-    After some faults, several of them at a time, all is well for a moment: where nothing goes on, a fault tells nothing.
+    After some faults, several at a time, all is well for a moment: where nothing goes on, a fault tells nothing.
     """
     began = told = time.monotonic()
     while time.monotonic() - began < 60 * minutes:

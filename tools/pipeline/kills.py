@@ -1,4 +1,4 @@
-"""A streaming pipeline that is killed at random: `python -m tests.pipeline.kills 50`.
+"""A streaming pipeline that is killed at random: `python -m tools.pipeline.kills 50`.
 
 Files of events → `match` with a catalogue that changes now and then → Parquet. The driver is a process that is killed
 with `kill -9` at random moments, in micro-batches and between, and started again. In the end every event has reached
@@ -17,12 +17,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.pipeline import cluster
-
 from fieldfare import Event, parse
 from fieldfare.matching.index import Index
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
+from tools.pipeline import drivers
 
 Delivery = tuple[int, str, int]
 """event, subscription, version"""
@@ -51,7 +50,7 @@ class World:
         """A file of some events."""
         name = f"{len(self.events):09d}.json"
         new = [{"n": len(self.events) + n, "x": self.dice.randrange(25)} for n in range(self.dice.randint(1, 30))]
-        cluster.put(self.folder, name, new)
+        drivers.put(self.folder, name, new)
         self.events += new
         self.files |= dict.fromkeys((one["n"] for one in new), name)
 
@@ -78,7 +77,7 @@ class World:
         got: list[Delivery] = [(n, id, version) for n, id, version in json.loads(self._found())]
         version_of = {n: version for n, id, version in got if id == EVERYTHING}
         expected = Counter((n, id, version) for n, version in version_of.items() for id in self._wanted(n, version))
-        batch_of = cluster.batches(self.folder)
+        batch_of = drivers.batches(self.folder)
         by_batch: dict[int, set[int]] = {}
         for n, version in version_of.items():
             by_batch.setdefault(batch_of[self.files[n]], set()).add(version)
@@ -89,7 +88,7 @@ class World:
             "events": len(self.events),
             "deliveries": len(got),
             "lost": sum((expected - counted).values()) + len(self.events) - len(version_of),
-            "twice": cluster.twice(counted),
+            "twice": drivers.twice(counted),
             "wrong": len(set(counted) - set(expected)),
             "mixed": sum(len(versions) != 1 for versions in by_batch.values()),
         }
@@ -122,23 +121,23 @@ def run(kills: int, folder: Path, seed: int = 0) -> dict[str, int]:
     world = World(folder, random.Random(seed))
     world.begin()
     for _ in range(kills):
-        driver = cluster.start(folder, "local[2]", "stream")
+        driver = drivers.start(folder, "local[2]", "stream")
         try:
-            cluster.wait(driver, folder, (folder / "started").exists)
-            goal = cluster.committed(folder) + world.dice.randrange(3)
-            while cluster.committed(folder) < goal and driver.poll() is None:
+            drivers.wait(driver, folder, (folder / "started").exists)
+            goal = drivers.committed(folder) + world.dice.randrange(3)
+            while drivers.committed(folder) < goal and driver.poll() is None:
                 world.live(0.1)
             world.live(world.dice.random())
             assert driver.poll() is None, (folder / "driver.log").read_text()[-3000:]
         finally:
-            cluster.kill(driver)
+            drivers.kill(driver)
     world.publish()
     (folder / "stop").touch()
-    driver = cluster.start(folder, "local[2]", "stream")
+    driver = drivers.start(folder, "local[2]", "stream")
     try:
-        cluster.wait(driver, folder, (folder / "deliveries.json").exists)
+        drivers.wait(driver, folder, (folder / "deliveries.json").exists)
     finally:
-        cluster.kill(driver)
+        drivers.kill(driver)
     return {"kills": kills, **world.check()}
 
 

@@ -1,4 +1,4 @@
-"""Real nodes on a real network that breaks: `python -m tests.node.namespaces 20` cuts its lines 20 times.
+"""Real nodes on a real network that breaks: `python -m tools.nodes.namespaces 20` cuts its lines 20 times.
 
 Each of three nodes has a network namespace of its own, as if it were a machine, and so have the clients: the *radio*.
 Pairs of virtual interfaces make a line a – b – c, and a way from the radio to each node. A cut takes down one end: then
@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.node.kills import Publisher, Subscriber, judge, missing
-from tests.waiting import PATIENCE
-
 from fieldfare.client.client import Client, connect
 from fieldfare.client.errors import ConnectionLost
 from fieldfare.filters import parse
+from tools.nodes.kills import Publisher, Subscriber, judge, missing
+from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SELF = Path("/proc/self/ns/net")
@@ -66,7 +65,7 @@ def run(cuts: int, seed: int, *, seconds: float = 3600.0) -> dict[str, int]:
     assert command, problem
     with tempfile.TemporaryDirectory() as folder:
         arguments = [str(cuts), str(seed), folder, str(SELF.readlink())]
-        inside = [*command, sys.executable, "-m", "tests.node.namespaces", *arguments]
+        inside = [*command, sys.executable, "-m", "tools.nodes.namespaces", *arguments]
         done = subprocess.run(inside, cwd=ROOT, stdout=subprocess.PIPE, timeout=seconds, check=False)
         logs = "\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in Path(folder).glob("*.log"))
     assert not done.returncode, f"seed {seed}; the nodes said:\n{logs}"
@@ -295,4 +294,4 @@ if __name__ == "__main__":
             for what, count in run(int(cuts), chosen).items():
                 sys.stdout.write(f"{count:10,}  {what}\n")
         case _:
-            sys.exit("python -m tests.node.namespaces CUTS [SEED]")
+            sys.exit("python -m tools.nodes.namespaces CUTS [SEED]")

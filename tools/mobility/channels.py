@@ -1,4 +1,4 @@
-"""Random runs of domains with event channels: `python -m tests.mobility.channel_runs 1000` prints what they came to."""
+"""Random runs of domains with event channels: `python -m tools.mobility.channels 1000` prints what they came to."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def world(
 
 
 class Run:
-    """Clients subscribe, publish, answer, go away and move; channels are relocated; access servers send clients away."""
+    """Clients subscribe, publish, answer, leave and move; channels are relocated; access servers send clients away."""
 
     def __init__(
         self, seed: int, domain: Domain, others: tuple[Domain, ...] = (), backbone: Domain | None = None
@@ -276,7 +276,7 @@ def main(runs: int, kinds: Sequence[str]) -> None:
             run, domain = random_run_of(kind, seed)
             found = violations(run, domain)
             if found:
-                print(kind, seed, domain, found[:3])  # noqa: T201
+                print(kind, seed, domain, found[:3])
             counts += Counter(
                 runs=1,
                 violations=len(found),
@@ -286,7 +286,7 @@ def main(runs: int, kinds: Sequence[str]) -> None:
                 updates=sum(run.network.brokers[name].updates for name in run.access),
                 ordered=domain.ordered,
             )
-        print(kind, dict(counts))  # noqa: T201
+        print(kind, dict(counts))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from collections import Counter, deque
 from typing import Any
 
 import msgspec
-from tests.routing.prefix.samples import drop, want
 
 from fieldfare.events.event import Event
 from fieldfare.filters.branch import Branch
@@ -23,6 +22,7 @@ from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tagger import LARGE
 from fieldfare.routing.prefix.tree import Term, Tree
 from fieldfare.routing.prefix.updates import Gap, TreeUpdate, apply, whole
+from tools.prefix.samples import drop, want
 
 INTERFACES = tuple(f"i{number}" for number in range(30))
 """many, so that one wish does not hide that another is lost"""

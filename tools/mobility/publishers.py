@@ -1,4 +1,4 @@
-"""Random runs of small networks whose publishers move all the time; `python -m tests.mobility.publisher_runs 2000`."""
+"""Random runs of small networks whose publishers move all the time; `python -m tools.mobility.publishers 2000`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers in processes of their own, to be killed or to lose their executors: `python -m tests.pipeline.cluster …`.
+"""Drivers in processes of their own, to be killed or to lose their executors: `python -m tools.pipeline.drivers …`.
 
 `batch` matches a table with subscriptions that are sent to the machines of a cluster, then takes away the driver's copy
 before any job runs. `stream` matches files that appear in a folder with a catalogue, into Parquet, until a file `stop`
@@ -23,10 +23,10 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
-from tests.waiting import PATIENCE
 
 from fieldfare.pipeline import match_events
 from fieldfare.pipeline.spark import spark_session
+from tools.waiting import PATIENCE
 
 CLUSTER = "local-cluster[2,1,1024]"
 """two executors of one core, each a process"""
@@ -84,7 +84,7 @@ def stream(spark: SparkSession, folder: Path) -> None:
 
 def start(folder: Path, master: str, *tasks: str) -> subprocess.Popen[bytes]:
     """A driver in a process group of its own, whose Javas start fast rather than run fast."""
-    command = [sys.executable, "-m", "tests.pipeline.cluster", master, str(folder), *tasks]
+    command = [sys.executable, "-m", "tools.pipeline.drivers", master, str(folder), *tasks]
     settings = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_HOME": str(_home(folder))}
     (folder / "started").unlink(missing_ok=True)
     with (folder / "driver.log").open("ab") as log:

@@ -1,4 +1,4 @@
-"""Real nodes that are killed at random: `python -m tests.node.kills 200`, or `make kills KILLS=200`.
+"""Real nodes that are killed at random: `python -m tools.nodes.kills 200`, or `make kills KILLS=200`.
 
 Nodes are processes with folders of their own, linked in a line. Publishers and subscribers have sessions; they are cut
 off at random too, and come back as a program would that knows only what it has stored: a publisher what was accepted, a
@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.waiting import PATIENCE
 
 from fieldfare.client.client import connect
 from fieldfare.filters import parse
+from tools.waiting import PATIENCE
 
 
 def free_port() -> int:
@@ -221,7 +221,7 @@ async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[st
 
 
 async def _goes_on(line: list[Process], publishers: list[Publisher]) -> int:
-    """Wait until all nodes are up and every publisher is heard; gives how many events were accepted since the last time.
+    """Wait until all nodes are up and every publisher is heard; return how many events were accepted since then.
 
     A kill that strikes a node that is not up yet tells nothing: after some of them nothing was accepted any more, and a
     run of 200 kills had tested 20.

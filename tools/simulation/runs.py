@@ -6,13 +6,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.simulation.flooding import Flooding
-
 from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.protocol import Machine
 from fieldfare.simulation.topologies import Topology, random_tree
+from tools.simulation.flooding import Flooding
 
 FILTERS = ["TRUE", "a < 5", "a > 3", "a = 4", "a > 2 AND b < 3", "b = 1 OR a = 1", "a BETWEEN 2 AND 6"]
 

@@ -1,4 +1,4 @@
-"""Random runs of networks that forward by tags: `python -m tests.routing.prefix.networks [runs] [first seed]`.
+"""Random runs of networks that forward by tags: `python -m tools.prefix.networks [runs] [first seed]`.
 
 Beside the checker, which judges what clients get, every broker is watched at every step: a tag must lead to all
 interfaces that want the event by its content. What brokers say of trees is late, and some of it gets lost.
@@ -15,9 +15,6 @@ from math import inf
 from random import Random
 from typing import Any
 from unittest.mock import patch
-
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.prefix.samples import EVENTS, MIXED, UNSAID
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
@@ -37,6 +34,8 @@ from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, random_tree
 from fieldfare.simulation.trace import Delivered, Published
+from tools.prefix.samples import EVENTS, MIXED, UNSAID
+from tools.samples import FILTERS as RANGES
 
 FILTERS: tuple[Filter, ...] = (*RANGES, *MIXED, UNSAID)
 MANY: tuple[Filter, ...] = tuple(parse(f"x = {n % 4} AND s > '{'ab' * (n // 4)}' AND y != {n}") for n in range(48))

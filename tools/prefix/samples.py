@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, product
 
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.harness import UNIVERSE as POINTS
 
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
@@ -17,6 +15,8 @@ from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare.routing.prefix.updates import TreeUpdate
+from tools.samples import FILTERS as RANGES
+from tools.samples import UNIVERSE as POINTS
 
 TEXTS = (
     "TRUE", "x > 1", "x < 2", "x != 2", "NOT x = 1", "x IS MISSING", "EXISTS x", "x IN (0, 2)", "x = 1 OR y = 2",
@@ -36,7 +36,8 @@ EVENTS: tuple[Event, ...] = (
     *(Event({"y": 2, "tags": tags}) for tags in ((), ("a",), ("a", "b"), ("c",), "a")),
     Event({}), Event({"x": None}), Event({"x": True}), Event({"x": "a", "y": 1}), Event({"x": float("nan")}),
     Event({"x": Interval(0, 2), "y": 1}), Event({"x": Interval(2, 3), "s": "ab"}), Event({"x": -1, "y": 3}),
-    Event({"items": [{"n": 1, "c": "r"}, {"n": 2, "c": "g"}]}), Event({"items": [{"n": 1, "c": "g"}, {"n": 2, "c": "r"}]}),
+    Event({"items": [{"n": 1, "c": "r"}, {"n": 2, "c": "g"}]}),
+    Event({"items": [{"n": 1, "c": "g"}, {"n": 2, "c": "r"}]}),
     Event({"x": 1, "items": [{"n": Interval(1, 2), "c": "r"}]}),
 )  # fmt: skip
 
