@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 from fieldfare.matching.store import arena, snapshot
-from fieldfare.node import links
 from fieldfare.node.storage import raw_format as records
 from fieldfare.node.storage import rows as store
 from fieldfare.protocol import frames, wire
+from fieldfare.protocol import link_frames as links
 from fieldfare.routing import broker
 
 ROOT = Path(__file__).parents[1]
