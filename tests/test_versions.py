@@ -21,7 +21,7 @@ VERSIONS: dict[str, int | str | None] = {
     "client subprotocol, MessagePack": frames.MSGPACK,
     "client subprotocol, JSON": frames.JSON,
     "link messages": wire.VERSION,
-    "link subprotocol": links.LINK,
+    "link subprotocol": links.SUBPROTOCOL,
     "handover messages": None,
     "broker snapshot": broker._Snapshot.__struct_defaults__[-1],
     "log, raw segment": records._VERSION,
@@ -48,7 +48,7 @@ def test_every_form_is_there_with_its_version() -> None:
 
 def test_a_subprotocol_names_the_version_of_its_frames() -> None:
     assert {name.split(".")[1] for name in (frames.MSGPACK, frames.JSON)} == {f"v{frames.VERSION}"}
-    assert links.LINK.split(".")[1] == f"v{wire.VERSION}"
+    assert links.SUBPROTOCOL.split(".")[1] == f"v{wire.VERSION}"
 
 
 def test_the_package_has_a_section_in_the_changelog() -> None:
