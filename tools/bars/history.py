@@ -49,6 +49,11 @@ class Entry(msgspec.Struct, frozen=True):
     figures: dict[str, Figure]
 
     @property
+    def was_busy(self) -> bool:
+        """Whether other work kept more than half of the cores; a node under such load costs half as much again."""
+        return self.load > self.cores / 2
+
+    @property
     def name(self) -> str:
         """The name of its file: date and commit, and `dirty` if the commit is not all."""
         return f"{self.time[:10]}-{self.commit}{'-dirty' if self.dirty else ''}.json"
