@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def was_busy(self) -> bool:
-        """Whether other work kept more than half of the cores; a node under such load costs half as much again."""
+        """Whether other work kept more than half of the cores, which makes the bar of the node dearer."""
         return self.load > self.cores / 2
 
     @property
