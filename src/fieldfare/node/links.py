@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -32,6 +31,7 @@ from fieldfare.node.storage.lineage import Lineage, extend
 from fieldfare.protocol import wire
 from fieldfare.protocol.handover import Number
 from fieldfare.protocol.messages import FilterUpdate, Role
+from fieldfare.retry import Backoff
 
 LINK: Final = "fieldfare.v1.link"
 """the WebSocket subprotocol between nodes"""
@@ -42,8 +42,8 @@ LARGEST_FRAME: Final = 16 << 20
 PATIENCE: Final = 10.0
 QUESTIONS: Final = 1000
 """questions and answers that may wait for a neighbour to read them; more are dropped"""
-FIRST_PAUSE: Final = 0.2
-LONGEST_PAUSE: Final = 15.0
+BACKOFF: Final = Backoff(0.2, 15.0, (0.7, 1.3))
+"""before an attempt to connect to a neighbour"""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -189,7 +189,7 @@ class Neighbourhood:
 
     async def dial(self, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
         """Keep a link up, for ever: after each failure a pause, longer each time, and a little random."""
-        pause, before = FIRST_PAUSE, ""
+        delays, before = BACKOFF.delays(), ""
         while True:
             began = self.node.steady()
             try:
@@ -198,13 +198,13 @@ class Neighbourhood:
                 problem = "the link is down"
             except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
                 problem = str(error) or type(error).__name__
-            if self.node.steady() - began > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
+            if self.node.steady() - began > BACKOFF.longest:
+                delays = BACKOFF.delays()
+            delay = next(delays)
             log = logger.info if problem == before else logger.warning
-            log("link to %s: %s; again in %.1f s", url, problem, pause)
+            log("link to %s: %s; again in %.1f s", url, problem, delay)
             before = problem
-            await asyncio.sleep(pause * random.uniform(0.7, 1.3))
-            pause = min(LONGEST_PAUSE, 2 * pause)
+            await asyncio.sleep(delay)
 
 
 class LinkConnection:
