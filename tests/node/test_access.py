@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import linked, settings, talking
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, steps, tree
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.node.talking import settings as node_settings
 from tests.node.talking import talking
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.node.context import Context
 from fieldfare.node.server import running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.node.talking import settings
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import Talker, line, linked, settings, talking, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.test_durable_broker import Client, Disk, acknowledge, change
 from tests.node.test_handover import Roaming, run, steps
-from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.node.durable_broker import DurableBroker

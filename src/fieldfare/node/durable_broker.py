@@ -623,9 +623,8 @@ class DurableBroker:
                     self._open(message, neighbour, now)
                 else:
                     message = self._heed(neighbour, number, message, now)
-                for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, FilterUpdate):
-                        self._note_told(tell, neighbour)
+                if isinstance(message, FilterUpdate):
+                    self._note_told(message, neighbour)
                 link.changed = number
                 self.changes += 1
             link.taken = number
@@ -656,9 +655,7 @@ class DurableBroker:
 
         A neighbour that asks for what it may not ask for gets everything, and misses nothing. Gives what was taken.
         """
-        tells = message.tells if isinstance(message, m.Batch) else (message,)
-        asked = {tell.about for tell in tells if isinstance(tell, FilterUpdate)}
-        instead = [m.Batch(tuple(FilterUpdate((EVERYTHING,), about=about) for about in sorted(asked)))] if asked else []
+        instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
         for one in (message, *instead):
             try:
                 self._say_all(self.broker.receive(one, neighbour, now))
