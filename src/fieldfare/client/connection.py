@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import ssl as tls
 import time
 from collections.abc import Callable
@@ -22,14 +21,13 @@ from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.client.handshake import Dialled, check_url, dial, reason_of
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
+from fieldfare.retry import Backoff
 
 StateHook = Callable[[str, str], None]
 """called with `connected`, `reconnecting`, `waiting` or `closed`, and the reason"""
 
-FIRST_PAUSE: Final = 0.1
-"""seconds before the first attempt to reconnect, at most"""
-LONGEST_PAUSE: Final = 10.0
-"""seconds between two attempts to reconnect, at most"""
+BACKOFF: Final = Backoff(0.1, 10.0, (0.5, 1.0))
+"""before an attempt to reconnect; the jitter keeps the clients of a node from coming back all at once"""
 
 
 class Connection:
@@ -237,15 +235,13 @@ class Connection:
         self._on_state("connected", welcome.node)
 
     async def _dial_again(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            # Half of the pause is random, so that not all clients of a node come back at once.
-            await asyncio.sleep(pause * random.uniform(0.5, 1))
+        for delay in BACKOFF.delays():
+            await asyncio.sleep(delay)
             try:
-                return await self._dial()
+                await self._dial()
+                return
             except ConnectionLost as error:
                 self._on_state("reconnecting", str(error))
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _serve(self) -> str:
         """Read and send until the WebSocket breaks; return the reason."""
