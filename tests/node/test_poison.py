@@ -99,7 +99,7 @@ def test_unreadable_filters_in_every_message() -> None:
     assert message == m.FilterUpdate((EVERYTHING, parse("x = 1")))
     assert unreadable == [BAD, BAD]
     message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "said": tell}))
-    assert EVERYTHING in message.said.added  # type: ignore[attr-defined]
+    assert EVERYTHING in message.message.added  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="cannot be read"):
         wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
 

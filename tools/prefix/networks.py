@@ -107,7 +107,7 @@ class Whispering(Network[M]):
     def _transmit(self, link: Cable[M], message: Message) -> None:
         if not isinstance(message, ControlMessage):
             super()._transmit(link, message)
-        elif not isinstance(message.said, Forward) or self._dice.random() >= self.losing:
+        elif not isinstance(message.message, Forward) or self._dice.random() >= self.losing:
             for time in link.arrivals(self.clock.now, 0):
                 self.clock.schedule_background(time, self._arrive, link, message)
 

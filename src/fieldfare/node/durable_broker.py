@@ -760,7 +760,7 @@ class DurableBroker:
     def _whisper(self, neighbour: str, aside: m.ControlMessage) -> None:
         waiting = self._asides.get(neighbour)
         # What is told must not get lost while the link is up: the neighbour would not know what to send.
-        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, FilterUpdate)):
+        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.message, FilterUpdate)):
             waiting.append(wire.encode(aside))
             self._ready.add(neighbour)
 

@@ -445,7 +445,7 @@ def test_what_is_no_word_is_dropped() -> None:
     bus, other = ControlOverlay("a", 1), ControlOverlay("b", 1)
     bus.connect("b")
     for to in other.connect("a"):
-        bus.hear(to.change.said, "b", 0.0)  # type: ignore[union-attr]
+        bus.hear(to.change.message, "b", 0.0)  # type: ignore[union-attr]
     (event,) = w.events_of(w.Ask(0, "a"), "a")
     for broken in ({"data": b""}, {"data": b"\xc1"}, {"data": 3}, {"by": 4}, {"start": "x"}, {"last": False}):
         said = m.Forward(Event({**event, "word": "Beat", **broken}), "b", 1 + hash(str(broken)) % 1000, "b", "b")

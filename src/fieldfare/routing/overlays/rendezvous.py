@@ -108,7 +108,7 @@ class Rendezvous(Routes):
                 return []
             case FlushRequest():
                 return self._turns.asked(change, sender)
-            case FlushReply(question=question):
+            case FlushReply(request=question):
                 return self._turns.answered(question, sender)
             case Gone(name=name):
                 return self.disconnect(name)
@@ -155,7 +155,7 @@ class Rendezvous(Routes):
 
     def _keep(self, copy: TableCopy, owner: str) -> None:
         """Keep a copy as its owner keeps the original."""
-        tell = copy.tell
+        tell = copy.update
         children = self._copies.setdefault(tell.topic, {}).setdefault(owner, {})
         if copy.neighbour == LOCAL:  # it is ours to keep no more
             children.clear()
@@ -200,7 +200,7 @@ class Rendezvous(Routes):
         return [To(keeper, TableCopy(LOCAL, FilterUpdate(all=True, topic=topic))) for keeper in keepers]
 
     def _copied_on(self, copy: TableCopy) -> list[To]:
-        return [To(keeper, copy) for keeper in self._copied.get(copy.tell.topic, ())]
+        return [To(keeper, copy) for keeper in self._copied.get(copy.update.topic, ())]
 
     # Filters and events
 

@@ -121,7 +121,7 @@ class Prefixed(TableRoutes):
         """Something is said of trees."""
         if not isinstance(change, ControlMessage):
             return super().hear(change, sender, now)
-        return self._follow(self._bus.hear(change.said, sender, now), now)
+        return self._follow(self._bus.hear(change.message, sender, now), now)
 
     @property
     def wakes(self) -> float | None:
