@@ -22,7 +22,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage
 
-VERSION: Final = 1
+VERSION: Final = 2
 """of the wire form; nodes say it when they meet, and refuse another one"""
 STEPS: Final = 1_000_000
 """of work to understand a neighbour's filter, about a microsecond each"""

@@ -240,7 +240,7 @@ class RoleSettings(_Part, frozen=True):
     join: bool = False
     """be a neighbour: a node that gets and sends what its own clients want and publish, which nobody here checks"""
     interest: bool = False
-    """ask what anybody here subscribes to (`client.wanted`, `only_wanted`), as far as it is inside `publish`"""
+    """ask what anybody here subscribes to (`client.interest`, `quench`), as far as it is inside `publish`"""
 
 
 STANDARD_ROLES: Final = {
