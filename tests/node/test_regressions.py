@@ -42,6 +42,7 @@ from fieldfare.protocol import link_frames
 from fieldfare.protocol.codec import MSGPACK_CODEC
 from fieldfare.protocol.link_frames import Messages
 from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.retry import Backoff
 
 SECRET = "a secret that has more than thirty-two bytes"
 SOON = PATIENCE
@@ -294,7 +295,7 @@ def test_a_neighbour_that_has_parted_is_counted_no_more() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("b has received 100"), NodeStopped("stopped"), KeyError(7)])
 def test_whatever_happens_a_node_dials_again(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    monkeypatch.setattr(links, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(links, "BACKOFF", Backoff(0.001, 15.0))
     tried: list[str] = []
 
     async def fails(url: str) -> Any:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -45,14 +44,15 @@ from fieldfare.protocol.link_frames import (
     UnnumberedMessage,
 )
 from fieldfare.protocol.messages import FilterUpdate, Role
+from fieldfare.retry import Backoff
 
 CHUNK: Final = 500
 CHUNK_BYTES: Final = 256 << 10
 PATIENCE: Final = 10.0
 QUESTIONS: Final = 1000
 """questions and answers that may wait for a neighbour to read them; more are dropped"""
-FIRST_PAUSE: Final = 0.2
-LONGEST_PAUSE: Final = 15.0
+BACKOFF: Final = Backoff(0.2, 15.0, (0.7, 1.3))
+"""before an attempt to connect to a neighbour"""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -116,7 +116,7 @@ class Neighbourhood:
 
     async def dial(self, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
         """Keep a link up, for ever: after each failure a pause, longer each time, and a little random."""
-        pause, before = FIRST_PAUSE, ""
+        delays, before = BACKOFF.delays(), ""
         while True:
             began = self.node.steady()
             try:
@@ -125,13 +125,13 @@ class Neighbourhood:
                 problem = "the link is down"
             except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
                 problem = str(error) or type(error).__name__
-            if self.node.steady() - began > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
+            if self.node.steady() - began > BACKOFF.longest:
+                delays = BACKOFF.delays()
+            delay = next(delays)
             log = logger.info if problem == before else logger.warning
-            log("link to %s: %s; again in %.1f s", url, problem, pause)
+            log("link to %s: %s; again in %.1f s", url, problem, delay)
             before = problem
-            await asyncio.sleep(pause * random.uniform(0.7, 1.3))
-            pause = min(LONGEST_PAUSE, 2 * pause)
+            await asyncio.sleep(delay)
 
 
 class LinkConnection:

@@ -137,9 +137,7 @@ class Storage:
             raise StoreDamaged(folder / "node.sqlite", "it is empty, but there are events in the log")
         self.is_torn = disk.is_torn
         for entry in disk.read(disk.last):
-            end = max(
-                last_complete_position(entry), disk.active_first - 1
-            )  # what was begun before that is behind a gap, if anywhere
+            end = max(last_complete_position(entry), disk.active_first - 1)
             if end < disk.last:
                 self.is_torn = True
                 logger.warning(
