@@ -17,7 +17,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, budget, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage

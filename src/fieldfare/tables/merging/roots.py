@@ -28,7 +28,7 @@ from itertools import count
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.tables.base import Tests
 from fieldfare.tables.merging.rules import PERFECT, Join, Merging, Partners, share, weight
 from fieldfare.tables.structures.naive import minimal_cover
