@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mobility.publisher_runs import disorder, judged, run, together
+from tools.mobility.publishers import disorder, judged, run, together
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mobility.moves import PROTOCOLS, Protocol, judge, roam
+from tools.mobility.subscribers import PROTOCOLS, Protocol, judge, roam
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker

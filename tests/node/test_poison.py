@@ -14,11 +14,12 @@ from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication, Row
+from fieldfare.node.state import Publication
 from fieldfare.node.storage.rows import Store
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Broker
 
 BAD = "x + + ("

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulation.flooding import Flooding
-from tests.simulation.runs import random_run
+from tools.simulation.flooding import Flooding
+from tools.simulation.runs import random_run
 
 from fieldfare.events import Event
 from fieldfare.filters import parse
