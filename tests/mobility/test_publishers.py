@@ -300,11 +300,6 @@ def test_a_broker_alone_has_nobody_to_ask() -> None:
     assert broker.wakes is None
 
 
-def test_what_is_put_off_would_be_overtaken() -> None:
-    with pytest.raises(ValueError, match="no delay"):
-        MobileBroker(Broker("b", COVERING, delay=1.0), Publishers(), way=lambda other: other)
-
-
 def test_disorder_is_seen() -> None:
     network, _ = run(3, STANDARD)
     assert sum(disorder(run(seed, STANDARD)[0].trace) for seed in range(5)) > 0

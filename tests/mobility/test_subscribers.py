@@ -278,11 +278,6 @@ def test_word_of_an_earlier_stay_does_not_change_what_the_client_wants_now() -> 
     assert broker.base.broker.clients.all["ana"].subscriptions == {"new": parse("a = 1")}
 
 
-def test_a_broker_that_lets_tells_wait_is_refused() -> None:
-    with pytest.raises(ValueError, match="overtake"):
-        MobileBroker(Broker("b", delay=1.0), PathUpdate(), way=str)
-
-
 def test_a_client_that_comes_from_nowhere_gets_numbers_after_those_that_it_knows() -> None:
     broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
     broker.receive(MoveIn(taken=7, subscriptions={"x": parse("TRUE")}), "ana", 0.0)

@@ -31,15 +31,19 @@ from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
-from fieldfare.node.links import LinkConnection, LinkError, Said
+from fieldfare.node.links import LinkConnection, LinkError
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security.security import make_token
 from fieldfare.node.server import _open, running
-from fieldfare.node.state import LARGEST, Publication
+from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage
 from fieldfare.node.storage.log import LogError
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import link_frames
 from fieldfare.protocol.codec import MSGPACK_CODEC
+from fieldfare.protocol.link_frames import Messages
+from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.retry import Backoff
 
 SECRET = "a secret that has more than thirty-two bytes"
 SOON = PATIENCE
@@ -109,7 +113,7 @@ async def refused(node: Context, session: str) -> str:
 def test_a_number_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(settings(folder=tmp_path)) as node, talking(node, "ana") as ana, talking(node, "bob") as bob:
-            for number in (2**63, 2**64 - 1, LARGEST, LARGEST - 1):
+            for number in (2**63, 2**64 - 1, NUMBER_LIMIT, NUMBER_LIMIT - 1):
                 await ana.say(f.Publish(number, [msgspec.Raw(b"\x80")]))
                 assert (await ana.hear(f.Refused, SOON)).number == number
             await bob.say(f.Publish(1, [msgspec.Raw(b"\x80")]))
@@ -215,8 +219,8 @@ def test_links_carry_more_than_fits_in_a_frame(monkeypatch: pytest.MonkeyPatch) 
     sizes: list[int] = []
     send = LinkConnection._send
 
-    async def spy(self: LinkConnection, frame: links.LinkFrame) -> None:
-        if isinstance(frame, Said):
+    async def spy(self: LinkConnection, frame: link_frames.AnyLinkFrame) -> None:
+        if isinstance(frame, Messages):
             sizes.append(sum(map(len, frame.messages)))
         await send(self, frame)
 
@@ -292,7 +296,7 @@ def test_a_neighbour_that_has_parted_is_counted_no_more() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("b has received 100"), NodeStopped("stopped"), KeyError(7)])
 def test_whatever_happens_a_node_dials_again(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    monkeypatch.setattr(links, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(links, "BACKOFF", Backoff(0.001, 15.0))
     tried: list[str] = []
 
     async def fails(url: str) -> Any:

@@ -152,9 +152,8 @@ class Net:
             else:
                 self.messages += 1
                 self.channels[broker, to].append(message)
-                for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, m.FilterUpdate) and tell.about == "subscriptions":
-                        self._mirror((broker, to), tell)
+                if isinstance(message, m.FilterUpdate) and message.about == "subscriptions":
+                    self._mirror((broker, to), message)
 
     def _deliver(self, client: str, message: m.Deliver) -> None:
         """Safety: published, asked for at this moment, and never twice."""

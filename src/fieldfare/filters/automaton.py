@@ -376,11 +376,6 @@ def _few(low: int, end: int) -> list[str] | None:
     return [chr(code) for part in parts for code in part] if sum(map(len, parts)) <= 2 * MAX_PIECES else None
 
 
-def of_intervals(values: Intervals) -> Automaton:
-    """The automaton of a set of string intervals."""
-    return build([IntervalsMachine(values)], lambda bits: bits[0])
-
-
 def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) -> list[str] | None:
     """The strings over an alphabet, given in order, that it accepts, or does not; None if they are more than `most`."""
     ways: dict[Hashable, list[tuple[str, Hashable]]] = {}

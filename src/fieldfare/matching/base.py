@@ -51,10 +51,6 @@ class Matcher(ABC, Generic[Id]):
         for id, filter in items:
             self.add(id, filter)
 
-    def match_any(self, event: Mapping[str, object], mode: Mode = "overlaps") -> bool:
-        """Does the event match any filter?"""
-        return bool(self.match(event, mode))
-
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
         """What `match` gives for each of several events."""
         return [self.match(event, mode) for event in events]

@@ -27,7 +27,6 @@ def run(kernels: ModuleType) -> None:
     arena = segment.build(rows, [STRING, NUMBER, TAG])
     keys = np.zeros((3, 1), np.int64)
     events, owners = np.zeros(4, np.int32), np.zeros(4, np.int64)
-    kernels.number_keys_of(np.array([1], np.int64), keys)
     kernels.match_one(arena, keys, scratch(arena), owners)
     kernels.match_batch(arena, keys, events, owners)
     delta = Delta()

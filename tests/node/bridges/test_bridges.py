@@ -24,6 +24,7 @@ from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem
 from fieldfare.node.config.config import Config, ConfigError, load
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
+from fieldfare.retry import Backoff
 
 
 class Fake:
@@ -89,8 +90,7 @@ def begin(service: Context, fake: Fake, name: str = "fake") -> Runner:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE", 0.005)
-    monkeypatch.setattr(runner, "LONGEST_PAUSE", 0.02)
+    monkeypatch.setattr(runner, "BACKOFF", Backoff(0.005, 0.02))
 
 
 def run(test: Any) -> None:
@@ -320,12 +320,12 @@ def test_whatever_fails_nothing_is_lost(schedule: list[bool], count: int) -> Non
             assert made.status().incoming == count
             assert list(dict.fromkeys(one.event["y"] for one in fake.got)) == list(range(1, count + 1))
 
-    original = runner.FIRST_PAUSE, runner.LONGEST_PAUSE
-    runner.FIRST_PAUSE, runner.LONGEST_PAUSE = 0.001, 0.002  # type: ignore[misc]
+    original = runner.BACKOFF
+    runner.BACKOFF = Backoff(0.001, 0.002)  # type: ignore[misc]
     try:
         asyncio.run(test())
     finally:
-        runner.FIRST_PAUSE, runner.LONGEST_PAUSE = original  # type: ignore[misc]
+        runner.BACKOFF = original  # type: ignore[misc]
 
 
 # The tables

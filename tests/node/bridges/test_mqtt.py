@@ -34,6 +34,7 @@ from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, 
 from fieldfare.node.config.config import ConfigError
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
+from fieldfare.retry import Backoff
 
 PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed: apt-get install mosquitto")
@@ -107,8 +108,7 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(runner, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(runner, "BACKOFF", Backoff(0.05, 0.2))
 
 
 @contextlib.asynccontextmanager

@@ -16,14 +16,6 @@ from fieldfare.matching.store.keys import MISSING_KEY, NOT_SET, RANGE, SET, WILD
 Ints = NDArray[np.int64]
 
 
-def number_keys(columns: Ints, keys: Ints) -> None:
-    """Raw floats in the given columns to keys that order as they do, in place."""
-    real = keys[columns]
-    turn = (real < 0) & (real != MISSING_KEY)
-    real[turn] ^= 0x7FFFFFFFFFFFFFFF
-    keys[columns] = real
-
-
 def scan(arena: Words, start: int, end: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:
     """(event, owner) pairs of some entries; the owner is -owner - 1 where a wild key leaves it to be verified."""
     count = end - start

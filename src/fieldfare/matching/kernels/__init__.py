@@ -6,7 +6,7 @@ They are compiled on first use and cached on disk; until they are there, `fallba
 from fieldfare.matching.kernels.buffers import put_numbers
 from fieldfare.matching.kernels.build import fill_rows, list_visits
 from fieldfare.matching.kernels.candidates import exemplary, post, posted, survivors
-from fieldfare.matching.kernels.match import by_event, match_batch, match_one, number_keys_of, scan
+from fieldfare.matching.kernels.match import by_event, match_batch, match_one, scan
 from fieldfare.matching.kernels.pairs import drop_repeats
 from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
 from fieldfare.matching.kernels.relate import judge
@@ -24,7 +24,6 @@ __all__ = [
     "list_visits",
     "match_batch",
     "match_one",
-    "number_keys_of",
     "places_of",
     "post",
     "posted",

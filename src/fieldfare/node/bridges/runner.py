@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Coroutine, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, Final
@@ -23,12 +22,12 @@ import msgspec
 from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeConnection, BridgeError, Leaving, Problem
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.state import NEVER, Publication, Refusal
+from fieldfare.node.state import NEVER, Publication, RequestRefused
 from fieldfare.protocol import messages as m
+from fieldfare.retry import Backoff
 
-FIRST_PAUSE: Final = 0.2
-LONGEST_PAUSE: Final = 30.0
-"""seconds before the next attempt to connect"""
+BACKOFF: Final = Backoff(0.2, 30.0, (0.5, 1.0))
+"""before the next attempt to connect"""
 WINDOW: Final = 10_000
 """foreign ids that are remembered"""
 CHUNK: Final = 100
@@ -87,14 +86,14 @@ class Runner:
 
     async def run(self) -> None:
         """Go on for ever; the node goes on without it, too."""
-        pause = FIRST_PAUSE
+        delays, delay = BACKOFF.delays(), BACKOFF.first
         while True:
             began = asyncio.get_running_loop().time()
             try:
                 await self._connect()
             except NodeStopped:
                 return
-            except (BridgeError, OSError, Refusal) as error:
+            except (BridgeError, OSError, RequestRefused) as error:
                 self._fail(str(error) or type(error).__name__)
             except Exception as error:  # a mistake in a bridge is no reason to end it
                 logger.exception("the bridge %s failed", self.name)
@@ -103,8 +102,10 @@ class Runner:
                 self._up = False
             # A connection that lasted was a good one; one that broke at once will do so again.
             lasted = asyncio.get_running_loop().time() - began
-            pause = FIRST_PAUSE if lasted > 2 * pause else min(2 * pause, LONGEST_PAUSE)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            if lasted > 2 * delay:
+                delays = BACKOFF.delays()
+            delay = next(delays)
+            await asyncio.sleep(delay)
 
     async def _connect(self) -> None:
         """Be there as long as the other side is. The session first: what it took and did not pass on comes again."""
