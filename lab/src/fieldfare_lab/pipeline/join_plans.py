@@ -22,7 +22,7 @@ from fieldfare_lab.bench.joins import EVENTS
 from fieldfare_lab.pipeline.bars import Line, at_least, figures
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.spark_sessions import started
 
 LEAST: Final = 20.0
 CHECKED: Final = 2000

@@ -1,4 +1,4 @@
-"""A fresh process that opens a catalogue, and says what took how long: `python -m fieldfare_lab.pipeline.opening …`."""
+"""A fresh process that opens a catalogue and prints how long each step took."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.random import Generator
 
-from fieldfare_lab.bench.designed import vocabulary, zipf
+from fieldfare_lab.bench.design_workloads import vocabulary, zipf
 from fieldfare_lab.bench.rules import Event, listed, native_literal
 
 Texts: TypeAlias = tuple[list[str], list[Event]]

@@ -17,7 +17,7 @@ from fieldfare.matching import BruteForce
 from fieldfare.pipeline.match import catalogue
 from fieldfare_lab.bench.workloads import generate
 from fieldfare_lab.cli import bench_pipeline
-from fieldfare_lab.pipeline import bare, scaling, stream
+from fieldfare_lab.pipeline import bare_engine, scale, stream
 from fieldfare_lab.pipeline.bars import Line, at_least, at_most, table
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data, data
@@ -28,9 +28,9 @@ IN_SPARK = """
 import sys
 from pathlib import Path
 import msgspec
-from fieldfare_lab.pipeline import data, joining, operator
+from fieldfare_lab.pipeline import data, join_plans, operator
 small = data.data(200, 400, Path(sys.argv[1]))
-measures = {"operator": operator.measure, "join": joining.measure}
+measures = {"operator": operator.measure, "join": join_plans.measure}
 found = {name: measures[name](small, 2, 1, lambda _: None) for name in sys.argv[2:]}
 sys.stdout.buffer.write(msgspec.json.encode(found))
 """
@@ -90,7 +90,7 @@ def test_data_is_made_once(tmp_path: Path) -> None:
 
 def test_the_bare_engine_matches_everything_in_as_many_processes_as_it_is_told(tmp_path: Path) -> None:
     made = small(tmp_path)
-    with bare.engine(made.events, made.subscriptions, processes=2, rows=16) as once:
+    with bare_engine.engine(made.events, made.subscriptions, processes=2, rows=16) as once:
         for _ in range(2):
             matches, spent = once()
             assert matches == total()
@@ -98,7 +98,7 @@ def test_the_bare_engine_matches_everything_in_as_many_processes_as_it_is_told(t
 
 
 def test_opening_is_timed_in_a_fresh_process(tmp_path: Path) -> None:
-    (line,) = scaling.opening(small(tmp_path), 1, lambda _: None)
+    (line,) = scale.opening(small(tmp_path), 1, lambda _: None)
     assert line.value == round(line.figures["opened"], 3)
     assert min(line.figures.values()) > 0
 

@@ -15,7 +15,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Table
 from fieldfare_lab.bench.workloads import generate
 from fieldfare_lab.results import Claim, Curves, Result, Settings
-from fieldfare_lab.tables.structures import STRUCTURES
+from fieldfare_lab.tables.contenders import STRUCTURES
 from fieldfare_lab.tables.workload import Workload
 
 SIZES = (1_000, 10_000, 100_000)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from fieldfare_lab.bench.reference_workloads import Made
 from fieldfare_lab.bench.rules import Event, Predicate, Rule
-from fieldfare_lab.bench.three import Made
 
 DOMAIN: Final = 1001
 WORDS: Final = 10_000

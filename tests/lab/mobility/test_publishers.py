@@ -9,8 +9,8 @@ import pytest
 from fieldfare.mobility.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, PublisherPolicy
 from fieldfare_lab.mobility import grids
 from fieldfare_lab.mobility.city import Case, Outcome, _Run, run
+from fieldfare_lab.mobility.observed_brokers import COMPLEX, FAST, NONE, Model
 from fieldfare_lab.mobility.publishers import EXPERIMENTS
-from fieldfare_lab.mobility.watched import COMPLEX, FAST, NONE, Model
 from fieldfare_lab.results import Settings
 
 LATENCY = 0.00208

@@ -16,9 +16,19 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
-from fieldfare_lab.bench import costs, engines, joins, lifelike, measure, report, rules, three, workloads
+from fieldfare_lab.bench import (
+    costs,
+    engines,
+    joins,
+    measurement,
+    realistic_workloads,
+    reference_workloads,
+    report,
+    rules,
+    workloads,
+)
+from fieldfare_lab.bench.parametric_workload import Sweep
 from fieldfare_lab.bench.plots import curves, plot
-from fieldfare_lab.bench.sweep import Sweep
 
 NAMES = (*workloads.ABOUT, "sweep:dimensions=8,attributes=6,predicates=2,equality=0.5,value_skew=1,cardinality=20")
 CONTENDERS = engines.contenders()
@@ -28,7 +38,7 @@ INSTALLED = [one for one in CONTENDERS.values() if engines.missing(one) is None 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_contenders_agree(name: str) -> None:
     made = workloads.generate(name, 60, 40)
-    rows = measure.measure(made, INSTALLED, 1)
+    rows = measurement.measure(made, INSTALLED, 1)
     assert {row.status for row in rows} <= {"ok", "skipped"}, [(row.contender, row.reason) for row in rows]
     assert [row.contender for row in rows] == [one.name for one in INSTALLED]
     done = [row for row in rows if row.status == "ok"]
@@ -52,12 +62,12 @@ def test_texts_mean_what_the_rules_mean(name: str) -> None:
         assert [wanted.matches(event) for event in made.events] == [rules.holds(rule, event) for event in made.events]
 
 
-@pytest.mark.parametrize("name", three.THREE)
+@pytest.mark.parametrize("name", reference_workloads.THREE)
 def test_the_known_totals_are_found(name: str) -> None:
     made = workloads.generate(name, 1000, 20_000)
     fast = [CONTENDERS[one] for one in ("batch", "batch-dict", "json-batch", "numpy-vector")]
     assert {one.name: one.prepare(made)(made.events)() for one in fast} == dict.fromkeys(
-        [one.name for one in fast], three.EXPECTED[name, 1000]
+        [one.name for one in fast], reference_workloads.EXPECTED[name, 1000]
     )
 
 
@@ -66,7 +76,7 @@ def test_shared_workloads_can_be_absent(monkeypatch: pytest.MonkeyPatch, tmp_pat
     workloads.shared.cache_clear()
     try:
         assert workloads.shared() is None
-        assert workloads.generate("eq", 3, 3).rules == three.generate("eq", 3, 3)[0]
+        assert workloads.generate("eq", 3, 3).rules == reference_workloads.generate("eq", 3, 3)[0]
     finally:
         workloads.shared.cache_clear()
 
@@ -75,7 +85,7 @@ def test_lifelike_filters_are_what_they_claim() -> None:
     for name, words in (("ads", (" IN (", " OR ", "NOT (", "floor")), ("alerts", ("CONTAINS", "ENDS WITH", "LIKE"))):
         texts = "\n".join(workloads.generate(name, 100, 1).filters)
         assert all(word in texts for word in words)
-    assert lifelike.COUNTRIES
+    assert realistic_workloads.COUNTRIES
 
 
 @pytest.mark.parametrize("options", ["colour=1", "predicates=99", "selectivity=0", "dimensions=x"])
@@ -93,7 +103,7 @@ def test_a_wrong_contender_is_found_out() -> None:
     made = workloads.generate("stock", 50, 50)
     liar = dataclasses.replace(CONTENDERS["counting"], name="liar", prepare=_always(10**6))
     lazy = dataclasses.replace(CONTENDERS["counting"], name="broken", prepare=_broken)
-    *right, lied, broke = measure.measure(made, [CONTENDERS["brute"], CONTENDERS["counting"], liar, lazy], 1)
+    *right, lied, broke = measurement.measure(made, [CONTENDERS["brute"], CONTENDERS["counting"], liar, lazy], 1)
     assert [row.status for row in right] == ["ok", "ok"]
     assert (lied.status, lied.seconds, broke.status, broke.reason) == ("WRONG", [], "failed", "OSError: out of ink")
 
@@ -101,7 +111,7 @@ def test_a_wrong_contender_is_found_out() -> None:
 def test_all_being_wrong_alike_is_found_out() -> None:
     made = workloads.generate("stock", 50, 50)
     liars = [dataclasses.replace(CONTENDERS["brute"], name=name, prepare=_always(10**6)) for name in "ab"]
-    assert {row.status for row in measure.measure(made, liars, 1)} == {"WRONG"}
+    assert {row.status for row in measurement.measure(made, liars, 1)} == {"WRONG"}
 
 
 def test_slow_contenders_get_fewer_events() -> None:
@@ -118,8 +128,8 @@ def test_both_plans_of_joins_occur() -> None:
 
 
 def test_the_report_renders() -> None:
-    rows = measure.measure(workloads.generate("ads", 20, 20), list(CONTENDERS.values()), 1)
-    rows.append(measure.Row("ads", 20, "liar", "", status="WRONG", reason="5 matches"))
+    rows = measurement.measure(workloads.generate("ads", 20, 20), list(CONTENDERS.values()), 1)
+    rows.append(measurement.Row("ads", 20, "liar", "", status="WRONG", reason="5 matches"))
     figures = [costs.Cost("add", 12.5, "µs"), costs.Cost("snapshot open", None, "ms", "not yet")]
     console = Console(width=140, record=True, file=io.StringIO())
     console.print(report.report(rows, figures, "batch"))
@@ -134,7 +144,7 @@ def test_the_report_renders() -> None:
 
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
-    rows = [measure.Row("eq", size, "batch", "", events=10, seconds=[size / 1e6]) for size in (10, 100)]
+    rows = [measurement.Row("eq", size, "batch", "", events=10, seconds=[size / 1e6]) for size in (10, 100)]
     points = curves(rows)["eq"]["batch"]
     assert [size for size, _ in points] == [10, 100]
     assert [rate for _, rate in points] == pytest.approx([1e6, 1e5])

@@ -18,8 +18,8 @@ from fieldfare_lab.node.load import family
 from fieldfare_lab.pipeline.bars import Line, at_least, at_most, figures
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data
-from fieldfare_lab.pipeline.opening import Opening
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.fresh_process import Opening
+from fieldfare_lab.pipeline.spark_sessions import started
 
 FASTER: Final = 1.7
 SECONDS: Final = 1.0
@@ -52,7 +52,7 @@ def opening(data: Data, rounds: int, step: Callable[[str], None]) -> list[Line]:
     found = []
     for number in range(rounds):
         step(f"opening: round {number + 1} of {rounds}")
-        command = [sys.executable, "-m", "fieldfare_lab.pipeline.opening", str(path), str(data.events)]
+        command = [sys.executable, "-m", "fieldfare_lab.pipeline.fresh_process", str(path), str(data.events)]
         told = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - our own command line
         found.append(msgspec.json.decode(told.stdout, type=Opening))
     least = Opening(*(min(getattr(one, name) for one in found) for name in Opening.__struct_fields__))

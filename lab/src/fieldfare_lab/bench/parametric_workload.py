@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from fieldfare_lab.bench.designed import zipf
+from fieldfare_lab.bench.design_workloads import zipf
+from fieldfare_lab.bench.reference_workloads import Made
 from fieldfare_lab.bench.rules import Predicate
-from fieldfare_lab.bench.three import Made
 
 
 @dataclass(frozen=True)
