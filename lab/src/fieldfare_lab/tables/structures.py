@@ -12,11 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fieldfare.tables.base import Table
-from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
-from fieldfare.tables.structures.naive import NaiveTable
-from fieldfare.tables.structures.poset import Poset
-from fieldfare.tables.updates import TableUpdate, apply
 from fieldfare.tables.structures.forest_tables import NonRedundantForest
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
 from fieldfare_lab.tables.contenders import (
