@@ -13,7 +13,7 @@ PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
 """seconds before the second, third, ... attempt"""
 
 
-def again(work: Callable[[], T]) -> T:
+def retry(work: Callable[[], T]) -> T:
     """Do something that may be done twice, until a node is there to do it with; ConnectionLost if it stays away."""
     for pause in PAUSES:
         try:

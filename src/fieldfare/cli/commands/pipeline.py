@@ -42,13 +42,13 @@ def run(
         fieldfare pipeline run pipeline.toml --once
         fieldfare pipeline run pipeline.toml --master spark://head:7077
     """
-    from fieldfare.pipeline.job import run as running
+    from fieldfare.pipeline.job.run import run as run_plan
 
     ended: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda given, _: ended.append(given))
     with _ready(file, master) as plan, _shown() as told:
-        running.run(plan, once=once, told=told, end=lambda: bool(ended))
+        run_plan(plan, once=once, told=told, end=lambda: bool(ended))
 
 
 @reported("spark")
@@ -97,10 +97,10 @@ def status(file: File) -> None:
         fieldfare pipeline status pipeline.toml
     """
     _need_spark()
-    from fieldfare.pipeline.job import report as reporting
+    from fieldfare.pipeline.job.report import last
 
     pipeline = _read(file)
-    report = reporting.last(Path(pipeline.state))
+    report = last(Path(pipeline.state))
     if report is None:
         typer.echo(f"{pipeline.name} has not done a batch yet. Start it: fieldfare pipeline run {file}")
         return
@@ -169,15 +169,15 @@ def _ready(file: Path, master: str | None) -> Iterator[Plan]:
     _need_spark()
     from pyspark.errors import PySparkException
 
-    from fieldfare.pipeline.job import run as running
     from fieldfare.pipeline.job.config import PipelineError
+    from fieldfare.pipeline.job.run import ready
     from fieldfare.pipeline.match.catalogue import SubscriptionError
     from fieldfare.pipeline.options import OptionError
     from fieldfare.pipeline.spark_java import NoJava
 
     pipeline = _read(file)
     try:
-        with running.ready(pipeline, master, _note) as plan:
+        with ready(pipeline, master, _note) as plan:
             yield plan
     except (PipelineError, SubscriptionError, OptionError, NoJava) as error:
         raise InputError(str(file), error) from None
@@ -190,11 +190,11 @@ def _note(problem: str) -> None:
 
 
 def _read(file: Path) -> Pipeline:
-    from fieldfare.pipeline.job import config as declared
+    from fieldfare.pipeline.job.config import PipelineError, read
 
     try:
-        return declared.read(file)
-    except declared.PipelineError as error:
+        return read(file)
+    except PipelineError as error:
         raise InputError("", error) from None
 
 

@@ -32,8 +32,8 @@ from fieldfare.client.errors import Refused
 from fieldfare.filters import parse
 from fieldfare.node.storage.raw_format import JournalEntry
 from fieldfare.pipeline import options
-from fieldfare.pipeline.retry import again
-from fieldfare.pipeline.sinks.node import NodeStreamWriter, NodeWriter, writer_of
+from fieldfare.pipeline.retry import retry
+from fieldfare.pipeline.sinks.formats.node import NodeStreamWriter, NodeWriter, writer_of
 from fieldfare.pipeline.sources import rows
 
 AT_ONCE: Final = 50_000
@@ -173,7 +173,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             since = last if known else last + 1
             asked = Asked(given.url, given.token, given.filter, life if known else "")
             try:
-                stretch = again(partial(replay, asked, since, room, known=known, wait=wait))
+                stretch = retry(partial(replay, asked, since, room, known=known, wait=wait))
             except Refused as error:
                 raise GapError(
                     f"{given.url} does not replay {given.filter} from position {since} on: {error.reason}. What is too"
