@@ -13,6 +13,7 @@ from tests.pipeline.sinks.suite import FIRST, WRITER, SinkSuite, rows
 
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.sinks import SinkSettings, make
+from fieldfare.pipeline.sinks.interface import Scalar
 
 
 class TestWebhooks(SinkSuite):
@@ -37,7 +38,10 @@ class TestWebhooks(SinkSuite):
     def test_a_batch_that_comes_again_has_the_same_dead_letters(self, spark: SparkSession, place: Path) -> None:
         dead = place / "dead"
         settings = self.settings(place)
-        options = {"url": str(settings.options["url"]).replace("/ok", "/bad"), "dead_letters": str(dead)}
+        options: dict[str, Scalar] = {
+            "url": str(settings.options["url"]).replace("/ok", "/bad"),
+            "dead_letters": str(dead),
+        }
         for _ in range(2):
             make(SinkSettings(self.kind, self.table, options)).write(rows(spark, FIRST), Batch(WRITER, 0))
         assert sorted(json.loads(row.event)["id"] for row in spark.read.json(str(dead)).collect()) == FIRST
