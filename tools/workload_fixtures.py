@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Write down what the workloads `eq`, `stock` and `begen` are, and which filter matches which event.
 
 The answers come from `rules.holds`, the meaning of a rule in a line, and from no matcher. Tests hold the generators and
 all matchers against them; where the original of the workloads is at hand, it is held against them as well.
 
-    python tools/workload_fixtures.py
+    python -m tools.workload_fixtures
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.client.client import Client
 from fieldfare.node.config.config import load

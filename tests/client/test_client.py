@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.client.nodes import free_port, node, run, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.client import WINDOW

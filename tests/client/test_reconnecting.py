@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.nodes import cut, free_port, node, run, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.errors import ConnectionLost, Refused

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.client.nodes import cut, free_port, node, run, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.client import Client

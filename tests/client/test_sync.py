@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from tests.client.nodes import free_port, node
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.errors import ConnectionLost, Refused

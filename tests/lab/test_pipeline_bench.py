@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.matching import BruteForce

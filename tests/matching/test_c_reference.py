@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.matching.reference.native import Native, asked, batch_of, build, compiler, constants, owners, pairs
 from tests.matching.strategies import RANGES, VECTORS, read
+from tools.c_reference.native import Native, asked, batch_of, build, compiler, constants, owners, pairs
 
 from fieldfare.events import Interval
 from fieldfare.matching import kernels

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mobility.publisher_runs import disorder, judged, run, together
+from tools.mobility.publishers import disorder, judged, run, together
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
@@ -298,11 +298,6 @@ def test_a_broker_alone_has_nobody_to_ask() -> None:
     broker = MobileBroker(Broker("b", with_advertisements(COVERING)), part, way=lambda other: other)
     broker.receive(MoveIn(advertisements={"a": parse("x > 0")}), "p", 0.0)
     assert broker.wakes is None
-
-
-def test_what_is_put_off_would_be_overtaken() -> None:
-    with pytest.raises(ValueError, match="no delay"):
-        MobileBroker(Broker("b", COVERING, delay=1.0), Publishers(), way=lambda other: other)
 
 
 def test_disorder_is_seen() -> None:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.mobility.relocation_runs import NAMES, judge, network, part, relocate
+from tools.mobility.relocation import NAMES, judge, network, part, relocate
 
 from fieldfare.events.event import Event
 from fieldfare.filters import NOTHING, parse

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mobility.moves import PROTOCOLS, Protocol, judge, roam
+from tools.mobility.subscribers import PROTOCOLS, Protocol, judge, roam
 
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
@@ -276,11 +276,6 @@ def test_word_of_an_earlier_stay_does_not_change_what_the_client_wants_now() -> 
     broker.receive(MoveIn("c", {"new": parse("a = 1")}, moves=3), "ana", 0.0)
     broker.receive(Expect("ana", 1, {"old": parse("a = 2")}), "a", 0.0)  # she went to c before that
     assert broker.base.broker.clients.all["ana"].subscriptions == {"new": parse("a = 1")}
-
-
-def test_a_broker_that_lets_tells_wait_is_refused() -> None:
-    with pytest.raises(ValueError, match="overtake"):
-        MobileBroker(Broker("b", delay=1.0), PathUpdate(), way=str)
 
 
 def test_a_client_that_comes_from_nowhere_gets_numbers_after_those_that_it_knows() -> None:

@@ -11,10 +11,11 @@ import pytest
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.state import LARGEST, NEVER, Pending, Publication, Row, Step
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import NEVER, Pending, Publication, Step
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import JournalEntry, Row
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import Broker
 
 DAY = 86_400.0
@@ -87,7 +88,7 @@ def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
 
 @pytest.mark.parametrize(
     "unreadable",
-    [b"\xc1 from a newer version", wire.encode(m.Forward(Event({"x": 2}), "eve", LARGEST, "e", "a"))],
+    [b"\xc1 from a newer version", wire.encode(m.Forward(Event({"x": 2}), "eve", NUMBER_LIMIT, "e", "a"))],
     ids=["no message", "a number that is too large"],
 )
 def test_what_a_neighbour_said_around_nonsense_is_not_lost(unreadable: bytes, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,8 +15,8 @@ import fieldfare as ff
 from fieldfare.client.client import Client
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
-from fieldfare.node.state import Row
 from fieldfare.protocol import frames as f
+from fieldfare.protocol.journal import Row
 
 
 def _break(node: Context, monkeypatch: pytest.MonkeyPatch) -> None:

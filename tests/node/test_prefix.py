@@ -10,7 +10,7 @@ from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
-from fieldfare.node.state import rest_of
+from fieldfare.protocol.journal import details_of
 from fieldfare.routing.prefix.routes import Prefixed
 
 FAST: dict[str, object] = {"strategy": "prefix", "prefix.beat_seconds": 0.1, "prefix.patience_seconds": 0.4,
@@ -50,7 +50,7 @@ def test_events_are_forwarded_by_tags(more: dict[str, object]) -> None:
             assert routes(b).by_tag >= 20
             if not more:
                 assert routes(a).by_tag == 10  # nothing that nobody wants there
-            assert all(rest_of(entry).tag for entry in b.node.storage.log.read(1))
+            assert all(details_of(entry).tag for entry in b.node.storage.log.read(1))
 
     asyncio.run(test())
 

@@ -15,13 +15,12 @@ from tests.node.wicked import wicked
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node import links
 from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import handover as h
+from fieldfare.protocol import link_frames, wire
 from fieldfare.protocol import messages as m
-from fieldfare.protocol import wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC, Codec
 from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
@@ -86,7 +85,7 @@ def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp
             async with wicked(a) as one:
                 pass
             await until(lambda: not a.hood.up)
-            greet = links.Greet("mine", one.greet.mine, 0, lives=(("1", 1),), first=BEYOND)
+            greet = link_frames.LinkResume("mine", one.greet.local_name, 0, lives=(("1", 1),), first=BEYOND)
             async with wicked(a, greet=greet) as one:
                 one.said = BEYOND - 1
                 with contextlib.suppress(websockets.ConnectionClosed):
@@ -159,7 +158,7 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
         async with line(*names) as (a, b, c, d):
             await until(lambda: "d" in a.hood.reaches() and "a" in d.hood.reaches())
             async with wicked(a) as one:
-                await one.send(links.Reach(dict.fromkeys(("mallory", "b", "d"), "ws://127.0.0.1:2")))
+                await one.send(link_frames.ReachableNodes(dict.fromkeys(("mallory", "b", "d"), "ws://127.0.0.1:2")))
                 await until(lambda: a.hood.behind["mallory"].get("d"))
                 await until(lambda: b.hood.behind["a"].get("mallory"))
                 assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS, UNIVERSE
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -43,7 +43,6 @@ messages = st.one_of(
     st.builds(m.Deliver, events, names, numbers, st.lists(names).map(tuple), names),
     st.builds(m.Refuse, names, names),
     st.builds(m.Forward, events, names, numbers, names, names),
-    st.builds(m.Batch, st.lists(tells, max_size=3).map(tuple)),
     changes,
 )
 

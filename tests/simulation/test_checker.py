@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulation import specification
-from tests.simulation.flooding import Flooding
-from tests.simulation.runs import random_run
 from tests.simulation.specification import numbered
+from tools.simulation.flooding import Flooding
+from tools.simulation.runs import random_run
 
 from fieldfare.events import Event
 from fieldfare.filters import parse

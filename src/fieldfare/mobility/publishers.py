@@ -90,8 +90,6 @@ class Publishers(Part):
     def join(self, base: Base) -> None:
         """Become part of a broker."""
         super().join(base)
-        if base.broker.delay is not None:
-            raise ValueError("what a broker puts off is overtaken by what its parts say: it must have no delay")
         self._surveys = FlushBarriers(base.broker, self.patience)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:

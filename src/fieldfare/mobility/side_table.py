@@ -32,9 +32,9 @@ class SideTable(Part):
     hears: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)
 
     def join(self, base: Base) -> None:
-        """Become part of a broker, which must not say later what it has to tell its neighbours."""
-        if base.broker.delay is not None or base.broker.strategy.overlay != "acyclic":
-            raise ValueError("this is for overlays without cycles, and what is told must not wait")
+        """Become part of a broker whose overlay has no cycles."""
+        if base.broker.strategy.overlay != "acyclic":
+            raise ValueError("a side table is for overlays without cycles")
         super().join(base)
         self._count = 0
 

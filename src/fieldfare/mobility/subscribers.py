@@ -19,7 +19,7 @@ from typing import ClassVar
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.broker import Base, Part
+from fieldfare.mobility.broker import Part
 from fieldfare.mobility.messages import Acknowledge, MoveIn, MoveOut
 from fieldfare.mobility.sessions import Session, due, merged
 from fieldfare.mobility.subscriber_messages import Expect, MoveUpdate, Transfer
@@ -58,12 +58,6 @@ class Subscribers(Part):
         """for stays that have not begun here yet"""
         self._over: dict[str, deque[int]] = {}
         """the last stays of clients that have gone on: what is heard of them now is late"""
-
-    def join(self, base: Base) -> None:
-        """Become part of a broker, which must not say later what it has to tell its neighbours."""
-        if base.broker.delay is not None:
-            raise ValueError("what is said about moves would overtake tells that wait")
-        super().join(base)
 
     # What a protocol is
 

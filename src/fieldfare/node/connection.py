@@ -27,13 +27,14 @@ from fieldfare.node.security import names, rights, security, tickets
 from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.security import AccessDenied, Principal
-from fieldfare.node.state import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import Pending, Publication, RequestRefused, Session, Step
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
+from fieldfare.protocol.journal import JournalEntry, event_id
 from fieldfare.protocol.messages import About
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 
 CHUNK: Final = 500
 """deliveries in a frame at most"""
@@ -376,7 +377,7 @@ class ClientConnection:
                 size = 0
             size += weight
             raw = msgspec.Raw(event)
-            about = key_of(entry)[1:] if keyed and not pending.old else ()
+            about = event_id(entry)[1:] if keyed and not pending.old else ()
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )
@@ -450,7 +451,7 @@ class ClientConnection:
             case f.Leave(request=request):
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
-                self._refuse(Refusal("you said Hello before"), 0)
+                self._refuse(RequestRefused("you said Hello before"), 0)
 
     def _acknowledge(self, broker: DurableBroker, number: int) -> None:
         if self._is_mine():  # else it has just gone to another node, where this is said again
@@ -464,13 +465,13 @@ class ClientConnection:
         node, number = self._node, frame.number
         try:
             if len(frame.events) > node.config.limits.batch:
-                raise Refusal(
+                raise RequestRefused(
                     f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
                 )
-            if not 1 <= number < LARGEST - len(frame.events):
-                raise Refusal(f"{number} is no number of an event: they begin with 1")
+            if not 1 <= number < NUMBER_LIMIT - len(frame.events):
+                raise RequestRefused(f"{number} is no number of an event: they begin with 1")
             if not frame.events:
-                raise Refusal("a Publish has at least one event")
+                raise RequestRefused("a Publish has at least one event")
             _check_id(frame.replaces)
             events = []
             for place, raw in enumerate(frame.events):
@@ -479,11 +480,11 @@ class ClientConnection:
                     if self._codec is JSON_CODEC:
                         msgpack.decode(msgpack.encode(events[-1]))  # it may be larger there
                 except EventError as error:
-                    raise Refusal(f"event {place}: {error}") from None
+                    raise RequestRefused(f"event {place}: {error}") from None
             for event in events if node.security is not None else ():
                 security.may_publish(self._known(), event)
             if frame.ttl is not None and not frame.ttl > 0:
-                raise Refusal("a time to live is more than 0 seconds")
+                raise RequestRefused("a time to live is more than 0 seconds")
         except ValueError as error:
             self._refuse(error, 0, number)
             return
@@ -540,7 +541,7 @@ class ClientConnection:
         mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
-            raise Refusal(f"a session has at most {most} {about}")
+            raise RequestRefused(f"a session has at most {most} {about}")
 
     def _known(self) -> Principal:
         assert self._principal is not None
@@ -578,4 +579,4 @@ class ClientConnection:
 def _check_id(id: str) -> None:
     """An id stands in the log beside every event that is for it."""
     if len(id) > LONGEST_ID:
-        raise Refusal(f"an id has at most {LONGEST_ID} characters")
+        raise RequestRefused(f"an id has at most {LONGEST_ID} characters")

@@ -228,12 +228,6 @@ Change: TypeAlias = (
 """what brokers tell each other of themselves"""
 
 
-class Batch(Message, frozen=True):
-    """Several changes, one after the other, in one message."""
-
-    tells: tuple[FilterUpdate, ...]
-
-
 class Send(msgspec.Struct, frozen=True):
     """The effect of a message: another one, to a neighbour or a client."""
 

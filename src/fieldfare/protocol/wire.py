@@ -81,8 +81,6 @@ def _without_unreadable(message: Message) -> Message:
             added = dict.fromkeys(EVERYTHING if one is _UNREADABLE else one for one in message.added)
             removed = tuple(one for one in message.removed if one is not _UNREADABLE)
             return msgspec.structs.replace(message, added=tuple(added), removed=removed)
-        case m.Batch(tells=tells):
-            return m.Batch(tuple(map(_without_unreadable, tells)))  # type: ignore[arg-type]
         case m.ControlMessage(said=m.FilterUpdate() as said):
             return m.ControlMessage(_without_unreadable(said))  # type: ignore[arg-type]
         case m.TableCopy(neighbour=neighbour, tell=tell):
@@ -167,7 +165,6 @@ _BROKERS: Final = (
     | m.TableCopy
     | m.LinkUpdate
     | m.InterestUpdate
-    | m.Batch
     | m.ControlMessage
 )
 _ANY: Final = _CLIENTS | _BROKERS | OverlayMessage

@@ -53,7 +53,6 @@ class Broker:
         strategy: Strategy = COVERING,
         *,
         remember: float = 60.0,
-        delay: float | None = None,
         life: int = 0,
         apart: bool = False,
         index: MakeIndex = Index,
@@ -62,13 +61,11 @@ class Broker:
 
         Its `life` is a number that grows each time it is started anew: what it counts must not be taken for what it
         counted before. If whoever runs it tells clients and neighbours `apart`, they may share names.
-        Events are remembered for so many seconds, so that none is told twice. With a `delay`, what neighbours are told
-        waits so many seconds for more of the kind. Many brokers in one process may share what their filters have in
-        common: then `index` makes parts of a `tables.shared_index.Universe`.
+        Events are remembered for so many seconds, so that none is told twice. Many brokers in one process may share
+        what their filters have in common: then `index` makes parts of a `tables.shared_index.SharedIndex`.
         """
         self.name = name
         self.strategy = strategy
-        self.delay = delay
         self.life = life
         self._apart = apart
         self.clients = Clients(named=name if strategy.named else None, index=index)
@@ -76,8 +73,6 @@ class Broker:
         self._seen = Deduplication(remember)
         self._count = life << 32
         """of events whose publishers do not count them"""
-        self._waiting: dict[str, list[FilterUpdate]] = {}
-        self._wakes: float | None = None
         self._sweeps: float | None = None
 
     @property
@@ -98,7 +93,7 @@ class Broker:
     @property
     def wakes(self) -> float | None:
         """When it wants `tick` to be called, if at all."""
-        times = (self._wakes, self._sweeps, self.routes.wakes)
+        times = (self._sweeps, self.routes.wakes)
         return min((time for time in times if time is not None), default=None)
 
     # Messages
@@ -111,9 +106,8 @@ class Broker:
         if isinstance(message, FROM_NEIGHBOURS):
             if not self.routes.knows(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
-            for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                if isinstance(tell, FilterUpdate | m.InterestUpdate) and any(filter.is_empty for filter in tell.added):
-                    raise ProtocolError(f"{sender!r} wants what no event can match")
+            if isinstance(message, FilterUpdate | m.InterestUpdate) and any(one.is_empty for one in message.added):
+                raise ProtocolError(f"{sender!r} subscribes to a filter that no event can match")
         elif isinstance(message, m.Connect):
             if (sender in self.clients.all and not self._apart) or sender in (self.name, LOCAL):
                 raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
@@ -136,10 +130,7 @@ class Broker:
             self._sweeps = now + self._seen.remember if self.routes.untidy else None
         if self.routes.wakes is not None and now >= self.routes.wakes:
             sends += self._pass_on(self.routes.tick(now), now)
-        if self._wakes is None or now < self._wakes:
-            return sends
-        self._wakes = None
-        return sends + [send for neighbour in list(self._waiting) for send in self._flush(neighbour)]
+        return sends
 
     # Clients
 
@@ -230,11 +221,7 @@ class Broker:
 
     def _send(self, event: m.Forward, wanted: set[str]) -> list[Send]:
         """Send an event to the neighbours that want it."""
-        sends: list[Send] = []
-        for neighbour in sorted(wanted - {LOCAL}):
-            sends += self._flush(neighbour)  # what is said on a link keeps its order
-            sends.append(Send(neighbour, event))
-        return sends
+        return [Send(neighbour, event) for neighbour in sorted(wanted - {LOCAL})]
 
     # Neighbours
 
@@ -243,7 +230,6 @@ class Broker:
         return gone + self._pass_on([*self.routes.connect(sender, message.role), *self.routes.reached(sender)], now)
 
     def _disconnect(self, message: m.Disconnect, sender: str, now: float) -> list[Send]:
-        self._waiting.pop(sender, None)
         return self._pass_on([*self.routes.lost(sender), *self.routes.disconnect(sender)], now)
 
     def lose(self, neighbour: str, now: float) -> list[Send]:
@@ -260,31 +246,14 @@ class Broker:
     def _hear(self, message: m.Change, sender: str, now: float) -> list[Send]:
         return self._pass_on(self.routes.hear(message, sender, now), now)
 
-    def _batch(self, message: m.Batch, sender: str, now: float) -> list[Send]:
-        return [send for tell in message.tells for send in self._tell(tell, sender, now)]
-
     def _pass_on(self, told: list[To], now: float) -> list[Send]:
         sends: list[Send] = []
         for neighbour, change in told:
             if isinstance(change, m.Forward):
                 sends += self._send(change, self.routes.match(change, LOCAL))
-            elif isinstance(change, FilterUpdate) and self.delay is not None:
-                self._waiting.setdefault(neighbour, []).append(change)
             else:
-                sends += [*self._flush(neighbour), Send(neighbour, change)]
-        if self._waiting and self._wakes is None and self.delay is not None:
-            self._wakes = now + self.delay
+                sends.append(Send(neighbour, change))
         return sends
-
-    def _flush(self, neighbour: str) -> list[Send]:
-        """What waits for a neighbour, as one message.
-
-        Tells are not made one: a larger filter that comes and goes makes the neighbour forget smaller ones.
-        """
-        waiting = self._waiting.pop(neighbour, [])
-        if not waiting:
-            return []
-        return [Send(neighbour, waiting[0] if len(waiting) == 1 else m.Batch(tuple(waiting)))]
 
     # Snapshots
 
@@ -355,7 +324,6 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Disconnect: Broker._disconnect,
     m.Forward: Broker._forward,
     m.FilterUpdate: Broker._tell,
-    m.Batch: Broker._batch,
     **dict.fromkeys(_HEARD, Broker._hear),
 }
-FROM_NEIGHBOURS: Final = (m.Forward, m.FilterUpdate, m.Batch, m.Disconnect, *_HEARD)
+FROM_NEIGHBOURS: Final = (m.Forward, m.FilterUpdate, m.Disconnect, *_HEARD)

@@ -21,7 +21,6 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import (
     Advertise,
-    Batch,
     Connect,
     Deliver,
     Disconnect,
@@ -459,19 +458,16 @@ class Network(Generic[M]):
         self._mark()
 
     def _count(self, link: Cable[M], message: Message) -> None:
-        """A message that is no event; a batch is one message, whatever is in it."""
-        parts = message.tells if isinstance(message, Batch) else (message,)
-        tells = [part for part in parts if isinstance(part, FilterUpdate | InterestUpdate)]
-        if tells:
-            link.traffic.admin += 1
-        else:
+        """Count a message that is no event."""
+        if not isinstance(message, FilterUpdate | InterestUpdate):
             link.traffic.other += 1
-        for tell in tells:
-            added, removed = len(tell.added), len(tell.removed)
-            link.traffic.added += added
-            link.traffic.removed += removed
-            about = tell.about if isinstance(tell, FilterUpdate) else "subscriptions"
-            self._note(records.Told, link.source, link.target, about, added, removed)
+            return
+        added, removed = len(message.added), len(message.removed)
+        link.traffic.admin += 1
+        link.traffic.added += added
+        link.traffic.removed += removed
+        about = message.about if isinstance(message, FilterUpdate) else "subscriptions"
+        self._note(records.Told, link.source, link.target, about, added, removed)
 
     def _transmit(self, link: Cable[M], message: Message) -> None:
         size = len(encode(message)) if self._count_bytes or link.wire.bandwidth < inf else 0

@@ -1,4 +1,4 @@
-"""Random runs, judged by the checker. `python -m tests.mobility.channel_runs 1000` does many more."""
+"""Random runs, judged by the checker. `python -m tools.mobility.channels 1000` does many more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from tests.mobility.channel_runs import KINDS, TYPES, random_run_of, violations, world
+from tools.mobility.channels import KINDS, TYPES, random_run_of, violations, world
 
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.mobility.channel_runs import World, world
+from tools.mobility.channels import World, world
 
 from fieldfare.filters import parse
 from fieldfare.mobility.channels.domain import Domain

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fieldfare.node.storage import parquet_segment, private
-from fieldfare.node.storage.log import JournalEntry, Log, LogError
+from fieldfare.node.storage.log import Log, LogError
+from fieldfare.protocol.journal import JournalEntry
 
 EVENT = b"\x81\xa1a\x01"
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.harness import UNIVERSE
+from tools.samples import FILTERS as RANGES
+from tools.samples import UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

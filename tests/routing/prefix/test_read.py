@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.harness import UNIVERSE as POINTS
-from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
+from tools.prefix.samples import EVENTS, all_filters, limits, optimized
+from tools.samples import FILTERS as RANGES
+from tools.samples import UNIVERSE as POINTS
 
 from fieldfare.filters import parse
 from fieldfare.filters.branch import Branch

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.prefix.networks import FILTERS, Gossiping, Tally, Whispering, build, come_to_rest, run
-from tests.routing.prefix.samples import EVENTS, MIXED
+from tools.prefix.networks import FILTERS, Gossiping, Tally, Whispering, build, come_to_rest, run
+from tools.prefix.samples import EVENTS, MIXED
+from tools.samples import FILTERS as RANGES
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.routing.prefix.samples import EVENTS, all_filters, limits, optimized
+from tools.prefix.samples import EVENTS, all_filters, limits, optimized
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter

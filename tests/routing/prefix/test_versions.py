@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.harness import UNIVERSE as POINTS
-from tests.routing.prefix.samples import EVENTS, all_filters, events, exact, filters, limits, optimized, placed
-from tests.routing.prefix.world import INTERFACES, World
+from tools.prefix.samples import EVENTS, all_filters, events, exact, filters, limits, optimized, placed
+from tools.prefix.world import INTERFACES, World
+from tools.samples import FILTERS as RANGES
+from tools.samples import UNIVERSE as POINTS
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

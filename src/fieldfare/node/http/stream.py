@@ -50,8 +50,8 @@ from fieldfare.node.security import names, security
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.security import AccessDenied, Principal
-from fieldfare.node.state import Refusal
-from fieldfare.node.storage.lineage import still_valid
+from fieldfare.node.state import RequestRefused
+from fieldfare.protocol.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
 """seconds after which a comment is sent, if nothing else is"""
@@ -103,7 +103,7 @@ async def stream(call: Call) -> Response:
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
         await consumer.__aexit__()
-        if isinstance(error, Refusal):
+        if isinstance(error, RequestRefused):
             raise Problem(400, str(error)) from None
         raise
     forgotten = 0 if last is None or name else last.position - _same(last, node)
@@ -165,7 +165,7 @@ async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgo
                 return
             try:
                 some: list[Delivered] = following.result()
-            except Refusal as error:
+            except RequestRefused as error:
                 yield f": {_BREAKS.sub(' ', str(error))}\n\n".encode()
                 return
             following = None
@@ -267,6 +267,6 @@ def _session(call: Call) -> str:
     if session is None:
         try:
             check_new_session(node, node.broker, call.principal.name)
-        except Refusal as error:
+        except RequestRefused as error:
             raise Problem(409, str(error)) from None
     return name

@@ -19,7 +19,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node.config.config import Limits
 from fieldfare.node.security import security
 from fieldfare.node.security.security import Principal
-from fieldfare.node.state import Refusal
+from fieldfare.node.state import RequestRefused
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ THREADS: Final = 2
 _POOL: Final = ThreadPoolExecutor(THREADS, "filters")
 
 
-class TooMuch(Refusal):
+class TooMuch(RequestRefused):
     """A filter that is too large, or takes too long."""
 
 

@@ -30,11 +30,11 @@ from pyspark.sql.types import StructType
 
 from fieldfare.client.errors import Refused
 from fieldfare.filters import parse
-from fieldfare.node.storage.raw_format import JournalEntry
 from fieldfare.pipeline import options
 from fieldfare.pipeline.retry import retry
 from fieldfare.pipeline.sinks.formats.node import NodeStreamWriter, NodeWriter, writer_of
 from fieldfare.pipeline.sources import rows
+from fieldfare.protocol.journal import JournalEntry
 
 AT_ONCE: Final = 50_000
 """rows that are asked for in one conversation, at most"""
