@@ -32,8 +32,7 @@ class TestWebhooks(SinkSuite):
         return SinkSettings(self.kind, self.table, {"url": (place / "url").read_text() + "/ok"})
 
     def contents(self, place: Path) -> list[str]:
-        received = {(headers["ce-id"], headers["ce-source"]): json.loads(body)["id"] for _, headers, body in self.taken}
-        return sorted(received.values())
+        return sorted(id for id, _ in {(headers["ce-id"], headers["ce-source"]) for _, headers, _ in self.taken})
 
     def test_a_batch_that_comes_again_has_the_same_dead_letters(self, spark: SparkSession, place: Path) -> None:
         dead = place / "dead"
