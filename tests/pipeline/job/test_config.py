@@ -63,7 +63,7 @@ def test_a_pipeline_is_read_and_its_paths_are_relative_to_its_file(tmp_path: Pat
         (('name = "market"', 'name = "a b"'), "matching regex"),
         (('path = "deliveries"', "path = [1]"), "got `array`"),
         (('["http://127.0.0.1:7400", "http://127.0.0.1:7401"]', '["a.csv"]'), "a list is of nodes, such as http"),
-        (('kind = "lake"', 'kind = "subscribers"\nof = "late"'), "sink[0]: only deliveries have subscribers"),
+        (('kind = "lake"', 'kind = "lak"'), "sink[0].kind: there is no sink of the kind 'lak': take lake, parquet,"),
         (("[[sink]]", "[sink]"), ""),
         (("every =", "every"), "line"),
     ],
