@@ -5,11 +5,11 @@ UV_VERSION := 0.13.7
 
 BIN := .venv/bin
 STAMP := .venv/.stamp
-COMPILE := pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package fieldfare --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs serve-docs lock bench bench-c soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,13 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
 	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
 
+test-long: setup ## the tests that take minutes by nature, and every property with 2,000 random examples
+	@echo "==> pytest, long" && $(BIN)/python -m pytest -m long
+	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+
+coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
+
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check
 	@echo "==> ruff format" && $(BIN)/ruff format --check
@@ -43,6 +50,9 @@ format: setup ## rewrite the code in the house style
 
 docs: setup ## build the documentation into site/
 	@echo "==> mkdocs" && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pages: setup ## write the generated pages: modules, public names, diagrams
+	@$(BIN)/python -m tools.modules && $(BIN)/python -m tools.public_names && $(BIN)/python -m tools.diagrams
 
 serve-docs: setup ## show the documentation on localhost, rebuilt as it changes
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
@@ -57,23 +67,29 @@ bench: setup ## measure the engine, beside peers where they are installed
 	@$(BIN)/fieldfare bench match
 
 bench-c: setup ## measure the engine's kernels beside the same ones in C
-	@$(BIN)/python -m tests.matching.reference
+	@$(BIN)/python -m tools.c_reference
+
+bars: setup ## measure matching, routing, a node and Spark quickly, against the last entry of benchmarks/history
+	@$(BIN)/python -m tools.bars
+
+pythons: setup ## the fast tests under Python 3.11, 3.12 and 3.13, those of them that can be had
+	@$(BIN)/python -m tools.pythons
 
 soak: setup ## random runs of simulated networks for MINUTES (5), every strategy judged by the trace checker
-	@$(BIN)/python -m tests.routing.soak $(MINUTES)
+	@$(BIN)/python -m tools.simulation.soak $(MINUTES)
 
 kills: setup ## kill real nodes KILLS times (200) while clients publish and subscribe: nothing accepted may be lost
-	@$(BIN)/python -m tests.node.kills $(or $(KILLS),200)
+	@$(BIN)/python -m tools.nodes.kills $(or $(KILLS),200)
 
 kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
-	@$(BIN)/python -m tests.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m kills tests/pipeline
+	@$(BIN)/python -m tools.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m long tests/pipeline
 
 soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
-	@$(BIN)/python -m tests.node.soak $(or $(MINUTES),10) $(SEED)
+	@$(BIN)/python -m tools.nodes.soak $(or $(MINUTES),10) $(SEED)
 
 soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
-	@$(BIN)/python -m tests.node.loaded $(or $(MINUTES),30)
+	@$(BIN)/python -m tools.nodes.load $(or $(MINUTES),30)
 
 clean: ## remove .venv and everything that was built
-	@rm -rf .venv site dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf .venv site dist build .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

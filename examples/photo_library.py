@@ -6,12 +6,12 @@ kind of photos a collection should hold, and hears from then on what comes and w
 """
 
 import random
+from collections.abc import Hashable
 from datetime import UTC, datetime, timedelta
 
 import fieldfare as ff
-from fieldfare.profiles.collections import AccessError, Message, Rule, TrackingService, View
+from fieldfare.profiles.collections import AccessError, CollectionMessage, Rule, TrackingService, View
 from fieldfare.profiles.event_profile import profile_of
-from fieldfare.tables.mailboxes import Mailboxes
 
 CITIES = {"Helsinki": (60.17, 24.94), "Turku": (60.45, 22.27), "Tampere": (61.50, 23.76)}
 TAGS = ["concert", "rock", "jazz", "family", "harbour", "snow", "private"]
@@ -42,17 +42,21 @@ class Network:
     """What carries messages: to those who are there at once, to the others when they come back."""
 
     def __init__(self, *clients: str) -> None:
-        """Everybody is there, and knows nothing."""
-        self.boxes: Mailboxes[Message] = Mailboxes()
+        """All clients are online, and know nothing."""
+        self.waiting: dict[str, dict[Hashable, CollectionMessage]] = {}
+        """for each client that is away the messages that wait, one for each object"""
         self.views = {client: View() for client in clients}
 
-    def send(self, messages: list[Message]) -> None:
+    def send(self, messages: list[CollectionMessage]) -> None:
         """One message reaches all whom it concerns."""
         for message in messages:
-            for client in self.boxes.post(message):
-                self.receive(client, message)
+            for client in message.recipients:
+                if client in self.waiting:
+                    self.waiting[client][message.replaces] = message
+                else:
+                    self.receive(client, message)
 
-    def receive(self, client: str, message: Message) -> None:
+    def receive(self, client: str, message: CollectionMessage) -> None:
         """A client takes notice, and says so."""
         self.views[client].apply(message)
         print(f"  {client:<5} {message.what:<7} {message.object.uri}")
@@ -91,12 +95,12 @@ def main() -> None:
     network.send(service.replace_profiles("cleo", "cleo/new.jpg", [profile_of({**photo, "tags": ["rock"]})], now=4))
 
     print("\nAna is away while Cleo thinks it over:")
-    network.boxes.leave("ana")
+    network.waiting["ana"] = {}
     network.send(service.remove_profile("cleo", "cleo/new.jpg", profile_of({**photo, "tags": ["rock"]}), now=5))
     network.send(service.add_profile("cleo", "cleo/new.jpg", profile_of(photo), now=6))
     network.send(service.replace_profiles("cleo", "cleo/new.jpg", [profile_of({**photo, "tags": ["private"]})], now=7))
-    print(f"  {network.boxes.waiting('ana')} message waits for Ana, for there is one photo to tell of; she comes back:")
-    for message in network.boxes.enter("ana", now=8).messages:
+    print(f"  {len(network.waiting['ana'])} message waits for Ana, for there is one photo to tell of; she comes back:")
+    for message in network.waiting.pop("ana").values():
         network.receive("ana", message)
 
     print("\nAna's telephone has copies of some photos; it asks what to do to have her collection:")

@@ -68,7 +68,7 @@ def run_python(block: Block, name: str, namespace: dict[str, Any]) -> None:
 
 
 PATIENCE = 300.0
-"""seconds to wait for something to be said; not that of `tests.waiting`: this file is run on its own, too"""
+"""seconds to wait for something to be said; not that of `tools.waiting`: this file is run on its own, too"""
 
 
 class Shell:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 BRIEFLY = {"fleet.py": ["--seconds", "2", "--taxis", "3"]}

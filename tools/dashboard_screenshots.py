@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
 """Pictures of the dashboard for the documentation: an overlay of six nodes with some life in it, light and dark.
 
-    python tools/dashboard_screenshots.py [FOLDER] [SECONDS]
+    python -m tools.dashboard_screenshots [FOLDER] [SECONDS]
 
 Needs chromium, and writes `dashboard-*.png` to docs/img unless told otherwise, after letting it run for some seconds.
 """
-
-# ruff: noqa: S311 - a picture needs no good dice
 
 from __future__ import annotations
 

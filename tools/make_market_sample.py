@@ -1,13 +1,10 @@
-#!/usr/bin/env python3
 """Make the market data sample that `fieldfare match` uses when it is given nothing: always the same one.
 
 Quotes and trades of an invented market, and the filters of 300 invented subscribers: most of them as simple as filters
 mostly are, and 30, written out below, that show what the language can say.
 
-    python tools/make_market_sample.py
+    python -m tools.make_market_sample
 """
-
-# ruff: noqa: S311 - a sample needs to be repeatable, not unpredictable
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Write down what the workloads `eq`, `stock` and `begen` are, and which filter matches which event.
 
 The answers come from `rules.holds`, the meaning of a rule in a line, and from no matcher. Tests hold the generators and
 all matchers against them; where the original of the workloads is at hand, it is held against them as well.
 
-    python tools/workload_fixtures.py
+    python -m tools.workload_fixtures
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from fieldfare_lab.bench import rules, three
+from fieldfare_lab.bench import reference_workloads, rules
 
 TARGET: Final = Path(__file__).parents[1] / "tests" / "matching" / "fixtures" / "workloads.jsonl"
 SIZES: Final = {  # filters and events; an event of `eq` matches next to nothing, so it takes more of them
@@ -32,7 +31,7 @@ def digest(made: object) -> str:
 
 def described(name: str, filters: int, events: int, seed: int) -> dict[str, Any]:
     """A workload in short, and in full the filters that each event matches, by their numbers."""
-    made, trees = three.generate(name, filters, events, seed)
+    made, trees = reference_workloads.generate(name, filters, events, seed)
     hits = [[number for number, rule in enumerate(made) if rules.holds(rule, tree)] for tree in trees]
     return {
         "name": name,

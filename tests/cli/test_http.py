@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_help import ON_A_NODE, examples
-from tests.node.kills import Process, free_port
-from tests.waiting import PATIENCE, wait_until
+from tools.nodes.kills import Process, free_port
+from tools.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner, Result
 
 from fieldfare.cli import app

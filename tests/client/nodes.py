@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.client.client import Client
 from fieldfare.node.config import load
@@ -47,5 +47,5 @@ async def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
 
 def cut(client: Client) -> None:
     """Break the connection without a word."""
-    assert client._connection.socket is not None
-    client._connection.socket.transport.abort()
+    assert client._driver.connection.socket is not None
+    client._driver.connection.socket.transport.abort()

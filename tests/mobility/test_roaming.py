@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.flooding import Flooding
+from tools.simulation.flooding import Flooding
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import websockets
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.config import Config, load

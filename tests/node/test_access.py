@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import linked, settings, talking
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
@@ -22,11 +22,11 @@ from fieldfare.filters import parse
 from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.links import LINK, Meet, Part
 from fieldfare.node.security import AccessDenied, make_token
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
+from fieldfare.protocol.link_frames import SUBPROTOCOL, LinkEnd, LinkHello
 
 SECRET = "a secret that has more than thirty-two bytes"
 SETTINGS = f"""
@@ -200,7 +200,7 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             with pytest.raises(websockets.InvalidStatus):
                 await websockets.connect(
                     a.hood.url + "/link",
-                    subprotocols=[websockets.Subprotocol("fieldfare.v1.link")],
+                    subprotocols=[websockets.Subprotocol("fieldfare.v2.link")],
                     additional_headers={"Authorization": f"Bearer {token('eve', 'trader')}"},
                 )
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))
@@ -218,12 +218,12 @@ def test_a_node_is_called_as_its_token_says(tmp_path: Path, name: str) -> None:
         async with guarded(tmp_path) as a:
             headers = {"Authorization": f"Bearer {token('eve', 'node')}"}
             async with websockets.connect(
-                a.hood.url + "/link", subprotocols=[websockets.Subprotocol(LINK)], additional_headers=headers
+                a.hood.url + "/link", subprotocols=[websockets.Subprotocol(SUBPROTOCOL)], additional_headers=headers
             ) as socket:
                 await socket.recv()
-                meet = Meet(name, "ws://127.0.0.1:1", a.node.config.strategy)
+                meet = LinkHello(name, "ws://127.0.0.1:1", a.node.config.strategy)
                 await socket.send(msgspec.msgpack.encode(meet))
-                part = msgspec.msgpack.decode(await socket.recv(decode=False), type=Part)
+                part = msgspec.msgpack.decode(await socket.recv(decode=False), type=LinkEnd)
                 assert "'eve'" in part.reason
                 assert "its own name" in part.reason
             assert not a.node.broker.links

@@ -106,7 +106,7 @@ def test_the_broker_is_woken_though_the_clock_was_set_back() -> None:
         clocks.wall -= DAY
         ticks: list[float] = []
         node.broker.tick = ticks.append  # type: ignore[method-assign, assignment]
-        node.broker.broker._wakes = node.steady() + 0.01
+        node.broker.broker._sweeps = node.steady() + 0.01
         await until(lambda: bool(ticks))
         await node.stop()
 

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app

@@ -8,29 +8,25 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, steps, tree
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.state import (
-    NEVER,
-    Pending,
-    Publication,
-    Refusal,
-    Step,
-    behind,
-    is_behind,
-    low_water,
-    rest_of,
-    whole,
-)
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import NEVER, Pending, Publication, RequestRefused, Step
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import (
+    JournalEntry,
+    details_of,
+    handed_over,
+    is_handed_over,
+    last_complete_position,
+    low_water,
+)
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import STRATEGIES, Strategy
 
@@ -141,7 +137,7 @@ class World:
                     if number > client.done:
                         client.done = number
                         client.got.append(
-                            (entry.publisher, behind(entry.sequence) if is_behind(entry) else entry.sequence)
+                            (entry.publisher, handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence)
                         )
         for (one, other), sent in self.sent.items():
             if one == name and other in broker.links:
@@ -156,7 +152,7 @@ class World:
         if isinstance(what, bytes):
             return what
         entry = self.disks[name].log[what - 1]
-        rest = rest_of(entry)
+        rest = details_of(entry)
         return wire.encode_forward(
             entry.event, entry.publisher, entry.sequence, by=rest.by, source=rest.source, expires=rest.expires,
             replaces=rest.replaces, tag=rest.tag,
@@ -168,7 +164,7 @@ class World:
             client.here = client.here and client.home != name
         disk = self.disks[name]
         if disk.log:
-            del disk.log[whole(disk.log[-1]) :]
+            del disk.log[last_complete_position(disk.log[-1]) :]
         first = low_water(disk.rows)
         self.brokers[name] = self.broker(name, disk, first)
         self.run(name, lambda broker, _: broker.introduce())
@@ -197,7 +193,7 @@ class World:
             self.say_publish(client, number, [event])
 
     def say_publish(self, client: Client, number: int, events: Sequence[Event], die: int = 0, torn: int = 0) -> None:
-        answers: list[int | Refusal] = []
+        answers: list[int | RequestRefused] = []
         publication = Publication(client.name, number, events)
         if self.run(client.home, lambda broker, now: answers.extend(broker.publish([publication], now)), die, torn):
             (answer,) = answers
@@ -370,7 +366,7 @@ def test_without_a_session_nothing_is_kept() -> None:
     assert broker.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0) == [1]
     step = broker.drain()
     assert step.rows == []
-    assert rest_of(step.entries[0]).to == []
+    assert details_of(step.entries[0]).to == []
     broker.release(step)
     assert positions(broker) == [1]
     broker.detach("ana", 0.0)
@@ -379,10 +375,10 @@ def test_without_a_session_nothing_is_kept() -> None:
 
 def test_who_has_not_come_is_refused() -> None:
     broker = DurableBroker(Broker("b"))
-    with pytest.raises(Refusal, match="no session ana"):
+    with pytest.raises(RequestRefused, match="no session ana"):
         broker.change(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     (answer,) = broker.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0)
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, RequestRefused)
 
 
 def test_nobody_takes_what_is_not_written() -> None:
@@ -451,7 +447,7 @@ def test_old_events_are_replayed_and_survive() -> None:
 def test_what_was_not_sent_cannot_be_acknowledged() -> None:
     broker = one_broker()
     publish(broker, 1, {"x": 1})
-    with pytest.raises(Refusal, match="was not sent"):
+    with pytest.raises(RequestRefused, match="was not sent"):
         broker.acknowledge("ana", 1)
 
 

@@ -16,13 +16,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.node.talking import settings as node_settings
 from tests.node.talking import talking
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.node.context import Context
-from fieldfare.node.links import LINK, Greet, Meet, Part, Reach, Received, Said
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import CODECS
+from fieldfare.protocol.link_frames import (
+    SUBPROTOCOL,
+    LinkEnd,
+    LinkHello,
+    LinkResume,
+    Messages,
+    ReachableNodes,
+    Received,
+)
 
 names = st.text(max_size=8)
 numbers = st.integers(-(2**70), 2**70) | st.integers(-2, 5)
@@ -117,13 +125,13 @@ def test_a_frame_that_is_too_large() -> None:
 
 
 LINK_FRAMES = st.one_of(
-    st.builds(Meet, names, names, names, st.integers(0, 3), st.sampled_from(["peer", "parent", "king"])),
-    st.builds(Meet, st.just("b"), st.just("ws://b"), st.just("covering")),
-    st.builds(Greet, names, names, st.integers(-2, 5)),
-    st.builds(Said, st.integers(-2, 3), st.lists(st.binary(max_size=20), max_size=3)),
+    st.builds(LinkHello, names, names, names, st.integers(0, 3), st.sampled_from(["peer", "parent", "king"])),
+    st.builds(LinkHello, st.just("b"), st.just("ws://b"), st.just("covering")),
+    st.builds(LinkResume, names, names, st.integers(-2, 5)),
+    st.builds(Messages, st.integers(-2, 3), st.lists(st.binary(max_size=20), max_size=3)),
     st.builds(Received, st.integers(-2, 2**62)),
-    st.builds(Reach, st.dictionaries(names, names, max_size=2)),
-    st.builds(Part, names, st.booleans()),
+    st.builds(ReachableNodes, st.dictionaries(names, names, max_size=2)),
+    st.builds(LinkEnd, names, st.booleans()),
 )
 
 
@@ -135,7 +143,7 @@ def test_any_neighbour() -> None:
     def any_neighbour(said: list[Any]) -> None:
         async def test() -> None:
             address = node.hood.url + "/link"
-            async with websockets.connect(address, subprotocols=[websockets.Subprotocol(LINK)]) as socket:
+            async with websockets.connect(address, subprotocols=[websockets.Subprotocol(SUBPROTOCOL)]) as socket:
                 with contextlib.suppress(websockets.ConnectionClosed):
                     for one in said:
                         await socket.send(one if isinstance(one, bytes) else msgspec.msgpack.encode(one))

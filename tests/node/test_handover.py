@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.test_durable_broker import Client, World, acknowledge, change
-from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, tree
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse

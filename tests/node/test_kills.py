@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.node.kills import run
+from tools.nodes.kills import run
 
 
 def test_what_was_accepted_survives_kill_9() -> None:

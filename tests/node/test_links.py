@@ -12,11 +12,11 @@ import websockets
 from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
-from fieldfare.node import links
 from fieldfare.node.context import Context
 from fieldfare.node.links import LinkConnection
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import link_frames
 
 
 def wants(service: Context, text: str) -> bool:
@@ -194,16 +194,20 @@ def test_the_first_that_a_neighbour_says_may_be_large() -> None:
     """All that it wants may be more than a client may say; and it is said as soon as both have greeted."""
 
     async def test() -> None:
-        protocols = [websockets.Subprotocol(links.LINK)]
+        protocols = [websockets.Subprotocol(link_frames.SUBPROTOCOL)]
         large = b"\xc1" * (2 << 20)  # nothing that can be read, but that is another matter
         async with (
             running(settings()) as node,
             websockets.connect(f"{node.hood.url}/link", subprotocols=protocols) as b,
         ):
-            meet = links.Meet("b", "", node.node.config.strategy, life="1")
-            for frame in (meet, links.Greet("x", "", 0, lives=(("1", 1),)), links.Said(1, [large])):
+            meet = link_frames.LinkHello("b", "", node.node.config.strategy, life="1")
+            for frame in (
+                meet,
+                link_frames.LinkResume("x", "", 0, lives=(("1", 1),)),
+                link_frames.Messages(1, [large]),
+            ):
                 await b.send(msgspec.msgpack.encode(frame))
-                if not isinstance(frame, links.Said):
+                if not isinstance(frame, link_frames.Messages):
                     await b.recv()
             await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].heard == 1)
 

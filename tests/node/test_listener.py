@@ -19,18 +19,18 @@ from tests.node.http.helpers import SECRET, Api, api, until
 
 from fieldfare.node import listener as doors
 from fieldfare.node.config import Limits
-from fieldfare.node.links import LINK, Meet, _encode
 from fieldfare.node.listener import Door
 from fieldfare.node.security import make_token
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC
+from fieldfare.protocol.link_frames import SUBPROTOCOL, LinkHello, encode
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Protocol: {protocol}\r\n{more}\r\n"
 )
-JSON = websockets.Subprotocol("fieldfare.v1.json")
+JSON = websockets.Subprotocol("fieldfare.v2.json")
 PATIENT = 30
 """seconds that a test waits for what must happen"""
 
@@ -68,7 +68,7 @@ async def peer(found: Api) -> AsyncIterator[Peer]:
 
 @contextlib.asynccontextmanager
 async def upgraded(
-    found: Api, path: str = "/", protocol: str = "fieldfare.v1.json", more: str = ""
+    found: Api, path: str = "/", protocol: str = "fieldfare.v2.json", more: str = ""
 ) -> AsyncIterator[Peer]:
     async with peer(found) as one:
         one.say(HANDSHAKE.format(path=path, protocol=protocol, more=more).encode())
@@ -197,7 +197,7 @@ def test_half_a_message_after_hello_is_shown_out_and_silence_is_not(half: bytes)
                 one.say(half)
                 await one.gone()
                 await until(lambda: len(node.closers) == 1, PATIENT)
-                quiet.say(frame(b'{"is":"Ask","request":7}'))
+                quiet.say(frame(b'{"is":"WatchInterest","request":7}'))
                 async with asyncio.timeout(PATIENT):
                     await quiet.reader.readuntil(b'"request":7')
 
@@ -264,9 +264,9 @@ def test_a_node_may_not_send_large_frames_before_it_has_said_who_it_is(token: bo
         async with api(**flags, limits__frame_bytes=100_000) as found:
             clock = found.service.node.clock()
             more = f"Authorization: Bearer {make_token(SECRET, 'b', ['node'], 60, clock)}\r\n" if token else ""
-            meet = Meet("b", "", "covering", reaches={"c": {f"node{n}": "x" * 1000 for n in range(200)}})
-            async with upgraded(found, "/link", LINK, more) as one:
-                one.say(frame(_encode(meet), 2))
+            meet = LinkHello("b", "", "covering", reaches={"c": {f"node{n}": "x" * 1000 for n in range(200)}})
+            async with upgraded(found, "/link", SUBPROTOCOL, more) as one:
+                one.say(frame(encode(meet), 2))
                 assert b"exceeds limit of 100000 bytes" in await one.gone()
             assert found.service.hood.up == {}
 

@@ -18,10 +18,10 @@ from fieldfare.client.client import Client
 from fieldfare.filters import parse
 from fieldfare.node.context import Context
 from fieldfare.node.node import Node
-from fieldfare.node.state import low_water
 from fieldfare.node.storage.storage import MemoryLog
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import low_water
 
 LIMIT = {"sessions.limit": 5}
 

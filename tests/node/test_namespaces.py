@@ -1,10 +1,10 @@
-"""Nodes in network namespaces whose lines are cut; `python -m tests.node.namespaces 20` does it more often."""
+"""Nodes in network namespaces whose lines are cut; `python -m tools.nodes.namespaces 20` does it more often."""
 
 from __future__ import annotations
 
 import pytest
-from tests.node.namespaces import run, way
-from tests.waiting import PATIENCE
+from tools.nodes.namespaces import run, way
+from tools.waiting import PATIENCE
 
 
 def test_nothing_is_lost_when_lines_are_cut() -> None:

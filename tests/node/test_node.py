@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.node.talking import settings
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.node import BACKLOG, Node, NodeStopped
-from fieldfare.node.state import Publication, Refusal, Step
+from fieldfare.node.state import Publication, RequestRefused, Step
 from fieldfare.protocol import messages as m
 
 
@@ -48,7 +48,7 @@ def test_a_job_that_fails_harms_nobody_else() -> None:
             await first
         assert await second == 0
         (refused,) = await asyncio.gather(node.publish(Publication("nobody", 1, [Event()])), return_exceptions=True)
-        assert isinstance(refused, Refusal)
+        assert isinstance(refused, RequestRefused)
         await node.stop()
 
     asyncio.run(test())

@@ -14,18 +14,19 @@ from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication, Row
+from fieldfare.node.state import Publication
 from fieldfare.node.storage.rows import Store
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Broker
 
 BAD = "x + + ("
 
 
 def _tell(**fields: object) -> bytes:
-    return msgspec.msgpack.encode({"is": "Tell", **fields})
+    return msgspec.msgpack.encode({"is": "FilterUpdate", **fields})
 
 
 def test_a_node_starts_without_a_subscription_that_cannot_be_read(
@@ -93,13 +94,12 @@ def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFix
 
 
 def test_unreadable_filters_in_every_message() -> None:
-    tell = {"is": "Tell", "added": [BAD, "x = 1"], "removed": [BAD]}
+    tell = {"is": "FilterUpdate", "added": [BAD, "x = 1"], "removed": [BAD]}
     message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(tell))
     assert message == m.FilterUpdate((EVERYTHING, parse("x = 1")))
     assert unreadable == [BAD, BAD]
-    for around in ({"is": "Batch", "tells": [tell]}, {"is": "Aside", "said": tell}):
-        message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(around))
-        assert EVERYTHING in (message.tells[0] if isinstance(message, m.Batch) else message.said).added  # type: ignore[attr-defined]
+    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "content": tell}))
+    assert EVERYTHING in message.content.added  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="cannot be read"):
         wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
 
@@ -111,14 +111,14 @@ def test_unreadable_filters_in_every_message() -> None:
         {"is": "Leave"},
         {"is": "Unsubscribe", "id": "s"},
         {"is": "Publish", "event": msgpack.encode(Event({"x": 1}))},
-        {"is": "Copy", "neighbour": "c", "tell": {"is": "Tell"}},
-        {"is": "Ask", "topic": "t"},
-        {"is": "Batch", "tells": [{"is": "Tell", "added": ["x > 1"]}, {"is": "Tell", "added": ["x < 1 AND x > 1"]}]},
+        {"is": "TableCopy", "neighbour": "c", "update": {"is": "FilterUpdate"}},
+        {"is": "TopicCheck", "topic": "t"},
+        {"is": "FilterUpdate", "added": ["x > 1", "x < 1 AND x > 1"]},
     ],
 )
 def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) -> None:
     """A neighbour may have the name of a session: it must not be taken for it."""
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.connect("ana", m.Role.PEER, 0.0)
     for name in ("ana", "bob"):
         broker.attach(name, name, 0.0)
@@ -142,7 +142,12 @@ def test_a_filter_that_matches_nothing_stands_for_everything() -> None:
 def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
     broker = DurableBroker(Broker("a"))
     broker.connect("b", m.Role.PEER, 0.0)
-    for data in (b"", b"\xc1", _tell(), msgspec.msgpack.encode({"is": "Aside", "said": {"is": "Tell"}})):
+    for data in (
+        b"",
+        b"\xc1",
+        _tell(),
+        msgspec.msgpack.encode({"is": "ControlMessage", "said": {"is": "FilterUpdate"}}),
+    ):
         broker.hear_aside("b", data, 1.0)
     assert caplog.text.count("b says aside what cannot be taken") == 4
 

@@ -11,13 +11,13 @@ from typing import Any, get_args
 import pytest
 from tests.node.http.helpers import api
 
-from fieldfare.node import links
 from fieldfare.node.config import Config, Secret
 from fieldfare.node.config.settings import SECTIONS
 from fieldfare.node.config.sources import KINDS as SETTABLE
 from fieldfare.node.config.sources import measured
 from fieldfare.node.http import openapi
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import link_frames
 from fieldfare.protocol.codec import JSON_CODEC
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
@@ -102,6 +102,6 @@ def test_every_member_of_a_frame_is_there(kind: type[f.Frame]) -> None:
     assert [name for name in kind.__struct_fields__ if f'"{name}"' not in mine] == []
 
 
-@pytest.mark.parametrize("kind", get_args(links.AnyFrame), ids=lambda kind: kind.__name__)
-def test_every_frame_of_a_link_is_there(kind: type[links.LinkFrame]) -> None:
+@pytest.mark.parametrize("kind", get_args(link_frames.AnyLinkFrame), ids=lambda kind: kind.__name__)
+def test_every_frame_of_a_link_is_there(kind: type[link_frames.LinkFrame]) -> None:
     assert f"`{kind.__name__}({', '.join(kind.__struct_fields__)})`" in PROTOCOL

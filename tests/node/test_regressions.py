@@ -19,7 +19,8 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import Talker, line, linked, settings, talking, until
-from tests.waiting import PATIENCE
+from tools.effort import steps
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -30,15 +31,18 @@ from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
-from fieldfare.node.links import LinkConnection, LinkError, Said
+from fieldfare.node.links import LinkConnection, LinkError
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import make_token
 from fieldfare.node.server import _open, running
-from fieldfare.node.state import LARGEST, Publication
+from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage
 from fieldfare.node.storage.log import LogError
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import link_frames
 from fieldfare.protocol.codec import MSGPACK_CODEC
+from fieldfare.protocol.link_frames import Messages
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.retry import Backoff
 
 SECRET = "a secret that has more than thirty-two bytes"
@@ -109,7 +113,7 @@ async def refused(node: Context, session: str) -> str:
 def test_a_number_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(settings(folder=tmp_path)) as node, talking(node, "ana") as ana, talking(node, "bob") as bob:
-            for number in (2**63, 2**64 - 1, LARGEST, LARGEST - 1):
+            for number in (2**63, 2**64 - 1, NUMBER_LIMIT, NUMBER_LIMIT - 1):
                 await ana.say(f.Publish(number, [msgspec.Raw(b"\x80")]))
                 assert (await ana.hear(f.Refused, SOON)).number == number
             await bob.say(f.Publish(1, [msgspec.Raw(b"\x80")]))
@@ -215,8 +219,8 @@ def test_links_carry_more_than_fits_in_a_frame(monkeypatch: pytest.MonkeyPatch) 
     sizes: list[int] = []
     send = LinkConnection._send
 
-    async def spy(self: LinkConnection, frame: links.LinkFrame) -> None:
-        if isinstance(frame, Said):
+    async def spy(self: LinkConnection, frame: link_frames.AnyLinkFrame) -> None:
+        if isinstance(frame, Messages):
             sizes.append(sum(map(len, frame.messages)))
         await send(self, frame)
 
@@ -347,9 +351,8 @@ def test_filters_whose_union_is_too_complex_stay_apart() -> None:
 def test_what_is_wanted_is_found_at_once() -> None:
     """It is looked for at every change, while everybody waits."""
     filters = {_complex(60, number) for number in range(10)}
-    began = time.process_time()
+    assert steps(lambda: merged(filters)) < 1_000_000
     assert set(merged(filters)) == filters
-    assert time.process_time() - began < 0.5
 
 
 # One client does not hurt the others

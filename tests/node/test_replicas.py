@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.test_durable_broker import Client, Disk, acknowledge, change
 from tests.node.test_handover import Roaming, run, steps
-from tests.routing.harness import FILTERS, UNIVERSE
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.handover import carried_of
 from fieldfare.node.replicas import Sent
-from fieldfare.node.state import key_of
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import event_id
 from fieldfare.routing.strategies import STRATEGIES, Strategy
 
 LINKS = [("hub", "a", m.Role.PEER), ("hub", "b", m.Role.PEER), ("hub", "c", m.Role.PEER)]
@@ -66,7 +66,7 @@ class Kept(Copied):
             if client.home == name and client.here and client.name in broker.sessions:
                 doubt = broker.sessions[client.name].doubt
                 for number, pending in broker.take(client.name, 1000, self.now):
-                    publisher, _, sequence = key_of(self.disks[name].log[pending.position - 1])
+                    publisher, _, sequence = event_id(self.disks[name].log[pending.position - 1])
                     if number > client.done:
                         client.done = number
                         last = max((n for who, n in client.got if who == publisher), default=-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.node.soak import BAD, Book, made, run
+from tools.nodes.soak import BAD, Book, made, run
 
 
 def test_nodes_in_trouble_lose_nothing() -> None:

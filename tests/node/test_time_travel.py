@@ -24,10 +24,11 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Greeting, Publication, low_water, rest_of
-from fieldfare.node.storage.lineage import Lineage, extend
+from fieldfare.node.state import Greeting, Publication
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import details_of, low_water
+from fieldfare.protocol.lineage import Lineage, extend
 from fieldfare.routing.broker import Broker
 
 # The broker alone, with every order of faults
@@ -166,7 +167,7 @@ class Pair:
         if isinstance(what, bytes):
             return what
         entry = self.disks[name].log[what - 1]
-        rest = rest_of(entry)
+        rest = details_of(entry)
         about = {"by": rest.by, "source": rest.source, "expires": 0.0, "replaces": "", "tag": b""}
         return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about)  # type: ignore[arg-type]
 

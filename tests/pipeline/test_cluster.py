@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.pipeline import cluster, kills
+from tools.pipeline import drivers, kills
 
 from fieldfare import Event, parse
 from fieldfare.pipeline import Subscription
@@ -32,30 +32,30 @@ def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(t
     (tmp_path / "in").mkdir()
     files = [events[first : first + 30] for first in range(0, len(events), 30)]
     for n, some in enumerate(files):
-        cluster.put(tmp_path, f"{n}.json", some)
+        drivers.put(tmp_path, f"{n}.json", some)
 
-    driver = cluster.start(tmp_path, cluster.CLUSTER, "batch", "stream")
+    driver = drivers.start(tmp_path, drivers.CLUSTER, "batch", "stream")
     try:
-        cluster.wait(driver, tmp_path, lambda: cluster.committed(tmp_path) >= 2)
-        before = cluster.executors(driver)
+        drivers.wait(driver, tmp_path, lambda: drivers.committed(tmp_path) >= 2)
+        before = drivers.executors(driver)
         os.kill(before[0], signal.SIGKILL)
         assert len(before) == 2
-        assert cluster.committed(tmp_path) < len(files) / 2, "it was lost in mid-stream"
-        cluster.wait(driver, tmp_path, lambda: len(set(cluster.executors(driver)) - {before[0]}) == 2)
+        assert drivers.committed(tmp_path) < len(files) / 2, "it was lost in mid-stream"
+        drivers.wait(driver, tmp_path, lambda: len(set(drivers.executors(driver)) - {before[0]}) == 2)
         (tmp_path / "stop").touch()
-        cluster.wait(driver, tmp_path, (tmp_path / "deliveries.json").exists)
+        drivers.wait(driver, tmp_path, (tmp_path / "deliveries.json").exists)
     finally:
-        cluster.kill(driver)
+        drivers.kill(driver)
 
     shipped = json.loads((tmp_path / "batch.json").read_text())
     assert shipped["gone"] == 1, "the driver's copy was there, and taken away"
     assert Counter(map(tuple, shipped["found"])) == expected
     streamed = json.loads((tmp_path / "deliveries.json").read_text())
     assert Counter((n, id) for n, id, _ in streamed) == expected
-    assert len(set(cluster.batches(tmp_path).values())) == len(files) / 2
+    assert len(set(drivers.batches(tmp_path).values())) == len(files) / 2
 
 
-@pytest.mark.kills
+@pytest.mark.long
 def test_a_driver_that_is_killed_delivers_exactly_once(tmp_path: Path) -> None:
     counts = kills.run(2, tmp_path, seed=4)
     assert counts["deliveries"] > counts["events"] > 0

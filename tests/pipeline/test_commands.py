@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app

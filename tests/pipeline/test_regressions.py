@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from fieldfare.events import Event, msgpack
 from fieldfare.events.values import Kind
 from fieldfare.node.storage.log import Log, LogError
-from fieldfare.node.storage.raw_format import JournalEntry
 from fieldfare.pipeline import match_events
 from fieldfare.pipeline.job import report
 from fieldfare.pipeline.job.config import PipelineError, Sink, parse
@@ -21,6 +20,7 @@ from fieldfare.pipeline.sinks.subscriber_folders import write_by_subscriber
 from fieldfare.pipeline.sources.log import LogStreamReader
 from fieldfare.pipeline.statistics.attributes import Attribute
 from fieldfare.pipeline.statistics.sketches import Tally
+from fieldfare.protocol.journal import JournalEntry
 
 HEAD = 'name = "a"\nstate = "s"\nsource = {kind = "files", path = "in"}\n'
 

@@ -1,10 +1,9 @@
-"""The tracking service, its messages and mailboxes, against a model that recomputes who should have what."""
+"""The tracking service and its messages, against a model that recomputes the content of each collection."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -19,17 +18,16 @@ from fieldfare.events import Event, Interval
 from fieldfare.filters import Filter, ValueSet, parse
 from fieldfare.filters.constraint import Constraint, all_of, any_of
 from fieldfare.filters.filter import EVERYTHING, NOTHING
-from fieldfare.profiles.collections import AccessError, Collection, Message, Rule, TrackingService, View
+from fieldfare.profiles.collections import AccessError, Collection, CollectionMessage, Rule, TrackingService, View
 from fieldfare.profiles.double_forest import DoubleForest
 from fieldfare.profiles.event_profile import profile_of
-from fieldfare.profiles.pairs import Operator, SetBased
-from fieldfare.tables.mailboxes import Mail, Mailboxes
+from fieldfare.profiles.pairs import NaivePairing, Operator
 
 ANYTHING = Rule(EVERYTHING)
 ROCK, JAZZ, MUSIC = parse("tag = 'rock'"), parse("tag = 'jazz'"), parse("tag IN ('rock', 'jazz')")
 
 
-def heads(messages: list[Message]) -> list[tuple[str, str, tuple[str, ...]]]:
+def heads(messages: list[CollectionMessage]) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(message.what, message.object.uri, message.recipients) for message in messages]
 
 
@@ -216,52 +214,6 @@ def test_late_and_double_messages_do_no_harm() -> None:
     assert list(view.objects("tracking")) == ["cy/1"]
 
 
-# Mailboxes
-
-
-@dataclass(frozen=True)
-class Note:
-    text: str
-    recipients: tuple[str, ...] = ("ana",)
-    replaces: Any = None
-    expires: float = math.inf
-
-
-def test_mail_waits_for_who_is_away() -> None:
-    boxes: Mailboxes[Note] = Mailboxes()
-    boxes.leave("ana")
-    assert boxes.post(Note("hello", ("ana", "ben"))) == ["ben"]
-    assert boxes.post(Note("hello again")) == []
-    boxes.leave("ana")
-    assert boxes.waiting("ana") == 2
-    assert [note.text for note in boxes.enter("ana", now=0).messages] == ["hello", "hello again"]
-    assert boxes.enter("ana", now=0) == Mail((), 0)
-    assert boxes.post(Note("hello")) == ["ana"]
-
-
-def test_the_newer_message_replaces_the_older() -> None:
-    boxes: Mailboxes[Note] = Mailboxes()
-    boxes.leave("ana")
-    for text, name in (("a1", "a"), ("b1", "b"), ("plain", None), ("a2", "a"), ("plain", None)):
-        boxes.post(Note(text, replaces=name))
-    assert [note.text for note in boxes.enter("ana", now=0).messages] == ["b1", "plain", "a2", "plain"]
-
-
-@pytest.mark.parametrize("tidy", [False, True])
-def test_what_expires_unread_is_missed_unless_something_newer_came(tidy: bool) -> None:
-    boxes: Mailboxes[Note] = Mailboxes()
-    boxes.leave("ana")
-    boxes.post(Note("a1", replaces="a", expires=5))
-    boxes.post(Note("b1", replaces="b", expires=5))
-    boxes.post(Note("plain", expires=6))
-    if tidy:
-        boxes.tidy(now=5)
-        assert boxes.waiting("ana") == 1
-    boxes.post(Note("b2", replaces="b", expires=20))
-    mail = boxes.enter("ana", now=10)
-    assert ([note.text for note in mail.messages], mail.missed) == (["b2"], 2)
-
-
 # Everything at once
 
 CLIENTS = ["ana", "ben", "cy"]
@@ -280,13 +232,12 @@ class Library(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.service = TrackingService([ANYTHING], ttl=self.ttl, pairing=type(self).make(self.operator))
-        self.boxes: Mailboxes[Message] = Mailboxes()
+        self.mail: dict[str, dict[Hashable, CollectionMessage]] = {}
         self.profiles: dict[str, set[Filter]] = {}
         self.owners: dict[str, str] = {}
         self.queries: dict[Collection, set[Filter]] = {}
         self.in_force = [ANYTHING]
         self.had: set[tuple[str, str]] = set()
-        self.away: set[str] = set()
         self.views = {client: View() for client in CLIENTS}
         self.replicas: dict[Collection, dict[str, int]] = {}
         self.now, self.number = 0.0, 0
@@ -311,7 +262,7 @@ class Library(RuleBasedStateMachine):
             uri for uri, profiles in self.profiles.items() if any(self.meets(q, p) for q in queries for p in profiles)
         }
 
-    def check(self, messages: list[Message], *, changed: str | None = None, at_once: bool = True) -> None:
+    def check(self, messages: list[CollectionMessage], *, changed: str | None = None, at_once: bool = True) -> None:
         """The messages tell exactly the difference to what clients had before, and reach those who are there."""
         has = {(client, uri) for client in CLIENTS for uri in URIS if self.ways(client, uri)}
         expected = {("added", uri, client) for client, uri in has - self.had} | {
@@ -328,9 +279,11 @@ class Library(RuleBasedStateMachine):
         for message in messages:
             self.number += 1
             assert (message.number, message.expires) == (self.number, self.now + self.ttl)
-            for client in self.boxes.post(message):
-                assert client not in self.away
-                self.views[client].apply(message)
+            for client in message.recipients:
+                if client in self.mail:
+                    self.mail[client][message.replaces] = message
+                else:
+                    self.views[client].apply(message)
 
     # What happens
 
@@ -396,25 +349,20 @@ class Library(RuleBasedStateMachine):
 
     @rule(client=st.sampled_from(CLIENTS))
     def leave(self, client: str) -> None:
-        self.away.add(client)
-        self.boxes.leave(client)
+        self.mail.setdefault(client, {})
 
     @rule(client=st.sampled_from(CLIENTS))
     def enter(self, client: str) -> None:
-        self.away.discard(client)
-        mail = self.boxes.enter(client, now=self.now)
-        assert len({message.object.uri for message in mail.messages}) == len(mail.messages)
-        for message in mail.messages:
-            assert message.expires > self.now
+        mail = self.mail.pop(client, {}).values()
+        for message in mail:
             self.views[client].apply(message)
-        if mail.missed:
+        if any(message.expires <= self.now for message in mail):
             found = {thing.uri: thing for name in NAMES for thing in self.service.content(client, name)}
             self.views[client].reset("tracking", found.values(), self.number)
 
     @rule(passed=st.integers(1, 4))
     def wait(self, passed: int) -> None:
         self.now += passed
-        self.boxes.tidy(now=self.now)
 
     @rule(client=st.sampled_from(CLIENTS), name=st.sampled_from(NAMES))
     def sync(self, client: str, name: str) -> None:
@@ -443,7 +391,7 @@ class Library(RuleBasedStateMachine):
 
     @invariant()
     def who_is_there_knows_everything(self) -> None:
-        for client in set(CLIENTS) - self.away:
+        for client in set(CLIENTS) - self.mail.keys():
             known = self.views[client].objects("tracking")
             now = {thing.uri: thing for name in NAMES for thing in self.service.content(client, name)}
             assert known == now
@@ -456,7 +404,7 @@ class Covered(Library):
 
 class Overlapped(Library):
     operator: Operator = "overlap"
-    make = SetBased
+    make = NaivePairing
 
 
 TestCovered = pytest.mark.timeout(1200)(Covered.TestCase)

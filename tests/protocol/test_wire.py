@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS, UNIVERSE
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.overlay_messages import Join, Repair
@@ -43,7 +43,6 @@ messages = st.one_of(
     st.builds(m.Deliver, events, names, numbers, st.lists(names).map(tuple), names),
     st.builds(m.Refuse, names, names),
     st.builds(m.Forward, events, names, numbers, names, names),
-    st.builds(m.Batch, st.lists(tells, max_size=3).map(tuple)),
     changes,
 )
 
@@ -78,7 +77,7 @@ def test_a_named_filter_that_is_none_is_refused(filter: list[Any]) -> None:
 
 def test_filters_that_were_prepared_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["prepared = 1", "prepared = 2", "prepared + + ("]
-    told = msgspec.msgpack.encode({"is": "Tell", "added": texts})
+    told = msgspec.msgpack.encode({"is": "FilterUpdate", "added": texts})
     event = wire.encode(m.Forward(Event({"x": 1}), "ana", 1, "i", "a"))
     assert [wire.is_event(data) for data in (told, event)] == [False, True]
     wire.prepare([told])

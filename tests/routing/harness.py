@@ -7,32 +7,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 from math import inf
 
+from tools.samples import UNIVERSE
+
 from fieldfare.events.event import Event
-from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
-
-UNIVERSE: tuple[Event, ...] = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
-"""few events that tell all filters of the tests apart"""
-
-
-def texts() -> list[str]:
-    """Filters that cover, overlap and merge."""
-    ranges = [f"{field} BETWEEN {low} AND {high}" for field in "xy" for low in range(4) for high in range(low, 4)]
-    both = [f"x BETWEEN {a} AND {b} AND y BETWEEN {c} AND {d}" for a, b, c, d in
-            ((0, 1, 0, 3), (0, 0, 1, 2), (1, 3, 2, 2), (2, 3, 2, 3), (0, 3, 1, 1), (1, 1, 0, 1))]  # fmt: skip
-    return [*ranges, *both]
-
-
-FILTERS: tuple[Filter, ...] = tuple(map(parse, texts()))
 
 
 def meaning(filters: Iterable[Filter]) -> frozenset[int]:
@@ -166,9 +152,8 @@ class Net:
             else:
                 self.messages += 1
                 self.channels[broker, to].append(message)
-                for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, m.FilterUpdate) and tell.about == "subscriptions":
-                        self._mirror((broker, to), tell)
+                if isinstance(message, m.FilterUpdate) and message.about == "subscriptions":
+                    self._mirror((broker, to), message)
 
     def _deliver(self, client: str, message: m.Deliver) -> None:
         """Safety: published, asked for at this moment, and never twice."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hypothesis import strategies as st
-from tests.routing.harness import FILTERS, UNIVERSE, Net, meaning
+from tests.routing.harness import Net, meaning
+from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Role

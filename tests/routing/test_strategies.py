@@ -70,17 +70,3 @@ def test_links_may_come_and_go(strategy: Strategy, parents: Sequence[int], shape
         delivers_exactly(net)
     if strategy.table is not None:
         empty_in_the_end(net)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=lambda strategy: strategy.name)
-@settings(max_examples=15)
-@given(parents=parents, shape=shapes, steps=steps)
-def test_tells_may_wait_for_each_other(
-    strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]
-) -> None:
-    ads = strategy.advertisements is not None
-    net = run(
-        lambda name, life: Broker(name, strategy, delay=5.0, life=life), tree(parents, shape), steps, advertise=ads
-    )
-    delivers_exactly(net)
-    in_order(net)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulation.flooding import Flooding
-from tests.simulation.runs import random_run
+from tools.simulation.flooding import Flooding
+from tools.simulation.runs import random_run
 
 from fieldfare.events import Event
 from fieldfare.filters import parse
@@ -248,8 +248,35 @@ def test_a_clock_that_is_wrong_still_goes_forward_and_ticks_in_time(offset: floa
     assert len(broker.ticks) == pytest.approx(max(0, int(Skew(offset, drift).local(10))), abs=1)
 
 
+class Late(Broker):
+    """A broker whose filter updates leave at its next tick, five seconds later."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._late: list[Send] = []
+        self._due: float | None = None
+
+    @property
+    def wakes(self) -> float | None:
+        return self._due
+
+    def receive(self, message: Message, sender: str, now: float) -> list[Send]:
+        sends = super().receive(message, sender, now)
+        late = [send for send in sends if isinstance(send.message, FilterUpdate)]
+        self._late += late
+        if late and self._due is None:
+            self._due = now + 5.0
+        return [send for send in sends if send not in late]
+
+    def tick(self, now: float) -> list[Send]:
+        if self._due is None or now < self._due:
+            return []
+        sends, self._late, self._due = self._late, [], None
+        return sends
+
+
 def test_lazy_brokers_are_waited_for() -> None:
-    made = Network(lambda name: Broker(name, delay=5.0), line(3), lazy=True)
+    made = Network(Late, line(3), lazy=True)
     made.attach("c0", "b0")
     made.attach("c2", "b2")
     made.subscribe("c0", "some", "a > 0")

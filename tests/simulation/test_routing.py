@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.routing.soak import CYCLIC, SHAPES, violations
+from tools.simulation.soak import CYCLIC, SHAPES, violations
 
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import FLOODING, RENDEZVOUS, SOURCES, STRATEGIES, Strategy, cyclic

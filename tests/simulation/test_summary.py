@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulation.runs import random_run
+from tools.simulation.runs import random_run
 
 from fieldfare.events.event import Event
 from fieldfare.simulation.summary import false_positives, latencies

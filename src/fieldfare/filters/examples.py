@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fieldfare.events.values import MISSING, Kind
-from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.strings import automaton_of
@@ -26,12 +25,6 @@ def example(wanted: Constraint) -> Any:
     if single is not None:
         return single[0]
     return tuple(found[0] for hit in wanted.some or () if (found := _of_set(hit)) is not None)  # only a list will do
-
-
-def example_fields(branch: Branch) -> dict[str, object]:
-    """Flat fields that satisfy every constraint of a branch on a field."""
-    values = {path: example(wanted) for path, wanted in branch.items() if isinstance(path, str)}
-    return {path: value for path, value in values.items() if value is not MISSING}
 
 
 def _of_set(values: ValueSet) -> tuple[Any] | None:

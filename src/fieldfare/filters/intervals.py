@@ -115,14 +115,6 @@ class Intervals:
         found = [point(low, high) for low, high in self.pieces()]
         return None if None in found else [value[0] for value in found if value is not None]
 
-    def meets_interval(self, value: Interval) -> bool:
-        """Does some point of the interval lie inside?"""
-        return self.overlaps(of_interval(value))
-
-    def holds_interval(self, value: Interval) -> bool:
-        """Does every point of the interval lie inside?"""
-        return self >= of_interval(value)
-
 
 EMPTY: Final = Intervals(False, ())
 FULL: Final = Intervals(True, ())

@@ -26,13 +26,14 @@ from fieldfare.node.replicas import LEAP
 from fieldfare.node.security import AccessDenied, Principal, names, rights, tickets
 from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.state import LARGEST, Pending, Publication, Refusal, Session, Step, key_of
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import Pending, Publication, RequestRefused, Session, Step
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
+from fieldfare.protocol.journal import JournalEntry, event_id
 from fieldfare.protocol.messages import About
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 
 CHUNK: Final = 500
 """deliveries in a frame at most"""
@@ -187,9 +188,9 @@ class ClientConnection:
             return self._claimed(hello, broker, fresh, now)
 
         session = await node.submit(attach)
-        asked = deque((*hello.keepers, hello.at))
+        asked = deque((*hello.replicas, hello.at))
         while session is None:
-            if not await self._wait(name) and hello.keepers:
+            if not await self._wait(name) and hello.replicas:
                 asked.rotate(-1)
                 await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
@@ -207,11 +208,11 @@ class ClientConnection:
                 session.done,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
-                keepers=tuple(node.broker.keeping.copies.get(name, ())),
+                replicas=tuple(node.broker.keeping.copies.get(name, ())),
                 moves=session.moves,
-                doubt=session.doubt,
+                may_repeat=session.doubt,
                 lives=session.lives,
-                void=self._void,
+                void_from=self._void,
                 life=node.broker.life,
                 warned=session.warned,
                 ticket=self._ticket,
@@ -375,7 +376,7 @@ class ClientConnection:
                 size = 0
             size += weight
             raw = msgspec.Raw(event)
-            about = key_of(entry)[1:] if keyed and not pending.old else ()
+            about = event_id(entry)[1:] if keyed and not pending.old else ()
             parts[-1].append(
                 f.Delivery(number, entry.position, entry.time, entry.publisher, raw, pending.subscriptions, *about)
             )
@@ -408,7 +409,7 @@ class ClientConnection:
                     raise FrameError(f"a frame has at most {self._node.config.limits.frame_bytes} bytes")
                 frame = self._codec.from_client(data)
             except FrameError as error:
-                self._farewell = f.Bye(str(error), again=False)
+                self._farewell = f.Bye(str(error), retry=False)
                 self._wake.set()
                 await asyncio.sleep(PATIENCE)
                 return
@@ -449,7 +450,7 @@ class ClientConnection:
             case f.Leave(request=request):
                 self._submit(lambda broker, now: broker.leave(self._name, now), request)
             case f.Hello():
-                self._refuse(Refusal("you said Hello before"), 0)
+                self._refuse(RequestRefused("you said Hello before"), 0)
 
     def _acknowledge(self, broker: DurableBroker, number: int) -> None:
         if self._is_mine():  # else it has just gone to another node, where this is said again
@@ -463,13 +464,13 @@ class ClientConnection:
         node, number = self._node, frame.number
         try:
             if len(frame.events) > node.config.limits.batch:
-                raise Refusal(
+                raise RequestRefused(
                     f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
                 )
-            if not 1 <= number < LARGEST - len(frame.events):
-                raise Refusal(f"{number} is no number of an event: they begin with 1")
+            if not 1 <= number < NUMBER_LIMIT - len(frame.events):
+                raise RequestRefused(f"{number} is no number of an event: they begin with 1")
             if not frame.events:
-                raise Refusal("a Publish has at least one event")
+                raise RequestRefused("a Publish has at least one event")
             _check_id(frame.replaces)
             events = []
             for place, raw in enumerate(frame.events):
@@ -478,11 +479,11 @@ class ClientConnection:
                     if self._codec is JSON_CODEC:
                         msgpack.decode(msgpack.encode(events[-1]))  # it may be larger there
                 except EventError as error:
-                    raise Refusal(f"event {place}: {error}") from None
+                    raise RequestRefused(f"event {place}: {error}") from None
             for event in events if node.security is not None else ():
                 security.may_publish(self._known(), event)
             if frame.ttl is not None and not frame.ttl > 0:
-                raise Refusal("a time to live is more than 0 seconds")
+                raise RequestRefused("a time to live is more than 0 seconds")
         except ValueError as error:
             self._refuse(error, 0, number)
             return
@@ -539,7 +540,7 @@ class ClientConnection:
         mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
-            raise Refusal(f"a session has at most {most} {about}")
+            raise RequestRefused(f"a session has at most {most} {about}")
 
     def _known(self) -> Principal:
         assert self._principal is not None
@@ -577,4 +578,4 @@ class ClientConnection:
 def _check_id(id: str) -> None:
     """An id stands in the log beside every event that is for it."""
     if len(id) > LONGEST_ID:
-        raise Refusal(f"an id has at most {LONGEST_ID} characters")
+        raise RequestRefused(f"an id has at most {LONGEST_ID} characters")

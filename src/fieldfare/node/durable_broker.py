@@ -24,13 +24,12 @@ from typing import Final
 from fieldfare.events import msgpack
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import unnamed
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.node import losses, recovery
 from fieldfare.node.envelopes import Envelopes
 from fieldfare.node.handover import Handovers
 from fieldfare.node.replicas import Replicas
 from fieldfare.node.state import (
-    LARGEST,
     NEVER,
     Greeting,
     Link,
@@ -38,22 +37,18 @@ from fieldfare.node.state import (
     Pending,
     Policy,
     Publication,
-    Refusal,
-    Rest,
-    Row,
+    RequestRefused,
     Session,
     Step,
-    Stored,
-    held_row,
-    name_of,
-    pack,
     pending_numbers,
+    pending_row,
 )
-from fieldfare.node.storage.lineage import MOST, Lineage, extend, still_valid
-from fieldfare.node.storage.log import JournalEntry
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, encode_details, replacement_key
+from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
+from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import FROM_NEIGHBOURS, Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
@@ -71,7 +66,7 @@ class DurableBroker:
     def __init__(
         self,
         broker: Broker,
-        stored: Stored | None = None,
+        stored: StoredRows | None = None,
         entries: Iterable[JournalEntry] = (),
         *,
         limit: int = 100_000,
@@ -187,7 +182,7 @@ class DurableBroker:
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
             else:
-                filters.update(map(unnamed, routes.told_by(neighbour)))
+                filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
 
     # Sessions
@@ -299,7 +294,7 @@ class DurableBroker:
         sends = self.broker.receive(message, name, now)
         for send in sends:
             if isinstance(send.message, m.Refuse):
-                raise Refusal(send.message.reason)
+                raise RequestRefused(send.message.reason)
         self.changes += 1
         self.keeping.changed(name)
         if session.durable:
@@ -323,7 +318,7 @@ class DurableBroker:
             self._deliver(name, session, pending._replace(replayed=True))
             number = session.count
         if session.durable:
-            self._rows.append(Row("replayed", (name, number), held_row(pending)))
+            self._rows.append(Row("replayed", (name, number), pending_row(pending)))
 
     def acknowledge(self, name: str, number: int) -> None:
         """A client is done with all deliveries up to a number."""
@@ -331,7 +326,7 @@ class DurableBroker:
         session = self._session(name)
         last = max(session.taken, session.sent)
         if number > last:
-            raise Refusal(f"delivery {number} was not sent: the last was {last}")
+            raise RequestRefused(f"delivery {number} was not sent: the last was {last}")
         if number > session.done:
             self._forget(name, session, number)
             self.keeping.acknowledged(name, number)
@@ -390,14 +385,14 @@ class DurableBroker:
 
     def _session(self, name: str) -> Session:
         if name not in self.sessions:
-            raise Refusal(f"there is no session {name}")
+            raise RequestRefused(f"there is no session {name}")
         return self.sessions[name]
 
     def check_same(self, name: str, identity: str) -> None:
         """Complain if a session of this name is not, or not any more, the one that is meant."""
         self.moving.check(name)
         if identity and self._session(name).identity != identity:
-            raise Refusal(f"the session {name} is over, and there is another one")
+            raise RequestRefused(f"the session {name} is over, and there is another one")
 
     def note_session(self, name: str) -> None:
         """Let a row say how a session stands."""
@@ -422,15 +417,15 @@ class DurableBroker:
 
     # Events
 
-    def publish(self, publications: Sequence[Publication], now: float) -> list[int | Refusal]:
+    def publish(self, publications: Sequence[Publication], now: float) -> list[int | RequestRefused]:
         """Take events of publishers, matched as one batch. For each: up to which number all is safe, or why not."""
-        answers: list[int | Refusal] = []
+        answers: list[int | RequestRefused] = []
         taken: list[tuple[m.Forward, Origin]] = []
         for one in publications:
             session = self.sessions.get(one.session)
             refused = self._why_not(one)
             if session is None or refused is not None:
-                answers.append(refused or Refusal(f"there is no session {one.session}"))
+                answers.append(refused or RequestRefused(f"there is no session {one.session}"))
                 continue
             known = session.sequence
             begin = one.number or known + 1
@@ -447,24 +442,24 @@ class DurableBroker:
         self._spread(taken, LOCAL, now)
         return answers
 
-    def _why_not(self, one: Publication) -> Refusal | None:
+    def _why_not(self, one: Publication) -> RequestRefused | None:
         try:
             self.check_same(one.session, one.identity)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             return refusal
         if self.broker.strategy.advertisements is None:
             return None
         if all(self.broker.clients.may_publish(one.session, event) for event in one.events):
             return None
-        return Refusal("no advertisement of yours promises such an event")
+        return RequestRefused("no advertisement of yours promises such an event")
 
     def _spread(self, taken: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Log events, with those who must get them."""
         origins = {_id(forward): origin for forward, origin in reversed(taken)}  # of one that is said twice the first
-        for forward, clients, neighbours in self.broker.spread([forward for forward, _ in taken], via, now):
+        for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in taken], via, now):
             self.position += 1
             to = []
-            key = name_of(forward.publisher, forward.replaces)
+            key = replacement_key(forward.publisher, forward.replaces)
             for name, ids in clients.items():
                 session = self.sessions[name]
                 self._deliver(name, session, Pending(self.position, tuple(ids), forward.expires or NEVER, replaces=key))
@@ -475,10 +470,10 @@ class DurableBroker:
             out = [(neighbour, self._put(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last = origins[_id(forward)]
             options = forward.expires, forward.replaces, first, last, forward.tag
-            rest = Rest(forward.by, forward.source, via, number, after, to, out, *options)
+            rest = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)
             event, when = msgpack.encode(forward.event), now + self.ahead
             self._entries.append(
-                JournalEntry(self.position, when, forward.publisher, forward.sequence, event, pack(rest))
+                JournalEntry(self.position, when, forward.publisher, forward.sequence, event, encode_details(rest))
             )
 
     def append(self, now: float, publisher: str, sequence: int, event: bytes, rest: bytes) -> int:
@@ -628,9 +623,8 @@ class DurableBroker:
                     self._open(message, neighbour, now)
                 else:
                     message = self._heed(neighbour, number, message, now)
-                for tell in message.tells if isinstance(message, m.Batch) else (message,):
-                    if isinstance(tell, FilterUpdate):
-                        self._note_told(tell, neighbour)
+                if isinstance(message, FilterUpdate):
+                    self._note_told(message, neighbour)
                 link.changed = number
                 self.changes += 1
             link.taken = number
@@ -646,7 +640,7 @@ class DurableBroker:
             message, unreadable = wire.decode_leniently(data)
             if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
                 raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
-            if isinstance(message, m.Forward) and not 0 <= message.sequence < LARGEST:
+            if isinstance(message, m.Forward) and not 0 <= message.sequence < NUMBER_LIMIT:
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
@@ -661,9 +655,7 @@ class DurableBroker:
 
         A neighbour that asks for what it may not ask for gets everything, and misses nothing. Gives what was taken.
         """
-        tells = message.tells if isinstance(message, m.Batch) else (message,)
-        asked = {tell.about for tell in tells if isinstance(tell, FilterUpdate)}
-        instead = [m.Batch(tuple(FilterUpdate((EVERYTHING,), about=about) for about in sorted(asked)))] if asked else []
+        instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
         for one in (message, *instead):
             try:
                 self._say_all(self.broker.receive(one, neighbour, now))
@@ -676,12 +668,12 @@ class DurableBroker:
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
         self._asides[neighbour] = []
-        self._say_all(self.broker.regain(neighbour, now))
+        self._say_all(self.broker.link_up(neighbour, now))
 
     def lose(self, neighbour: str, now: float) -> None:
         """For now it cannot."""
         self._asides.pop(neighbour, None)
-        self._say_all(self.broker.lose(neighbour, now))
+        self._say_all(self.broker.link_down(neighbour, now))
 
     def hear_aside(self, neighbour: str, data: bytes, now: float) -> None:
         """Take what a neighbour says that nobody keeps."""
@@ -768,7 +760,7 @@ class DurableBroker:
     def _whisper(self, neighbour: str, aside: m.ControlMessage) -> None:
         waiting = self._asides.get(neighbour)
         # What is told must not get lost while the link is up: the neighbour would not know what to send.
-        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, FilterUpdate)):
+        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.content, FilterUpdate)):
             waiting.append(wire.encode(aside))
             self._ready.add(neighbour)
 

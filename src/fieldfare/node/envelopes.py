@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fieldfare.node.state import Row, Stored
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Envelopes:
             if isinstance(message, Envelope):
                 self.forward(message)
 
-    def restore(self, stored: Stored) -> None:
+    def restore(self, stored: StoredRows) -> None:
         """Take up what was stored."""
         for (neighbour,), nodes in stored.get("reach", {}).items():
             self._behind[str(neighbour)] = set(nodes)

@@ -19,27 +19,22 @@ from fieldfare.events.limits import EventError
 from fieldfare.node import losses
 from fieldfare.node.security.names import check_session
 from fieldfare.node.security.tickets import Pass, first_pass
-from fieldfare.node.state import (
-    INTERNAL,
-    NEVER,
-    Pending,
-    Refusal,
-    Rest,
-    Row,
-    Session,
-    Stored,
-    behind,
-    is_behind,
-    name_of,
-    pack,
-    pending_numbers,
-    rest_of,
-)
-from fieldfare.node.storage.lineage import MOST
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import INTERNAL, NEVER, Pending, RequestRefused, Session, pending_numbers
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import (
+    EntryDetails,
+    JournalEntry,
+    Row,
+    StoredRows,
+    details_of,
+    encode_details,
+    handed_over,
+    is_handed_over,
+    replacement_key,
+)
+from fieldfare.protocol.lineage import MOST
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
@@ -51,11 +46,11 @@ Where: TypeAlias = Literal["here", "coming", "going", "unknown"]
 logger = logging.getLogger("fieldfare.node")
 
 
-class Unsettled(Refusal):
+class Unsettled(RequestRefused):
     """The session is on its way: ask again where it will be. Nobody is told so, since the connection ends anyway."""
 
 
-class NotYet(Refusal):
+class NotYet(RequestRefused):
     """It cannot be done now, but perhaps later, or elsewhere."""
 
 
@@ -155,7 +150,7 @@ class Handovers:
         """
         asking = owner if self._secure else None
         if (name, asking) in self.refused:
-            raise Refusal(self.refused.pop((name, asking)))
+            raise RequestRefused(self.refused.pop((name, asking)))
         here, elsewhere = self._broker.broker.name, at not in ("", self._broker.broker.name)
         session = self._broker.sessions[name] if self.where(name) == "here" else None
         doubtful = elsewhere and name not in self._anew  # else nobody has it, and it would be asked for again for ever
@@ -164,7 +159,7 @@ class Handovers:
             session = None
         if session is not None and doubtful and identity:
             if session.identity != identity:
-                raise Refusal(f"{here} has another session {name}: leave it, or use another name")
+                raise RequestRefused(f"{here} has another session {name}: leave it, or use another name")
             if session.moves < moves:
                 self._broker.end(name, now)
                 session = None
@@ -423,8 +418,10 @@ class Handovers:
             return
         for one in readable(carry):
             to = [(carry.session, arrival.aside, one.number, list(one.subscriptions))]
-            rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
-            position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
+            rest = EntryDetails(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
+            position = self._broker.append(
+                now, one.publisher, handed_over(one.sequence), one.event, encode_details(rest)
+            )
             arrival.session.pending[one.number] = pending_of(one, position)
 
     def _moved(self, moved: h.Moved, now: float) -> None:
@@ -556,7 +553,7 @@ class Handovers:
 
     # Coming back
 
-    def restore(self, stored: Stored) -> None:
+    def restore(self, stored: StoredRows) -> None:
         """Take up what was stored, before the entries of the log."""
         for (name,), (low, ticket, source, wanted, identity, owner, onwards) in stored.get("arrival", {}).items():
             session = None if identity is None else Session(identity, True, False, owner=owner)
@@ -567,22 +564,22 @@ class Handovers:
         for (name,), (node, _) in stored.get("gone", {}).items():
             self.gone[str(name)] = node, self._broker.now  # clients could not come back while the node was down
 
-    def restore_entry(self, entry: JournalEntry, rest: Rest) -> None:
+    def restore_entry(self, entry: JournalEntry, rest: EntryDetails) -> None:
         """Note again what an entry says of sessions that move."""
         for name, mark, number, ids in rest.to:
             arrival, departure = self.arrivals.get(name), self.departures.get(name)
             if arrival is not None and arrival.session is not None:
                 event = entry.publisher, rest.by, entry.sequence
-                key = name_of(entry.publisher, rest.replaces)
+                key = replacement_key(entry.publisher, rest.replaces)
                 pending = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
-                if mark == arrival.aside and is_behind(entry):
+                if mark == arrival.aside and is_handed_over(entry):
                     arrival.session.pending[number] = pending
                 elif mark == arrival.aside:
                     arrival.keys[number] = event
                 elif mark.startswith(arrival.here(0)[:-1]):
                     arrival.later.append((pending, event))
             session = self._broker.sessions.get(name)
-            mine = session is not None and session.mark == mark and not is_behind(entry)
+            mine = session is not None and session.mark == mark and not is_handed_over(entry)
             if departure is not None and mine and entry.position > departure.since:
                 key = entry.publisher, rest.by
                 departure.had[key] = max(departure.had.get(key, -1), entry.sequence)
@@ -605,7 +602,7 @@ def readable(carry: h.Carry) -> list[h.Carried]:
 
 def pending_of(one: h.Carried, position: int) -> Pending:
     """A delivery that came with a session, and stands in the log now."""
-    key = name_of(one.publisher, one.replaces)
+    key = replacement_key(one.publisher, one.replaces)
     return Pending(position, one.subscriptions, one.expires or NEVER, old=one.old, replaces=key)
 
 
@@ -615,8 +612,8 @@ def carried_of(waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, Jou
 
 
 def _carried(number: int, pending: Pending, entry: JournalEntry) -> h.Carried:
-    rest = rest_of(entry)
+    rest = details_of(entry)
     expires = 0.0 if pending.expires == NEVER else pending.expires
-    sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
+    sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
     about = entry.publisher, sequence, rest.by, rest.source, rest.replaces, entry.event
     return h.Carried(number, pending.subscriptions, expires, *about, pending.old)

@@ -11,7 +11,7 @@ from fieldfare.node.handover import carried_of
 from fieldfare.node.node import Node
 from fieldfare.node.replicas import Sent
 from fieldfare.node.state import Pending, Step
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.protocol.journal import JournalEntry
 
 CHUNK: Final = 500
 """deliveries at a time, at most"""

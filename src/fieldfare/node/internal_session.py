@@ -14,9 +14,9 @@ from fieldfare.node import losses, replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal, rights
-from fieldfare.node.state import NEVER, Refusal, Session
-from fieldfare.node.storage.lineage import still_valid
+from fieldfare.node.state import NEVER, RequestRefused, Session
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.lineage import still_valid
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -150,9 +150,9 @@ class InternalSession:
             self._wake.clear()
             while True:
                 if self._closed:
-                    raise Refusal(self._closed)
+                    raise RequestRefused(self._closed)
                 if self.name not in self._node.broker.sessions:
-                    raise Refusal("the session is over")
+                    raise RequestRefused("the session is over")
                 session = self._node.broker.sessions[self.name]
                 taken = self._node.broker.take(self.name, chunk, self._node.clock())
                 if not taken:

@@ -4,7 +4,7 @@ Two nodes that meet first say who they are. If both know the link from before, t
 to where it has heard the other, and hears the rest. If one of them has forgotten, both begin anew (see
 `DurableBroker.connect`). Then messages flow, numbered; `Received` says how far they are safe.
 
-The overlay must not have cycles. Nodes tell each other whom they reach (`Reach`), and a node does not become a
+The overlay must not have cycles. Nodes tell each other whom they reach (`ReachableNodes`), and a node does not become a
 neighbour of one that it reaches already by another way.
 """
 
@@ -16,7 +16,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,20 +25,29 @@ from fieldfare.node.connection import Socket
 from fieldfare.node.counters import LinkTraffic
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.overviews import Answer, Overviews, Question
-from fieldfare.node.state import LARGEST, Greeting, Link, rest_of
-from fieldfare.node.storage.lineage import Lineage, extend
-from fieldfare.protocol import wire
-from fieldfare.protocol.handover import Number
+from fieldfare.node.overviews import Overviews
+from fieldfare.node.state import Greeting, Link
+from fieldfare.protocol import link_frames, wire
+from fieldfare.protocol.journal import details_of
+from fieldfare.protocol.lineage import extend
+from fieldfare.protocol.link_frames import (
+    AnyLinkFrame,
+    LinkEnd,
+    LinkFrame,
+    LinkHello,
+    LinkResume,
+    Messages,
+    OverviewReply,
+    OverviewRequest,
+    ReachableNodes,
+    Received,
+    UnnumberedMessage,
+)
 from fieldfare.protocol.messages import FilterUpdate, Role
 from fieldfare.retry import Backoff
 
-LINK: Final = "fieldfare.v1.link"
-"""the WebSocket subprotocol between nodes"""
 CHUNK: Final = 500
 CHUNK_BYTES: Final = 256 << 10
-LARGEST_FRAME: Final = 16 << 20
-"""bytes; what a neighbour wants may be many filters"""
 PATIENCE: Final = 10.0
 QUESTIONS: Final = 1000
 """questions and answers that may wait for a neighbour to read them; more are dropped"""
@@ -46,88 +55,6 @@ BACKOFF: Final = Backoff(0.2, 15.0, (0.7, 1.3))
 """before an attempt to connect to a neighbour"""
 
 logger = logging.getLogger("fieldfare.node")
-
-
-class LinkFrame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """Anything that nodes say to each other."""
-
-
-class Meet(LinkFrame, frozen=True):
-    """Who we are."""
-
-    node: str
-    url: str
-    strategy: str
-    version: int = wire.VERSION
-    role: str = "peer"
-    """what the dialling node wants the other one to be"""
-    reaches: dict[str, dict[str, str]] = {}
-    """by neighbour: the nodes behind it, and itself, with their addresses"""
-    id: str = ""
-    """tells its folder from that of another node of the same name; empty if it has none"""
-    life: str = ""
-    """tells this process from another one of the same name"""
-    answers: bool = False
-    """whether it understands `Question` and `Answer`, which earlier versions do not"""
-
-    def others(self, me: str) -> dict[str, str]:
-        """Whom it reaches without us."""
-        behind = [nodes for neighbour, nodes in self.reaches.items() if neighbour != me]
-        return {self.node: self.url, **{name: url for nodes in behind for name, url in nodes.items()}}
-
-
-class Greet(LinkFrame, frozen=True):
-    """What we know of this link: its name here, its name there, and up to where we have heard you."""
-
-    mine: str
-    theirs: str
-    heard: Number
-    knows: Lineage = ()
-    """in which lives of your log that was, as you said when we met last"""
-    lives: Lineage = ()
-    """in which lives of our log our messages to you are numbered"""
-    first: Number = 1
-    """the number of the first of them that we can still say"""
-    said: Number = LARGEST - 1
-    """and of the last; an earlier version does not say it"""
-
-
-class Said(LinkFrame, frozen=True):
-    """Messages, with the number of the first."""
-
-    first: Number
-    messages: list[bytes]
-
-
-class Aside(LinkFrame, frozen=True):
-    """A message without a number: it may get lost."""
-
-    message: bytes
-
-
-class Received(LinkFrame, frozen=True):
-    """All up to a number is safe here."""
-
-    number: Number
-
-
-class Reach(LinkFrame, frozen=True):
-    """The nodes behind us, with their addresses."""
-
-    nodes: dict[str, str]
-
-
-class Part(LinkFrame, frozen=True):
-    """We are no neighbours (any more)."""
-
-    reason: str
-    forever: bool = False
-    """forget the link, with all that was to be said on it"""
-
-
-AnyFrame: TypeAlias = Meet | Greet | Said | Aside | Received | Reach | Part | Question | Answer
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(AnyFrame).decode
 
 
 F = TypeVar("F", bound=LinkFrame)
@@ -239,7 +166,7 @@ class LinkConnection:
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
         self._answers = False
-        self._questions: deque[Question | Answer] = deque(maxlen=QUESTIONS)
+        self._questions: deque[OverviewRequest | OverviewReply] = deque(maxlen=QUESTIONS)
         self.traffic = LinkTraffic()
 
     async def serve(self) -> None:
@@ -281,9 +208,9 @@ class LinkConnection:
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
         strategy, life = node.config.strategy, node.broker.life
         await self._send(
-            Meet(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
+            LinkHello(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
         )
-        meet = await self._receive(Meet)
+        meet = await self._receive(LinkHello)
         self._check(meet)
         other = self.neighbour = meet.node
         self.url, self.life, self._answers = meet.url, meet.life, meet.answers
@@ -295,18 +222,18 @@ class LinkConnection:
         mine = await self._greeting(known)
         self._met()  # before it hears our greeting: what it says then, all that it wants perhaps, may be large
         await self._send(mine)
-        greet = await self._receive(Greet)
+        greet = await self._receive(LinkResume)
         self._check_cycle(meet)  # once more, and without a pause before it counts: another link may be new
         hood.behind[other] = meet.others(node.name)
         names = list(hood.behind[other])
-        if known is not None and (greet.mine, greet.theirs) == (mine.theirs, mine.mine):
-            greeting = Greeting(greet.heard, greet.knows, greet.lives, greet.first, greet.said)
+        if known is not None and (greet.local_name, greet.remote_name) == (mine.remote_name, mine.local_name):
+            greeting = Greeting(greet.received, greet.received_lives, greet.lives, greet.first, greet.last)
             self._sent = await node.submit(lambda broker, _: broker.meet_again(other, greeting, meet.id))
         else:
             self._check_stranger(meet)
             await node.submit(
                 lambda broker, now: broker.connect(
-                    other, wanted, now, mine=mine.mine, theirs=greet.mine, known=greet.lives, id=meet.id
+                    other, wanted, now, mine=mine.local_name, theirs=greet.local_name, known=greet.lives, id=meet.id
                 )
             )
         await node.submit(lambda broker, _: broker.letters.reach(other, names))
@@ -316,14 +243,14 @@ class LinkConnection:
         node.link_wakers[other] = self._wake.set
         self._wake.set()
 
-    async def _greeting(self, known: Link | None) -> Greet:
+    async def _greeting(self, known: Link | None) -> LinkResume:
         node, other = self._node, self.neighbour
         if known is None:
-            return Greet(node.fresh(), "", 0, lives=extend((), node.broker.life, 1))
+            return LinkResume(node.fresh(), "", 0, lives=extend((), node.broker.life, 1))
         lives = await node.submit(lambda broker, _: broker.lives_of(other))
-        return Greet(known.mine, known.theirs, known.heard, known.known, lives, known.safe + 1, known.said)
+        return LinkResume(known.mine, known.theirs, known.heard, known.known, lives, known.safe + 1, known.said)
 
-    def _check_stranger(self, meet: Meet) -> None:
+    def _check_stranger(self, meet: LinkHello) -> None:
         """A node that does not know the link may be another one of the same name: it must not get what waits."""
         known = self._node.broker.links.get(meet.node)
         waiting = sum(isinstance(what, int) for what in known.outbox.values()) if known is not None else 0
@@ -334,13 +261,13 @@ class LinkConnection:
                 f" {self._node.name} forget it: fieldfare admin link {meet.node} --part"
             )
 
-    def _check(self, meet: Meet) -> None:
+    def _check(self, meet: LinkHello) -> None:
         node = self._node
         if not is_name(meet.node):
             raise LinkError(f"{meet.node[:100]!r} is no name of a node")
-        if meet.version != wire.VERSION:
+        if meet.version != link_frames.VERSION:
             raise LinkError(
-                f"{meet.node} speaks version {meet.version} of the link protocol, {node.name} {wire.VERSION}"
+                f"{meet.node} speaks version {meet.version} of the link protocol, {node.name} {link_frames.VERSION}"
             )
         if meet.strategy != node.config.strategy:
             raise LinkError(f"{meet.node} routes by {meet.strategy}, {node.name} by {node.config.strategy}")
@@ -351,7 +278,7 @@ class LinkConnection:
             raise LinkError(f"both nodes are called {node.name}: give one of them another --name")
         self._check_cycle(meet)
 
-    def _check_cycle(self, meet: Meet) -> None:
+    def _check_cycle(self, meet: LinkHello) -> None:
         node = self._node
         both = set(self._hood.reaches(but=meet.node)) & set(meet.others(node.name))
         if both:
@@ -396,7 +323,7 @@ class LinkConnection:
         """Let the neighbour know whom we reach without it, if that has changed."""
         self._wake.set()
 
-    def pass_on(self, frame: Question | Answer) -> None:
+    def pass_on(self, frame: OverviewRequest | OverviewReply) -> None:
         """Let the neighbour have a question or an answer, if it understands that."""
         if self._answers:
             self._questions.append(frame)
@@ -404,11 +331,11 @@ class LinkConnection:
 
     async def _hang_up(self, reason: str, *, forever: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
-            await self._send(Part(reason, forever=forever))
+            await self._send(LinkEnd(reason, forever=forever))
             await self._socket.close(1008, reason[:100])
 
-    async def _send(self, frame: LinkFrame | Question | Answer) -> None:
-        data = _encode(frame)
+    async def _send(self, frame: AnyLinkFrame) -> None:
+        data = link_frames.encode(frame)
         self.traffic.bytes_out += len(data)
         await self._socket.send(data)
 
@@ -417,8 +344,8 @@ class LinkConnection:
         if not isinstance(data, bytes):
             raise LinkError("hung up" if data is None else "links have binary frames")
         self.traffic.bytes_in += len(data)
-        frame: AnyFrame = _decode(data)
-        if isinstance(frame, Part):
+        frame: AnyLinkFrame = link_frames.decode(data)
+        if isinstance(frame, LinkEnd):
             raise LinkError(frame.reason)
         if not isinstance(frame, kind):
             raise LinkError(f"{type(frame).__name__} where {kind.__name__} was expected")
@@ -432,12 +359,12 @@ class LinkConnection:
             reach = self._hood.reaches(but=other)
             if reach != self._reach:
                 self._reach = reach
-                await self._send(Reach(reach))
+                await self._send(ReachableNodes(reach))
             while self._questions:
                 await self._send(self._questions.popleft())
             while other in node.broker.links:
                 for message in node.broker.asides(other) if self._hood.up.get(other) is self else ():
-                    await self._send(Aside(message))
+                    await self._send(UnnumberedMessage(message))
                 heard = node.broker.links[other].heard
                 if heard > self._said_received:
                     self._said_received = heard
@@ -447,7 +374,7 @@ class LinkConnection:
                     break
                 written = await self._written([what for _, what in outgoing])
                 self._sent = outgoing[len(written) - 1][0]
-                await self._send(Said(outgoing[0][0], written))
+                await self._send(Messages(outgoing[0][0], written))
 
     async def _written(self, outgoing: list[bytes | int]) -> list[bytes]:
         """As many of them as make a frame of a good size, one at least."""
@@ -468,7 +395,7 @@ class LinkConnection:
                 written.append(wire.encode(FilterUpdate()))
                 continue
             self.traffic.events_out += 1
-            rest = rest_of(entry)
+            rest = details_of(entry)
             written.append(
                 wire.encode_forward(
                     entry.event,
@@ -492,8 +419,8 @@ class LinkConnection:
             if not isinstance(data, bytes):
                 raise LinkError("links have binary frames")
             self.traffic.bytes_in += len(data)
-            match _decode(data):
-                case Said(first=first, messages=messages):
+            match link_frames.decode(data):
+                case Messages(first=first, messages=messages):
                     await node.room()
                     told = [message for message in messages if not wire.is_event(message)]
                     if told:  # to read filters may take seconds, in which everybody else would wait
@@ -501,18 +428,18 @@ class LinkConnection:
                     events = await node.submit(partial(_hear, other, first, messages))
                     self.traffic.events_in += events
                     self.traffic.tells_in += len(messages) - events
-                case Aside(message=message):
+                case UnnumberedMessage(message=message):
                     await node.submit(partial(_hear_aside, other, message))
                 case Received(number=number):
                     await node.submit(partial(_received, other, number))
-                case Reach(nodes=nodes):
+                case ReachableNodes(nodes=nodes):
                     names = {name: url for name, url in nodes.items() if name != node.name}
                     self._hood.behind[other] = names
                     await node.submit(partial(_reach, other, list(names)))
                     self._hood.tell_reach()
-                case Question() | Answer() as frame:
+                case OverviewRequest() | OverviewReply() as frame:
                     self._hood.overviews.hear(frame)
-                case Part(reason=reason, forever=forever):
+                case LinkEnd(reason=reason, forever=forever):
                     if forever:
                         await node.submit(lambda broker, now: broker.disconnect(other, now))
                         self._hood.behind.pop(other, None)

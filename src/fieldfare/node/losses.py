@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node.state import Row, Session, Stored
+from fieldfare.node.state import Session
+from fieldfare.protocol.journal import Row, StoredRows
 
 if TYPE_CHECKING:
     from fieldfare.node.durable_broker import DurableBroker
@@ -37,7 +38,7 @@ def row(name: str, session: Session) -> Row:
     return Row(WARNED, (name,), session.warned or None)
 
 
-def restore(broker: DurableBroker, stored: Stored) -> None:
+def restore(broker: DurableBroker, stored: StoredRows) -> None:
     """Take up what was stored."""
     for (name,), count in stored.get(WARNED, {}).items():
         if name in broker.sessions:

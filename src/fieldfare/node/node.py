@@ -22,12 +22,13 @@ from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.counters import Counters
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security import security_of
-from fieldfare.node.state import Key, Publication, Refusal, Row, Step, Stored
+from fieldfare.node.state import Publication, RequestRefused, Step
 from fieldfare.node.storage import private
-from fieldfare.node.storage.lineage import Lineage, as_lineage, extend, life_of
-from fieldfare.node.storage.log import JournalEntry, LogError
+from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
+from fieldfare.protocol.journal import JournalEntry, Row, RowKey, StoredRows
+from fieldfare.protocol.lineage import Lineage, as_lineage, extend, life_of
 from fieldfare.routing.broker import Broker
 
 T = TypeVar("T")
@@ -125,13 +126,13 @@ class Node:
         self.reports: dict[str, Callable[[], Any]] = {}
         """how those do that work beside the node, such as bridges, by name"""
 
-    def _broker(self, stored: Stored, entries: Iterable[JournalEntry]) -> DurableBroker:
+    def _broker(self, stored: StoredRows, entries: Iterable[JournalEntry]) -> DurableBroker:
         config, clock = self.config, self.clock
         # A clock alone could go back, and so could a row, with an earlier copy of the folder.
         life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
         self.storage.remember(Row("life", (), life))
         broker = DurableBroker(
-            Broker(self.name, strategy_of(config), life=life, apart=True),
+            Broker(self.name, strategy_of(config), life=life, separate_names=True),
             stored,
             entries,
             limit=config.sessions.limit,
@@ -150,7 +151,7 @@ class Node:
             broker.checkpoint()
         return broker
 
-    def _is_elsewhere(self, stored: Stored) -> bool:
+    def _is_elsewhere(self, stored: StoredRows) -> bool:
         """Whether the folder may be a copy, or may have lost its end: another file, or a machine started anew."""
         if not self.config.data:
             return False
@@ -159,13 +160,13 @@ class Node:
         self.storage.remember(Row("place", (), place))
         return list(stored.get("place", {}).get((), place)) != place
 
-    def _lives(self, stored: Stored) -> Lineage:
+    def _lives(self, stored: StoredRows) -> Lineage:
         lives = as_lineage(stored.get("lives", {}).get((), ()))
         lives = extend(lives, self.broker.life, self.broker.position + 1)
         self.storage.remember(Row("lives", (), lives))
         return lives
 
-    def _identity(self, stored: Stored) -> str:
+    def _identity(self, stored: StoredRows) -> str:
         """What tells this folder from that of another node of the same name; a node without one has none."""
         if not self.config.data:
             return ""
@@ -231,7 +232,7 @@ class Node:
         else:
             self._others[row.kind][row.key] = row.value
 
-    def kept(self, kind: str) -> Mapping[Key, Any]:
+    def kept(self, kind: str) -> Mapping[RowKey, Any]:
         """Such rows, by key."""
         return self._others[kind]
 
@@ -375,7 +376,7 @@ class Node:
         self.traffic.busy += time.perf_counter() - began
         return answers
 
-    def _take(self, publications: list[Publication], now: float) -> list[int | Refusal]:
+    def _take(self, publications: list[Publication], now: float) -> list[int | RequestRefused]:
         if not publications:
             return []
         self.traffic.events_in += sum(len(one.events) for one in publications)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from fieldfare.protocol.link_frames import OverviewReply, OverviewRequest
+
 if TYPE_CHECKING:
     from fieldfare.node.links import Neighbourhood
 
@@ -25,25 +27,6 @@ MOST_HOPS: Final = 100
 """links that a question may cross: what nodes know of each other may be wrong for a moment"""
 LARGEST: Final = 1 << 20
 """bytes of an answer"""
-
-
-class Question(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """How is a node doing? It need not be a neighbour."""
-
-    to: str
-    origin: str
-    number: int
-    hops: int = 0
-
-
-class Answer(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """The overview of a node, as JSON."""
-
-    to: str
-    origin: str
-    number: int
-    overview: bytes
-    hops: int = 0
 
 
 class Overviews:
@@ -65,23 +48,26 @@ class Overviews:
         self._waiting[name, number] = future
         try:
             async with asyncio.timeout(PATIENCE):
-                self._send(Question(name, me, number))
+                self._send(OverviewRequest(name, me, number))
                 return await future
         finally:
             del self._waiting[name, number]
 
-    def hear(self, frame: Question | Answer) -> None:
+    def hear(self, frame: OverviewRequest | OverviewReply) -> None:
         """A neighbour asks, answers, or passes on what others do."""
-        if len(frame.overview if isinstance(frame, Answer) else b"") > LARGEST or not 0 <= frame.hops < MOST_HOPS:
+        if (
+            len(frame.overview if isinstance(frame, OverviewReply) else b"") > LARGEST
+            or not 0 <= frame.hops < MOST_HOPS
+        ):
             return
         if frame.to != self._hood.node.name:
             self._send(msgspec.structs.replace(frame, hops=frame.hops + 1))
-        elif isinstance(frame, Answer):
+        elif isinstance(frame, OverviewReply):
             waiting = self._waiting.get((frame.origin, frame.number))
             if waiting is not None and not waiting.done():
                 waiting.set_result(frame.overview)
         elif self.describe is not None:
-            self._send(Answer(frame.origin, frame.to, frame.number, self._mine()))
+            self._send(OverviewReply(frame.origin, frame.to, frame.number, self._mine()))
 
     def _mine(self) -> bytes:
         now = asyncio.get_running_loop().time()
@@ -89,7 +75,7 @@ class Overviews:
             self._last = now, self.describe()
         return self._last[1]
 
-    def _send(self, frame: Question | Answer) -> None:
+    def _send(self, frame: OverviewRequest | OverviewReply) -> None:
         hood = self._hood
         link = hood.up.get(frame.to)
         if link is None:

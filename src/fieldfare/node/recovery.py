@@ -14,22 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import losses
-from fieldfare.node.state import (
-    NEVER,
-    Key,
-    Link,
-    Pending,
-    Session,
-    Stored,
-    held_of,
-    is_behind,
-    name_of,
-    rest_of,
-)
-from fieldfare.node.storage.lineage import as_lineage
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import NEVER, Link, Pending, Session, pending_of_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import JournalEntry, RowKey, StoredRows, details_of, is_handed_over, replacement_key
+from fieldfare.protocol.lineage import as_lineage
 from fieldfare.protocol.messages import FilterUpdate, Role
 from fieldfare.routing.routes import LOCAL
 
@@ -44,7 +33,7 @@ OF_NEIGHBOURS: Final = ("told", "outbox")
 logger = logging.getLogger("fieldfare.node")
 
 
-def restore(broker: DurableBroker, stored: Stored, entries: Iterable[JournalEntry]) -> None:
+def restore(broker: DurableBroker, stored: StoredRows, entries: Iterable[JournalEntry]) -> None:
     """Let a new broker take up what was stored."""
     stored = _without_orphans(stored)
     _restore_sessions(broker, stored.get("session", {}))
@@ -58,7 +47,7 @@ def restore(broker: DurableBroker, stored: Stored, entries: Iterable[JournalEntr
         session = broker.sessions[str(name)]
         session.count = max(session.count, int(number))
         if int(number) > session.done:
-            session.pending[int(number)] = held_of(row)
+            session.pending[int(number)] = pending_of_row(row)
             broker.replace(str(name), session, int(number))
     for (neighbour, number), data in stored.get("outbox", {}).items():
         broker.links[str(neighbour)].outbox[int(number)] = data
@@ -78,7 +67,7 @@ def restore(broker: DurableBroker, stored: Stored, entries: Iterable[JournalEntr
         link.released = link.said
 
 
-def _without_orphans(stored: Stored) -> Stored:
+def _without_orphans(stored: StoredRows) -> StoredRows:
     """Rows without those of sessions and neighbours that are gone, as after `fieldfare admin salvage`."""
     left = {kind: dict(rows) for kind, rows in stored.items()}
     for owners, kinds in (("session", OF_SESSIONS), ("neighbour", OF_NEIGHBOURS)):
@@ -94,7 +83,7 @@ def _without_orphans(stored: Stored) -> Stored:
     return left
 
 
-def _restore_sessions(broker: DurableBroker, rows: Mapping[Key, Any]) -> None:
+def _restore_sessions(broker: DurableBroker, rows: Mapping[RowKey, Any]) -> None:
     for (name,), (identity, sequence, count, done, _, low, dropped, owner, *more) in rows.items():
         moved, doubt, moves, lives, restored = _filled(more, "", 0, 0, (), False)
         broker.sessions[str(name)] = Session(
@@ -109,7 +98,7 @@ def _filled(found: Sequence[Any], *defaults: Any) -> list[Any]:
     return [*found, *defaults[len(found) :]]
 
 
-def _restore_links(broker: DurableBroker, rows: Mapping[Key, Any]) -> None:
+def _restore_links(broker: DurableBroker, rows: Mapping[RowKey, Any]) -> None:
     for (neighbour,), (role, _, mine, theirs, counts, born, *more) in rows.items():
         said, heard, changed, safe = counts
         lives, known, since, id = _filled(more, (), (), 0, "")
@@ -120,7 +109,7 @@ def _restore_links(broker: DurableBroker, rows: Mapping[Key, Any]) -> None:
         broker.broker.receive(m.Connect(Role(role)), str(neighbour), broker.now)
 
 
-def _restore_filters(broker: DurableBroker, stored: Stored) -> None:
+def _restore_filters(broker: DurableBroker, stored: StoredRows) -> None:
     for neighbour, about, text in stored.get("told", {}):
         broker.links[str(neighbour)].told.setdefault(about, {})[str(text)] = None  # type: ignore[arg-type]
     for neighbour, link in broker.links.items():
@@ -146,11 +135,11 @@ def _readable(text: str, whose: str) -> Filter | None:
 
 def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
     """Let an entry have had its effect, if that is not in the rows already."""
-    rest = rest_of(entry)
+    rest = details_of(entry)
     broker.position = max(broker.position, entry.position)
     broker.moving.restore_entry(entry, rest)
     broker.keeping.restore_entry(entry, rest)
-    if entry.time >= broker.now + broker.ahead - 2 * broker.broker.remember and not is_behind(entry):
+    if entry.time >= broker.now + broker.ahead - 2 * broker.broker.remember and not is_handed_over(entry):
         broker.broker.note_seen(entry.publisher, rest.by, entry.sequence, broker.now)
     publisher = broker.sessions.get(entry.publisher)
     if publisher is not None and publisher.identity == rest.by and rest.via == LOCAL:  # a neighbour may say anything
@@ -161,12 +150,12 @@ def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
             link.heard = link.taken = max(link.heard, rest.number)
         elif rest.number > link.heard:  # something before it was not written: both come again
             link.already[rest.number] = entry.position
-    for name, mark, number, ids in rest.to if not is_behind(entry) else ():
+    for name, mark, number, ids in rest.to if not is_handed_over(entry) else ():
         session = broker.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
             if number > session.done and entry.position >= session.low:
-                key = name_of(entry.publisher, rest.replaces)
+                key = replacement_key(entry.publisher, rest.replaces)
                 session.pending[number] = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
                 broker.replace(name, session, number)
                 if len(session.pending) > 2 * broker.limit:

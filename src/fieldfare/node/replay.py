@@ -18,11 +18,11 @@ from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.state import NEVER, Pending, Refusal, is_behind, name_of, rest_of
-from fieldfare.node.storage.lineage import Lineage, still_valid
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import NEVER, Pending, RequestRefused
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over, replacement_key
+from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
 """entries that may be looked through while the node waits"""
@@ -59,7 +59,7 @@ async def subscribe(
             await asyncio.to_thread(lambda a=begin, b=end: found.add(matching(log.read(a, b), filter)))  # type: ignore[misc]
         begin = end + 1
         if len(found.waiting(node.clock())) > limit:
-            raise Refusal(f"more than {limit} events match since then: ask for fewer")
+            raise RequestRefused(f"more than {limit} events match since then: ask for fewer")
 
     def begin_now(broker: DurableBroker, now: float) -> None:
         broker.check_same(session, identity)
@@ -87,8 +87,8 @@ class Found:
             if self._complete:
                 self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
                 continue
-            rest = rest_of(entry)
-            name = name_of(entry.publisher, rest.replaces)
+            rest = details_of(entry)
+            name = replacement_key(entry.publisher, rest.replaces)
             self._last.pop(name, None)  # else the new one would stand in its place
             self._last[name or entry.position] = Pending(
                 entry.position, self._ids, rest.expires or NEVER, replaces=name
@@ -101,7 +101,7 @@ class Found:
 
 def matching(entries: Iterable[JournalEntry], filter: Filter) -> Iterator[JournalEntry]:
     """The entries of the events that a filter matches, but for those that came with a session."""
-    return (entry for entry in entries if not is_behind(entry) and filter.matches(msgpack.decode(entry.event)))
+    return (entry for entry in entries if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)))
 
 
 def check_position(position: int, life: str, lives: Lineage) -> None:
@@ -109,16 +109,16 @@ def check_position(position: int, life: str, lives: Lineage) -> None:
     valid = still_valid(position, ((life, 1),), lives)
     if valid < position:
         known = f"the last that is the same is {valid}" if valid else "none that you have from it is the same"
-        raise Refusal(f"position {position} is another event by now, since the node went back in time: {known}")
+        raise RequestRefused(f"position {position} is another event by now, since the node went back in time: {known}")
 
 
 def first_position(log: EventLog, since: float | str) -> int:
     """Where to begin: a position is a whole number; a time is in seconds, or a text in the form of RFC 3339."""
     if isinstance(since, int):
         if since < 0:
-            raise Refusal("positions begin with 1")
+            raise RequestRefused("positions begin with 1")
         if since > log.last + 1:
-            raise Refusal(
+            raise RequestRefused(
                 f"the log ends at {log.last}: {since} is no position. A time has a point, or is written as text"
             )
         return max(since, log.first)
@@ -126,6 +126,8 @@ def first_position(log: EventLog, since: float | str) -> int:
         try:
             when = datetime.fromisoformat(since)
         except ValueError:
-            raise Refusal(f"{since!r} is no time: write 2026-01-31T12:00:00Z, or a position as a number") from None
+            raise RequestRefused(
+                f"{since!r} is no time: write 2026-01-31T12:00:00Z, or a position as a number"
+            ) from None
         since = when.replace(tzinfo=when.tzinfo or UTC).timestamp()
     return log.position_at(since)

@@ -16,24 +16,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from fieldfare.node.handover import pending_of, readable
-from fieldfare.node.state import (
-    INTERNAL,
-    NEVER,
-    Pending,
-    Rest,
-    Row,
-    Session,
-    Stored,
-    behind,
-    is_behind,
-    name_of,
-    pack,
-    pending_numbers,
-)
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.node.state import INTERNAL, NEVER, Pending, Session, pending_numbers
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.journal import (
+    EntryDetails,
+    JournalEntry,
+    Row,
+    StoredRows,
+    encode_details,
+    handed_over,
+    is_handed_over,
+    replacement_key,
+)
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
@@ -275,8 +271,10 @@ class Replicas:
         for one in readable(carry) if kept is not None else ():
             assert kept is not None
             to = [(carry.session, kept.mark, one.number, list(one.subscriptions))]
-            rest = Rest(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
-            position = self._broker.append(now, one.publisher, behind(one.sequence), one.event, pack(rest))
+            rest = EntryDetails(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
+            position = self._broker.append(
+                now, one.publisher, handed_over(one.sequence), one.event, encode_details(rest)
+            )
             kept.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
 
     def done(self, done: h.Done, now: float) -> None:
@@ -354,7 +352,7 @@ class Replicas:
         for name in self.kept:
             self._note_kept(name)
 
-    def restore(self, stored: Stored) -> None:
+    def restore(self, stored: StoredRows) -> None:
         """Take up what was stored, before the entries of the log."""
         for (name, keeper), row in stored.get("copy", {}).items():
             self.copies.setdefault(str(name), {})[str(keeper)] = Copy(*row)
@@ -364,14 +362,14 @@ class Replicas:
             marks = {(publisher, by): last for publisher, by, last in had}
             self.kept[str(name)] = Replica(ticket, node, identity, owner, mark, sequence, count, done, moves, marks)
 
-    def restore_entry(self, entry: JournalEntry, rest: Rest) -> None:
+    def restore_entry(self, entry: JournalEntry, rest: EntryDetails) -> None:
         """Note again what an entry says of sessions that are copied or kept."""
-        sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
+        sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
         event = entry.publisher, rest.by, sequence
         for name, mark, number, ids in rest.to:
             kept, session = self.kept.get(name), self._broker.sessions.get(name)
-            if kept is not None and mark == kept.mark and is_behind(entry):
-                key = name_of(entry.publisher, rest.replaces)
+            if kept is not None and mark == kept.mark and is_handed_over(entry):
+                key = replacement_key(entry.publisher, rest.replaces)
                 pending = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
                 kept.carried[number] = pending, event
             elif kept is not None and mark == kept.mark:

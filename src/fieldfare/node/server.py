@@ -28,10 +28,11 @@ from fieldfare.node.descriptors import raise_limit, share
 from fieldfare.node.handover_sender import HandoverSender
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
-from fieldfare.node.links import LARGEST_FRAME, LINK, LinkConnection, LinkError, Neighbourhood
+from fieldfare.node.links import LinkConnection, LinkError, Neighbourhood
 from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
+from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
 
@@ -124,8 +125,8 @@ async def _client(service: Context, socket: WebSocket) -> None:
 
 async def _link(service: Context, socket: WebSocket) -> None:
     node = service.node
-    if LINK not in socket.scope.get("subprotocols", ()):
-        await socket.close(1002, f"say which subprotocol: {LINK}")
+    if link_frames.SUBPROTOCOL not in socket.scope.get("subprotocols", ()):
+        await socket.close(1002, f"say which subprotocol: {link_frames.SUBPROTOCOL}")
         return
     try:
         token = security.bearer(socket.headers.get("authorization"))
@@ -134,11 +135,11 @@ async def _link(service: Context, socket: WebSocket) -> None:
     except AccessDenied as error:
         await socket.close(1008, str(error)[:100])
         return
-    await socket.accept(subprotocol=LINK)
+    await socket.accept(subprotocol=link_frames.SUBPROTOCOL)
     widen = socket.scope["state"][WIDEN]
     widen(MEETING)
     subject = None if node.security is None else principal.name
-    met = partial(widen, LARGEST_FRAME)
+    met = partial(widen, link_frames.MAX_FRAME)
     connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
     unwatch = security.watch(principal, node.security, connection.end)
     try:
@@ -155,11 +156,11 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
     try:
         socket = await websockets.connect(
             url.rstrip("/").removesuffix("/link") + "/link",
-            subprotocols=[websockets.Subprotocol(LINK)],
+            subprotocols=[websockets.Subprotocol(link_frames.SUBPROTOCOL)],
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
             ssl=(security.tls_context(config) or ssl.create_default_context()) if url.startswith("wss:") else None,
             compression=None,
-            max_size=LARGEST_FRAME,
+            max_size=link_frames.MAX_FRAME,
         )
     except websockets.InvalidHandshake as error:
         raise LinkError(f"{url} did not take us: {error}") from None

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from fieldfare.events.event import Event
-from fieldfare.node.storage.lineage import Lineage
-from fieldfare.node.storage.log import JournalEntry
+from fieldfare.protocol.journal import JournalEntry, Row
+from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
-from fieldfare.routing.deduplication import EventId
 
-Key: TypeAlias = tuple[str | int, ...]
-Stored: TypeAlias = Mapping[str, Mapping[Key, Any]]
-"""all rows, by kind and key"""
 Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
-
-
-class Row(NamedTuple):
-    """Something to be stored; with the value None, to be deleted."""
-
-    kind: str
-    key: Key
-    value: Any = None
 
 
 class Step(NamedTuple):
@@ -41,7 +29,7 @@ class Step(NamedTuple):
     """sessions whose connections end, and the node where they go on, if it is another one"""
 
 
-class Refusal(ValueError):
+class RequestRefused(ValueError):
     """What a client says has no effect; it says why."""
 
 
@@ -73,12 +61,12 @@ class Pending(NamedTuple):
     """the publisher and the name under which it replaces others that wait, and is replaced"""
 
 
-def held_row(pending: Pending) -> list[Any]:
+def pending_row(pending: Pending) -> list[Any]:
     """The value of a row for an event of which the log does not say that it is for a session."""
     return [pending.position, list(pending.subscriptions), pending.expires, pending.old, pending.replaces]
 
 
-def held_of(row: Sequence[Any]) -> Pending:
+def pending_of_row(row: Sequence[Any]) -> Pending:
     """What such a row says; an earlier version wrote fewer values."""
     lacking: list[Any] = [NEVER, True, None]
     position, ids, expires, old, replaces = [*row, *lacking[len(row) - 2 :]]
@@ -93,30 +81,6 @@ class Origin(NamedTuple):
     after: int = 0
     first: int = 0
     last: int = 0
-
-
-class Rest(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """What stands in the log beside an event."""
-
-    by: str
-    """tells sessions of the same name apart"""
-    source: str
-    via: str = ""
-    """the neighbour that it came from, and under which number"""
-    number: int = 0
-    after: int = 0
-    """the number of the last thing that this neighbour said before and that is in rows"""
-    to: list[tuple[str, str, int, list[str]]] = []
-    """sessions: name, mark, number, ids of subscriptions"""
-    out: list[tuple[str, int]] = []
-    """neighbours, with numbers"""
-    expires: float = 0.0
-    replaces: str = ""
-    first: int = 0
-    """the numbers of its publisher's events that were taken with it, all or none"""
-    last: int = 0
-    tag: bytes = b""
-    """of `routing.prefix`"""
 
 
 class Session(msgspec.Struct):
@@ -226,8 +190,6 @@ class Greeting(NamedTuple):
 INTERNAL: Final = ("~", "webhook:", "bridge:")
 """how the names of sessions begin that are a node's own, and do not move"""
 NEVER: Final = float("inf")
-LARGEST: Final = 2**62
-"""numbers of events are smaller"""
 
 
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
@@ -248,53 +210,3 @@ def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
                 missed, number = 0, min((one for one in pending if one > number), default=last + 1)
                 continue
         number += 1
-
-
-pack: Final[Callable[[Rest], bytes]] = msgspec.msgpack.Encoder().encode
-_unpack: Final[Callable[[bytes], Rest]] = msgspec.msgpack.Decoder(Rest).decode
-
-
-def rest_of(entry: JournalEntry) -> Rest:
-    """What stands in the log beside an event."""
-    return _unpack(entry.rest)
-
-
-def name_of(publisher: str, replaces: str) -> tuple[str, str] | None:
-    """The name under which an event replaces others: a publisher replaces its own events only."""
-    return (publisher, replaces) if replaces else None
-
-
-def behind(sequence: int) -> int:
-    """The count under which an event stands in the log that came with a session, and back.
-
-    It is a negative one: for all others the event came before, or will come, another way, and must not be found twice.
-    """
-    return -1 - sequence
-
-
-def is_behind(entry: JournalEntry) -> bool:
-    """Did the event come with a session?"""
-    return entry.sequence < 0
-
-
-def key_of(entry: JournalEntry) -> EventId:
-    """What tells an event from all others: its publisher, its identity, and how it counts it."""
-    sequence = behind(entry.sequence) if is_behind(entry) else entry.sequence
-    return entry.publisher, rest_of(entry).by, sequence
-
-
-def whole(entry: JournalEntry) -> int:
-    """Up to where a log that ends with an entry is whole: of a publication that was not written to its end, nothing."""
-    if is_behind(entry):
-        return entry.position
-    rest = rest_of(entry)
-    return entry.position if entry.sequence >= rest.last else entry.position - 1 - (entry.sequence - rest.first)
-
-
-def low_water(stored: Stored) -> int:
-    """The first position of the log that a broker needs to come back with such rows."""
-    checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
-    sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
-    links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
-    moving: list[int] = [row[0] for kind in ("arrival", "departure", "kept") for row in stored.get(kind, {}).values()]
-    return max(1, min([checkpoint, *sessions, *links, *moving]))

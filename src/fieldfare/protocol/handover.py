@@ -20,12 +20,14 @@ a client that cannot get its session from its node has it taken over from there 
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
-"""what is counted: a larger one could be neither written nor counted on"""
+from fieldfare.protocol.numbers import Number
+
+VERSION: Final = 2
+"""Version of the handover messages; see `docs/reference/versions.md`."""
 
 
 class Word(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):

@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 from fieldfare.filters import parse
 from fieldfare.protocol.messages import (
     Advertise,
-    Batch,
     Connect,
     FilterUpdate,
     Forward,
@@ -120,5 +119,5 @@ def measured(costs: Costs) -> Processing:
             sizes[broker] = broker.entries  # which takes a while to count
         return costs.tell.at(sizes[broker])
 
-    changes: tuple[type[Message], ...] = (FilterUpdate, Batch, InterestUpdate, Subscribe, Unsubscribe)
+    changes: tuple[type[Message], ...] = (FilterUpdate, InterestUpdate, Subscribe, Unsubscribe)
     return {Forward: event, Publish: event, **dict.fromkeys(changes, tell)}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 from playwright.sync_api import expect, sync_playwright
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 from typer.testing import CliRunner, Result
 
 from fieldfare.simulation import trace as records

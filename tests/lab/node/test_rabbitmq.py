@@ -29,7 +29,6 @@ def test_without_its_client_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
         pass
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(rabbitmq.missing() is not None, reason=str(rabbitmq.missing()))
 def test_rabbitmq_gets_every_event_to_its_subscribers() -> None:
     load = loads.make(1, filters=100, subscribers=10)

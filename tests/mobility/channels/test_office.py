@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.mobility.channel_runs import world
+from tools.mobility.channels import world
 
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach

@@ -1,4 +1,4 @@
-"""Random runs, judged by the checker. `python -m tests.mobility.channel_runs 1000` does many more."""
+"""Random runs, judged by the checker. `python -m tools.mobility.channels 1000` does many more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from tests.mobility.channel_runs import KINDS, TYPES, random_run_of, violations, world
+from tools.mobility.channels import KINDS, TYPES, random_run_of, violations, world
 
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import Attach
@@ -36,7 +36,7 @@ def test_order_holds_when_everybody_answers_everybody(ordered: bool, moves: bool
             if moves and dice.random() < 0.3:
                 at = network.where(client) or ""
                 moved[client] += 1
-                attach = Attach(taken=network.taken.get(client), source=at, moves=moved[client])
+                attach = Attach(received=network.taken.get(client), source=at, moves=moved[client])
                 network.move(client, dice.choice(access), attach)
 
     domain = Domain(("r0", "r1", "r2"), types=tuple(TYPES), ordered=ordered)

@@ -361,7 +361,11 @@ def test_a_kind_of_your_own(monkeypatch: pytest.MonkeyPatch) -> None:
     ("table", "key", "says"),
     [
         ({}, "bridge[0].kind", "the kind of the bridge is missing (choices: mqtt)"),
-        ({"kind": "mqqt"}, "bridge[0].kind", "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, or your own as package.module:make)"),
+        (
+            {"kind": "mqqt"},
+            "bridge[0].kind",
+            "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, or your own as package.module:make)",
+        ),
         ({"kind": "no_such_module:make", "name": "n"}, "bridge[0].kind", "no module no_such_module"),
         ({"kind": "json:make", "name": "n"}, "bridge[0].kind", "json has no function make"),
         ({"kind": "json:make"}, "bridge[0].name", "needs a name"),

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.node.talking import settings, talking, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.events.strategies import periods, trees
 from tests.events.strategies import values as event_values
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, listening
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError

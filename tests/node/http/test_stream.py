@@ -15,7 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, until
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.http import stream

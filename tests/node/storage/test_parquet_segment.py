@@ -14,7 +14,8 @@ import pytest
 from fieldfare import Event, Interval
 from fieldfare.events import json, msgpack
 from fieldfare.node.storage import parquet_segment
-from fieldfare.node.storage.log import JournalEntry, Log, LogError, export
+from fieldfare.node.storage.log import Log, LogError, export
+from fieldfare.protocol.journal import JournalEntry
 
 EVENTS = [
     Event({"type": "quote", "price": 1.5}),
@@ -71,7 +72,7 @@ def test_the_folder_is_a_dataset_of_plain_columns(tmp_path: Path) -> None:
             "type": "quote" if entry.position % 3 == 0 else None,
             "event": json.encode(event).decode(),
             "record": entry.event,
-            "rest": entry.rest,
+            "rest": entry.details,
         }
         assert json.decode(row["event"]) == event
 

@@ -14,9 +14,9 @@ from tests.node.talking import settings, talking
 
 from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.server import running
-from fieldfare.node.state import Row
-from fieldfare.node.storage.log import JournalEntry, export
+from fieldfare.node.storage.log import export
 from fieldfare.node.storage.storage import Storage
+from fieldfare.protocol.journal import JournalEntry, Row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
 

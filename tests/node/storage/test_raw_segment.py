@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldfare.node.storage import raw_format, raw_segment
-from fieldfare.node.storage.log import JournalEntry, Log, LogError
+from fieldfare.node.storage.log import Log, LogError
 from fieldfare.node.storage.raw_format import BLOCK, HEADER_SIZE
+from fieldfare.protocol.journal import JournalEntry
 
 
 def _entry(position: int, size: int = 10) -> JournalEntry:

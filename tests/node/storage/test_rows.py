@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.msgpack import encode
 
-from fieldfare.node.state import Row
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
+from fieldfare.protocol.journal import Row
 
 keys = st.tuples(st.sampled_from("ab"), st.integers(0, 3))
 values = (

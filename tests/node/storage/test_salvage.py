@@ -22,9 +22,9 @@ from fieldfare.filters import parse
 from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication, Row, Stored
+from fieldfare.node.state import Publication
 from fieldfare.node.storage import parquet_segment, salvage_rows
-from fieldfare.node.storage.log import JournalEntry, Log, LogError
+from fieldfare.node.storage.log import Log, LogError
 from fieldfare.node.storage.raw_format import HEADER_SIZE
 from fieldfare.node.storage.rows import Store, StoreError
 from fieldfare.node.storage.salvage import salvage
@@ -32,6 +32,7 @@ from fieldfare.node.storage.salvage_log import MARGIN
 from fieldfare.node.storage.segments import raw_path
 from fieldfare.node.storage.storage import Storage
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import JournalEntry, Row, StoredRows
 
 LAST = 200
 """positions in the log of `made`"""
@@ -65,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _content(folder: Path) -> tuple[Stored, dict[int, JournalEntry]]:
+def _content(folder: Path) -> tuple[StoredRows, dict[int, JournalEntry]]:
     storage = Storage(folder, LogSettings())
     stored, _ = storage.load()
     entries = {entry.position: entry for entry in storage.log.read(1)}

@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 from fieldfare.node.config import Log as LogSettings
-from fieldfare.node.state import Rest, Row, Step, pack
+from fieldfare.node.state import Step
 from fieldfare.node.storage import lost_segment
-from fieldfare.node.storage.log import JournalEntry, Log
+from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.segments import raw_path
 from fieldfare.node.storage.storage import Storage
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, encode_details
 
 
 def _entry(position: int, sequence: int, last: int) -> JournalEntry:
     """Number `sequence` of a publication with the numbers 1 to `last`."""
-    return JournalEntry(position, 1.0, "ana", sequence, b"\x80", pack(Rest("id", "a", first=1, last=last)))
+    return JournalEntry(
+        position, 1.0, "ana", sequence, b"\x80", encode_details(EntryDetails("id", "a", first=1, last=last))
+    )
 
 
 def _opened(folder: Path) -> tuple[bool, list[int], int]:

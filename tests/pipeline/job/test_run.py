@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.waiting import wait_until
+from tools.waiting import wait_until
 
 from fieldfare import Event, parse
 from fieldfare.node.pipeline_reports import PipelineReport

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.pipeline.job.config import Match
 from fieldfare.pipeline.job.subscriptions import followed, of_node

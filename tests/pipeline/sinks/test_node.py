@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.client.nodes import free_port
 from tests.pipeline.nodes import logged, node_elsewhere, run
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.errors import Refused
@@ -105,7 +105,7 @@ write.option("checkpointLocation", checkpoint).start().awaitTermination()
 """
 
 
-@pytest.mark.kills
+@pytest.mark.long
 def test_from_log_to_node_exactly_once_though_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """The driver is killed in the middle of a stream of many small batches; another one goes on with its checkpoint."""
     register(spark)

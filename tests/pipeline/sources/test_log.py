@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from tests.pipeline.nodes import collected, node_elsewhere
 
 import fieldfare as ff
-from fieldfare.node.storage.log import JournalEntry, Log, LogError
+from fieldfare.node.storage.log import Log, LogError
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.log import LogStreamReader
+from fieldfare.protocol.journal import JournalEntry
 
 EVENTS = [{"type": f"t{number % 3}", "number": number} for number in range(700)]
 

@@ -15,7 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from pyspark.sql import SparkSession
 from tests.node.bridges.test_mqtt import Mosquitto, needs_mosquitto, said
 from tests.pipeline.nodes import collected
-from tests.waiting import PATIENCE
+from tools.waiting import PATIENCE
 
 from fieldfare.events import msgpack
 from fieldfare.node.storage.log import Log

@@ -11,17 +11,17 @@ import pytest
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
-from fieldfare.node.state import Rest, pack
-from fieldfare.node.storage.log import JournalEntry, Log, LogError
+from fieldfare.node.storage.log import Log, LogError
 from fieldfare.node.storage.rows import Store
 from fieldfare.node.storage.salvage import salvage
 from fieldfare.pipeline.sources import segments
 from fieldfare.pipeline.sources.segments import Folder, Slice, slices
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, encode_details
 
 
 def entry(position: int, first: int = 0, last: int = 0) -> JournalEntry:
     event = msgpack.encode(Event({"type": f"t{position % 3}", "number": position, "text": "x" * (position % 50)}))
-    rest = pack(Rest("", "", first=first, last=last)) if last else b""
+    rest = encode_details(EntryDetails("", "", first=first, last=last)) if last else b""
     return JournalEntry(position, 1e9 + position, "ana", position, event, rest)
 
 

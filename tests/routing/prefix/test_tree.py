@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.filters.strategies import UNIVERSE, value_sets
-from tests.routing.harness import FILTERS as RANGES
-from tests.routing.prefix.samples import (
+from tools.prefix.samples import (
     EVENTS,
     MIXED,
     UNSAID,
@@ -22,6 +21,7 @@ from tests.routing.prefix.samples import (
     optimized,
     placed,
 )
+from tools.samples import FILTERS as RANGES
 
 from fieldfare.events.event import Event
 from fieldfare.events.values import MISSING

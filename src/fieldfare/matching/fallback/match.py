@@ -9,19 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import Words
 
 Ints = NDArray[np.int64]
-
-
-def number_keys(columns: Ints, keys: Ints) -> None:
-    """Raw floats in the given columns to keys that order as they do, in place."""
-    real = keys[columns]
-    turn = (real < 0) & (real != MISSING_KEY)
-    real[turn] ^= 0x7FFFFFFFFFFFFFFF
-    keys[columns] = real
 
 
 def scan(arena: Words, start: int, end: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:

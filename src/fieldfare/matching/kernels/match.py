@@ -17,7 +17,8 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -43,20 +44,8 @@ from fieldfare.matching.store.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
-_SIGN = 0x7FFFFFFFFFFFFFFF
-
-
-@jit
-def number_keys_of(columns, keys):  # type: ignore[no-untyped-def]
-    """Raw floats in the given columns of `keys` (columns × events) to keys that order as they do."""
-    for column in columns:
-        for event in range(keys.shape[1]):
-            key = keys[column, event]
-            if key < 0 and key != MISSING_KEY:
-                keys[column, event] = key ^ _SIGN
 
 
 @jit

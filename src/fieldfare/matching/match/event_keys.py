@@ -27,11 +27,13 @@ from fieldfare.matching.store.keys import (
     time_key,
 )
 
+_SIGN: Final = 0x7FFFFFFFFFFFFFFF
+"""the bits to flip in the key of a negative number; keys then order as the numbers do"""
 _TAME: Final = frozenset({type(None), bool, datetime, bytes})
 """kinds of values that never get a wild key, beside numbers and strings"""
 
 
-class Slate:
+class KeyBuffer:
     """Room for the keys of one event and for what it finds, used again and again: making it takes longer than that."""
 
     __slots__ = ("_blank", "_bytes", "_real", "_whole", "found", "keys", "wild")
@@ -49,24 +51,12 @@ class Slate:
     def write(self, columns: Columns, fields: Mapping[str, object]) -> NDArray[np.int64]:
         """The keys of an event, to be used before the next are written."""
         self._bytes[:] = self._blank
-        self.wild = _encode(columns, fields, self._whole, self._real, 0x7FFFFFFFFFFFFFFF)
+        self.wild = _encode(columns, fields, self._whole, self._real)
         return self.keys
 
 
-def encode(columns: Columns, fields: Mapping[str, object], blank: bytes) -> bytearray:
-    """The keys of one event, numbers as raw floats that kernels turn into keys. `blank` has all keys missing."""
-    keys = bytearray(blank)
-    _encode(columns, fields, memoryview(keys).cast("q"), memoryview(keys).cast("d"), 0)
-    return keys
-
-
-def _encode(
-    columns: Columns, fields: Mapping[str, object], whole: memoryview[int], real: memoryview[float], sign: int
-) -> bool:
-    """Write the keys of an event into one buffer, seen as integers and as floats; may some be wild?
-
-    The bits of `sign` are turned in the keys of negative numbers, which then order as the numbers do.
-    """
+def _encode(columns: Columns, fields: Mapping[str, object], whole: memoryview[int], real: memoryview[float]) -> bool:
+    """Write the keys of an event into one buffer, seen as integers and as floats; may some be wild?"""
     attributes = columns.attributes
     wild = False
     for path, value in fields.items():
@@ -80,7 +70,7 @@ def _encode(
                 if attribute.number >= 0:
                     real[attribute.number] = value + 0.0  # type: ignore[operator]
                     if value < 0:  # type: ignore[operator]
-                        whole[attribute.number] ^= sign
+                        whole[attribute.number] ^= _SIGN
             else:
                 tag = NAN_TAG
         elif kind is str:
@@ -95,7 +85,7 @@ def _encode(
             if attribute.number >= 0:
                 real[attribute.number] = value  # type: ignore[call-overload]
                 if value < 0:  # type: ignore[operator]
-                    whole[attribute.number] ^= sign
+                    whole[attribute.number] ^= _SIGN
         else:
             tag = _encode_rest(attribute, value, whole)
             wild = wild or kind not in _TAME

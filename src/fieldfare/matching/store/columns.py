@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fieldfare.matching.store.keys import NUMBER, PREFIX, STRING, SUFFIX
+from fieldfare.matching.store.keys import PREFIX, STRING, SUFFIX
 
 
 @dataclass
@@ -46,8 +46,6 @@ class Columns:
     def __init__(self) -> None:
         self.attributes: dict[str, Attribute] = {}
         self.columns: list[Column] = []
-        self.numbers: list[int] = []
-        """the columns whose keys come as raw floats"""
         self._listed: dict[int, list[str]] = {}
         self._lock = threading.Lock()
 
@@ -100,8 +98,6 @@ class Columns:
         column: int = getattr(attribute, name)
         if column < 0:
             column = len(self.columns)
-            if role == NUMBER:
-                self.numbers.append(column)  # first: who counts the columns then finds it there
             self.columns.append(Column(attribute, role))
             setattr(attribute, name, column)
         return column

@@ -22,7 +22,7 @@ import msgspec
 from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeConnection, BridgeError, Leaving, Problem
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.state import NEVER, Publication, Refusal
+from fieldfare.node.state import NEVER, Publication, RequestRefused
 from fieldfare.protocol import messages as m
 from fieldfare.retry import Backoff
 
@@ -93,7 +93,7 @@ class Runner:
                 await self._connect()
             except NodeStopped:
                 return
-            except (BridgeError, OSError, Refusal) as error:
+            except (BridgeError, OSError, RequestRefused) as error:
                 self._fail(str(error) or type(error).__name__)
             except Exception as error:  # a mistake in a bridge is no reason to end it
                 logger.exception("the bridge %s failed", self.name)

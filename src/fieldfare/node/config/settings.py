@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from fieldfare.node.config.secret import Secret
-from fieldfare.routing.prefix.options import Layout, Prefix
+from fieldfare.routing.prefix.options import Layout, PrefixOptions
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 60)]
@@ -55,7 +55,7 @@ class Sessions(Part, frozen=True):
     """events that wait in memory for a subscriber without a durable session, unless the policy is `buffer`"""
 
 
-_PREFIX: Final = Prefix()
+_PREFIX: Final = PrefixOptions()
 
 
 class PrefixSettings(Part, frozen=True):
@@ -139,7 +139,7 @@ class RoleSettings(Part, frozen=True):
     join: bool = False
     """be a neighbour: a node whose clients' events and subscriptions pass unchecked"""
     interest: bool = False
-    """learn what others here subscribe to (`client.wanted`, `only_wanted`), as far as it lies inside `publish`"""
+    """learn what others here subscribe to (`client.interest`, `quench`), as far as it lies inside `publish`"""
 
 
 STANDARD_ROLES: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fieldfare.node.config.settings import Config
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.strategies import Strategy, by_name
 
 
@@ -14,7 +14,7 @@ def strategy_of(config: Config) -> Strategy:
     strategy, given = by_name(config.strategy), config.prefix
     if strategy.prefix is None:
         return strategy
-    options = Prefix(
+    options = PrefixOptions(
         given.optimizers,
         given.parts,
         given.depth or None,

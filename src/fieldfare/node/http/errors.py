@@ -19,7 +19,7 @@ from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
 from fieldfare.node.node import NodeStopped
 from fieldfare.node.security import AccessDenied, Unauthenticated
 from fieldfare.node.security.filter_admission import TooMuch
-from fieldfare.node.state import Refusal
+from fieldfare.node.state import RequestRefused
 
 PROBLEM: Final = "application/problem+json"
 
@@ -68,7 +68,7 @@ def problem_of(error: Exception) -> Problem:
             return Problem(400, str(error).replace("`", ""))
         case TooMuch():
             return Problem(413, str(error))
-        case Refusal():
+        case RequestRefused():
             return Problem(409, str(error))
         case NodeStopped():
             detail = f"{error}; what was sent may have been accepted all the same"  # if it had been logged already

@@ -20,7 +20,7 @@ from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, answer, body, media_type, only
 from fieldfare.node.security import AccessDenied
-from fieldfare.node.state import Refusal
+from fieldfare.node.state import RequestRefused
 
 LONGEST: Final = 1e10
 """seconds that an event may live"""
@@ -52,7 +52,7 @@ async def publish(call: Call) -> Response:
             # All publish under one name here: only what the same one published before is to be replaced.
             name = f"{call.principal.name}/{replaces}" if replaces else ""
             await call.service.publish(events, ttl, name)
-        except Refusal as error:
+        except RequestRefused as error:
             problem = f"{error}. Over HTTP nothing can be advertised: with {node.config.strategy}, use the WebSocket"
             raise Problem(409, problem) from None
     return answer(Accepted(len(events), node.storage.log.last), 202)

@@ -49,8 +49,8 @@ from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal, names
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.state import Refusal
-from fieldfare.node.storage.lineage import still_valid
+from fieldfare.node.state import RequestRefused
+from fieldfare.protocol.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
 """seconds after which a comment is sent, if nothing else is"""
@@ -102,7 +102,7 @@ async def stream(call: Call) -> Response:
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
         await consumer.__aexit__()
-        if isinstance(error, Refusal):
+        if isinstance(error, RequestRefused):
             raise Problem(400, str(error)) from None
         raise
     forgotten = 0 if last is None or name else last.position - _same(last, node)
@@ -164,7 +164,7 @@ async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgo
                 return
             try:
                 some: list[Delivered] = following.result()
-            except Refusal as error:
+            except RequestRefused as error:
                 yield f": {_BREAKS.sub(' ', str(error))}\n\n".encode()
                 return
             following = None
@@ -266,6 +266,6 @@ def _session(call: Call) -> str:
     if session is None:
         try:
             check_new_session(node, node.broker, call.principal.name)
-        except Refusal as error:
+        except RequestRefused as error:
             raise Problem(409, str(error)) from None
     return name

@@ -38,8 +38,9 @@ from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.rights import DEAD_LETTER, may_read
-from fieldfare.node.state import Refusal, Row, Session
+from fieldfare.node.state import RequestRefused, Session
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import Row
 
 SESSION: Final = "webhook:"
 """how the names of their sessions begin"""
@@ -372,7 +373,7 @@ class Webhooks:
                 self._tasks.pop(id, None)
                 self.all.pop(id, None)
                 await self._forget(hook)
-            except Refusal as error:
+            except RequestRefused as error:
                 logger.info("webhook %s: %s; again in a moment", id, error)
                 await asyncio.sleep(_AGAIN)
             except Exception:  # whatever it is, the others' deliveries and the next try must not suffer
@@ -460,7 +461,7 @@ class Webhooks:
         letter = self.letter(hook, delivered, outcome.problem, attempts)
         try:
             await self._service.publish([letter])
-        except Refusal as error:
+        except RequestRefused as error:
             logger.error("webhook %s: a dead letter was refused: %s", hook.id, error)
         if hook.wanted.config.deadlettersink:
             await self._send_letter(hook, letter)

@@ -19,7 +19,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node.config import Limits
 from fieldfare.node.security.permissions import may_advertise, may_subscribe
 from fieldfare.node.security.principals import Principal
-from fieldfare.node.state import Refusal
+from fieldfare.node.state import RequestRefused
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ THREADS: Final = 2
 _POOL: Final = ThreadPoolExecutor(THREADS, "filters")
 
 
-class TooMuch(Refusal):
+class TooMuch(RequestRefused):
     """A filter that is too large, or takes too long."""
 
 

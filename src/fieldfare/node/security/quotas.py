@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.state import Refusal
+from fieldfare.node.state import RequestRefused
 
 
 def check_new_session(node: Node, broker: DurableBroker, owner: str) -> None:
@@ -18,7 +18,7 @@ def check_new_session(node: Node, broker: DurableBroker, owner: str) -> None:
     """
     limits = node.config.limits
     if len(broker.sessions) >= limits.sessions:
-        raise Refusal(f"there are {limits.sessions} sessions already, the limit (limits.sessions)")
+        raise RequestRefused(f"there are {limits.sessions} sessions already, the limit (limits.sessions)")
     if node.security is None or len(broker.sessions) < limits.owner_sessions:
         return
     if owner:
@@ -27,4 +27,4 @@ def check_new_session(node: Node, broker: DurableBroker, owner: str) -> None:
         count = sum(one.durable and not one.owner for one in broker.sessions.values())
     if count >= limits.owner_sessions:
         who = repr(owner) if owner else "those without a token"
-        raise Refusal(f"{who} has {count} sessions already, the limit for each owner (limits.owner_sessions)")
+        raise RequestRefused(f"{who} has {count} sessions already, the limit for each owner (limits.owner_sessions)")

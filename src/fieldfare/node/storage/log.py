@@ -24,9 +24,10 @@ from threading import RLock
 from fieldfare.node.storage import parquet_segment, private, raw_segment
 from fieldfare.node.storage.lost_segment import Lost
 from fieldfare.node.storage.parquet_segment import Sealed
-from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
+from fieldfare.node.storage.raw_format import LogError, advice
 from fieldfare.node.storage.raw_segment import Raw
 from fieldfare.node.storage.segments import Segment, found, raw_path
+from fieldfare.protocol.journal import JournalEntry
 
 __all__ = ["JournalEntry", "Log", "LogError", "export"]
 

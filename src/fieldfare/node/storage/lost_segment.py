@@ -13,7 +13,8 @@ from zlib import crc32
 import msgspec
 
 from fieldfare.node.storage import private
-from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
+from fieldfare.node.storage.raw_format import LogError, advice
+from fieldfare.protocol.journal import JournalEntry
 
 
 class Lost(msgspec.Struct, eq=False):

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from fieldfare.events import EventError, Limits, json, msgpack
 from fieldfare.node.storage import private
-from fieldfare.node.storage.raw_format import JournalEntry, LogError, advice
+from fieldfare.node.storage.raw_format import LogError, advice
+from fieldfare.protocol.journal import JournalEntry
 
 SCHEMA: Final = pa.schema(
     [
@@ -201,7 +202,7 @@ def _grouped(entries: Iterable[JournalEntry]) -> Iterator[list[JournalEntry]]:
     size = 0
     for entry in entries:
         rows.append(entry)
-        size += len(entry.event) + len(entry.rest)
+        size += len(entry.event) + len(entry.details)
         if len(rows) >= _ROWS or size >= _BYTES:
             yield rows
             rows, size = [], 0

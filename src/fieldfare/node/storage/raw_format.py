@@ -10,12 +10,13 @@ import secrets
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from fieldfare.node.storage import private
+from fieldfare.protocol.journal import JournalEntry
 
 _MAGIC: Final = b"\x89FARELOG"
 _VERSION: Final = 1
@@ -31,21 +32,6 @@ BLOCK: Final = 1 << 15
 
 class LogError(ValueError):
     """The log cannot do that, or one of its files is damaged."""
-
-
-class JournalEntry(NamedTuple):
-    """One event in the log."""
-
-    position: int
-    """1, 2, 3, ... without gaps"""
-    time: float
-    """seconds since the epoch, when it was logged; never decreasing"""
-    publisher: str
-    sequence: int
-    event: bytes
-    """in the form of `fieldfare.events.msgpack`"""
-    rest: bytes
-    """whatever else belongs to it; the log does not look into it"""
 
 
 class Damaged(LogError):

@@ -23,7 +23,6 @@ from fieldfare.node.storage.raw_format import (
     BLOCK,
     HEADER_SIZE,
     Damaged,
-    JournalEntry,
     LogError,
     advice,
     blocks,
@@ -31,6 +30,7 @@ from fieldfare.node.storage.raw_format import (
     is_complete,
     read_header,
 )
+from fieldfare.protocol.journal import JournalEntry
 
 _INT64: Final = 1 << 63
 _LATEST: Final = float(1 << 32)

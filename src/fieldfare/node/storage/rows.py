@@ -21,9 +21,9 @@ from zlib import crc32
 
 import msgspec
 
-from fieldfare.node.state import Key, Row
 from fieldfare.node.storage import private, wal
 from fieldfare.node.storage.raw_format import advice
+from fieldfare.protocol.journal import Row, RowKey
 
 FORMAT: Final = 2
 _COLUMNS: Final = "kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
@@ -239,9 +239,9 @@ class Store:
             checksums.pop(place, None)
         self._total = total
 
-    def load(self) -> dict[str, dict[Key, Any]]:
+    def load(self) -> dict[str, dict[RowKey, Any]]:
         """All rows, by kind and key."""
-        found: dict[str, dict[Key, Any]] = {}
+        found: dict[str, dict[RowKey, Any]] = {}
         for kind, key, value in self._connection.execute("SELECT kind, key, value FROM rows"):
             if kind != DIGEST:
                 found.setdefault(kind, {})[tuple(_decode(key))] = _decode(value)

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
-from fieldfare.node.state import Key, Row, rest_of
 from fieldfare.node.storage import private, salvage_log, salvage_rows, wal
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreError
 from fieldfare.node.storage.salvage_log import Gap
 from fieldfare.node.storage.salvage_rows import Gone, Rows
 from fieldfare.node.storage.storage import locked
+from fieldfare.protocol.journal import Row, RowKey, details_of
 
 CENTURY: Final = 946_684_800.0
 """when this one began: a life that is counted in seconds since then is later than any that was counted from 1"""
@@ -99,7 +99,7 @@ def _copied(folder: Path, files: list[Path]) -> Path:
 
 def _write(path: Path, rows: Rows, report: SalvageReport) -> None:
     """Let a store have the rows that are kept, and say in them what is gone."""
-    changed: dict[tuple[str, Key], Any] = {}
+    changed: dict[tuple[str, RowKey], Any] = {}
     if not report.is_whole:
         changed["salvaged", ()] = report.times
     if "life" in rows.made:
@@ -117,7 +117,7 @@ def _write(path: Path, rows: Rows, report: SalvageReport) -> None:
 
 
 def _note_dropped(path: Path, rows: Rows, dropped: Mapping[str, int]) -> None:
-    changed: dict[tuple[str, Key], Any] = {}
+    changed: dict[tuple[str, RowKey], Any] = {}
     for name, count in dropped.items():
         row = changed["session", (name,)] = list(rows.kept["session", (name,)])
         row[_DROPPED] += count
@@ -125,13 +125,13 @@ def _note_dropped(path: Path, rows: Rows, dropped: Mapping[str, int]) -> None:
         _commit(path, changed)
 
 
-def _commit(path: Path, changed: Mapping[tuple[str, Key], Any]) -> None:
+def _commit(path: Path, changed: Mapping[tuple[str, RowKey], Any]) -> None:
     store = Store(path, sync="full")
     store.commit(Row(kind, key, value) for (kind, key), value in changed.items())
     store.close()
 
 
-def _bounds(rows: Mapping[tuple[str, Key], Any]) -> tuple[int, int]:
+def _bounds(rows: Mapping[tuple[str, RowKey], Any]) -> tuple[int, int]:
     """The lowest position that rows need, and the highest that they know of."""
     lows = [int(row[_LOW[kind]]) for (kind, _), row in rows.items() if kind in _LOW]
     checkpoint = int(rows.get(("checkpoint", ()), 0))
@@ -140,7 +140,7 @@ def _bounds(rows: Mapping[tuple[str, Key], Any]) -> tuple[int, int]:
     return max(1, min([checkpoint + 1 if checkpoint else known + 1, *lows])), known
 
 
-def _dropped(directory: Path, rows: Mapping[tuple[str, Key], Any], gaps: list[Gap]) -> dict[str, int]:
+def _dropped(directory: Path, rows: Mapping[tuple[str, RowKey], Any], gaps: list[Gap]) -> dict[str, int]:
     """How many deliveries each session has lost with positions of the log.
 
     Numbers of a session rise with positions. Those that are missing between two deliveries were in the gap between
@@ -157,7 +157,7 @@ def _dropped(directory: Path, rows: Mapping[tuple[str, Key], Any], gaps: list[Ga
     log = Log(directory)
     log.close()
     for entry in log.read(1):
-        for name, mark, number, _ in rest_of(entry).to:
+        for name, mark, number, _ in details_of(entry).to:
             if marks.get(name) == mark:
                 seen[name][number] = entry.position
     found = {name: _missing(row, seen[name], gaps, log.last + 1) for name, row in sessions.items()}

@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 from fieldfare.events import EventError, json, msgpack
 from fieldfare.node.storage import lost_segment, parquet_segment, private, raw_segment
 from fieldfare.node.storage.parquet_segment import Sealed
-from fieldfare.node.storage.raw_format import JournalEntry, LogError
+from fieldfare.node.storage.raw_format import LogError
 from fieldfare.node.storage.salvage_raw import read_all
 from fieldfare.node.storage.segments import NAME, raw_path
+from fieldfare.protocol.journal import JournalEntry
 
 MARGIN: Final = 10_000_000
 """positions to leave out if the end of a log is missing: more than a node gives between two checkpoints"""

@@ -11,13 +11,13 @@ from fieldfare.node.storage.raw_format import (
     HEADER_SIZE,
     RECORD,
     Damaged,
-    JournalEntry,
     decode,
     good_after,
     is_complete,
     read_header,
     salt_in,
 )
+from fieldfare.protocol.journal import JournalEntry
 
 _SMALLEST: Final = 26
 """bytes of the shortest record"""

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.node.state import Key, Row
 from fieldfare.node.storage import private, sqlite_pages, wal
 from fieldfare.node.storage.raw_format import ADVICE
 from fieldfare.node.storage.rows import DIGEST, FAILURES, Store, Stored
+from fieldfare.protocol.journal import Row, RowKey
 
 _SESSION: Final = ("replayed", "subscriptions", "advertisements", "kept", "copy", "departure")
 """kinds of rows whose keys begin with a session, and that need it"""
@@ -34,7 +34,7 @@ class Gone(msgspec.Struct, frozen=True):
 
     kind: str
     """or `?`, if it cannot be read"""
-    key: Key
+    key: RowKey
     """empty if it cannot be read"""
     why: str
     rows: int = 1
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
     problem: str
     """why it cannot be used as it is; empty if it can"""
-    kept: dict[tuple[str, Key], Any]
+    kept: dict[tuple[str, RowKey], Any]
     gone: list[Gone]
     made: list[str]
     """kinds of rows that have to be made anew"""
@@ -85,7 +85,7 @@ def look(path: Path) -> Rows:
     return _sensible(rows, gone, made, problem)
 
 
-def _opened(path: Path) -> tuple[str, dict[tuple[str, Key], Any]]:
+def _opened(path: Path) -> tuple[str, dict[tuple[str, RowKey], Any]]:
     """What is wrong with a store, or what is in it; found out on a copy, since to open it changes it."""
     with TemporaryDirectory(prefix="fieldfare-") as folder:
         copy = Path(folder) / path.name
@@ -103,9 +103,9 @@ def _opened(path: Path) -> tuple[str, dict[tuple[str, Key], Any]]:
     return "", {(kind, key): value for kind, rows in loaded.items() for key, value in rows.items()}
 
 
-def _sorted_out(stored: Iterable[Stored]) -> tuple[dict[tuple[str, Key], Any], Stored | None, list[Stored]]:
+def _sorted_out(stored: Iterable[Stored]) -> tuple[dict[tuple[str, RowKey], Any], Stored | None, list[Stored]]:
     """Whole rows, the digest, and rows that are not whole. Those of an earlier version have no checksums."""
-    rows: dict[tuple[str, Key], Any] = {}
+    rows: dict[tuple[str, RowKey], Any] = {}
     digest = None
     bad = []
     for row in stored:
@@ -124,7 +124,7 @@ def _sorted_out(stored: Iterable[Stored]) -> tuple[dict[tuple[str, Key], Any], S
     return rows, digest, bad
 
 
-def _named(row: Stored) -> tuple[str, Key]:
+def _named(row: Stored) -> tuple[str, RowKey]:
     kind = row.kind if isinstance(row.kind, str) and row.kind.isidentifier() else "?"
     try:
         key = msgspec.msgpack.decode(row.key)
@@ -133,13 +133,13 @@ def _named(row: Stored) -> tuple[str, Key]:
     return kind, tuple(key) if isinstance(key, list) else ()
 
 
-def _sensible(rows: dict[tuple[str, Key], Any], gone: list[Gone], made: list[str], problem: str) -> Rows:
+def _sensible(rows: dict[tuple[str, RowKey], Any], gone: list[Gone], made: list[str], problem: str) -> Rows:
     """Without what leans on rows that are gone."""
     lost = list(gone)
     away = {str(one.key[0]) for one in lost if one.kind in _ELSEWHERE and one.key}
     sessions = {str(key[0]) for kind, key in rows if kind == "session"} - away
     neighbours = {str(key[0]) for kind, key in rows if kind == "neighbour"}
-    kept: dict[tuple[str, Key], Any] = {}
+    kept: dict[tuple[str, RowKey], Any] = {}
     for (kind, key), value in rows.items():
         about = str(key[0]) if key else ""
         arrived = kind == "arrival" and isinstance(value, list) and len(value) > 4 and value[4] is not None
@@ -156,7 +156,7 @@ def _sensible(rows: dict[tuple[str, Key], Any], gone: list[Gone], made: list[str
     return Rows(problem, kept, gone, made)
 
 
-def write(path: Path, rows: dict[tuple[str, Key], Any]) -> None:
+def write(path: Path, rows: dict[tuple[str, RowKey], Any]) -> None:
     """Write rows as a new store."""
     store = Store(path, sync="full")
     store.commit(Row(kind, key, value) for (kind, key), value in rows.items())

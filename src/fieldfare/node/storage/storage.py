@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from fieldfare.node.config import Log as LogSettings
-from fieldfare.node.state import Row, Step, Stored, low_water, whole
+from fieldfare.node.state import Step
 from fieldfare.node.storage import private
-from fieldfare.node.storage.log import JournalEntry, Log
+from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
+from fieldfare.protocol.journal import JournalEntry, Row, StoredRows, last_complete_position, low_water
 
 try:
     import fcntl
@@ -136,7 +137,7 @@ class Storage:
             raise StoreDamaged(folder / "node.sqlite", "it is empty, but there are events in the log")
         self.is_torn = disk.is_torn
         for entry in disk.read(disk.last):
-            end = max(whole(entry), disk.active_first - 1)  # what was begun before that is behind a gap, if anywhere
+            end = max(last_complete_position(entry), disk.active_first - 1)
             if end < disk.last:
                 self.is_torn = True
                 logger.warning(
@@ -147,9 +148,9 @@ class Storage:
                 )
                 disk.truncate(end)
 
-    def load(self) -> tuple[Stored, Iterator[JournalEntry]]:
+    def load(self) -> tuple[StoredRows, Iterator[JournalEntry]]:
         """All that was written: rows, and the entries that are needed with them."""
-        stored: Stored = self._store.load() if self._store is not None else {}
+        stored: StoredRows = self._store.load() if self._store is not None else {}
         if times := stored.get("salvaged", {}).get((), 0):
             logger.warning("this node has lost something %d times: see report.json in its salvaged-... folders", times)
         needed, known = low_water(stored), stored.get("checkpoint", {}).get((), 0)

@@ -28,9 +28,10 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import Limits
 from fieldfare.node.bridges.interface import Problem
 from fieldfare.node.bridges.mqtt_messages import In, Message, arrived
-from fieldfare.node.storage.log import JournalEntry, Log
+from fieldfare.node.storage.log import Log
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sources.mqtt import MqttOptions
+from fieldfare.protocol.journal import JournalEntry
 
 UNREADABLE: Final = "fieldfare.unreadable"
 """the type of an event that stands for a message that is none"""

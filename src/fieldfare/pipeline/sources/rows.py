@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fieldfare.node.storage import parquet_segment
-from fieldfare.node.storage.raw_format import JournalEntry
+from fieldfare.protocol.journal import JournalEntry
 
 COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
 NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]

@@ -21,12 +21,12 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fieldfare.node import state
 from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.raw_format import HEADER_SIZE, Damaged, blocks, good_after, read_header
 from fieldfare.node.storage.raw_segment import Mark, Raw, is_torn
 from fieldfare.node.storage.segments import NAME
 from fieldfare.pipeline.sources import rows
+from fieldfare.protocol import journal
 
 SLICE: Final = 20_000
 """entries that one task reads, at most"""
@@ -168,7 +168,7 @@ class _Tail:
                     raise LogError(f"{self._path} has position {begin} where {self._last + 1} belongs")
                 self._marks.append(Mark(begin, offset, 0.0))
                 self._last = entries[-1].position
-                whole = state.whole(entries[-1]) if entries[-1].rest else self._last
+                whole = journal.last_complete_position(entries[-1]) if entries[-1].details else self._last
             self._offset = size
         except Damaged as damaged:  # a write is under way, or was cut short by a crash: then nothing good is behind it
             self._offset = damaged.offset

@@ -410,7 +410,7 @@ def test_covering() -> None:
     ("document", "path", "said"),
     [
         ('{"a": ', "/", "not JSON: Expecting value (line 1, column 7)"),
-        ('{"a":\n["b"],\n}', "/", "not JSON: Expecting property name enclosed in double quotes (line 3, column 1)"),
+        ('{"a":\n["b"],\n5}', "/", "not JSON: Expecting property name enclosed in double quotes (line 3, column 1)"),
         (b"\xff", "/", "not JSON"),
         ('{"a": [NaN]}', "/", "NaN"),
         ("[1]", "/", "a pattern is an object"),

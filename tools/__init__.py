@@ -1,0 +1,1 @@
+"""Tools that people and tests share: harnesses, measurements, and writers of generated pages."""

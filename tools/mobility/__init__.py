@@ -1,0 +1,1 @@
+"""Random runs of networks whose clients move: subscribers, publishers, relocations and event channels."""

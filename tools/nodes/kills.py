@@ -1,0 +1,307 @@
+"""Real nodes that are killed at random: `python -m tools.nodes.kills 200`, or `make kills KILLS=200`.
+
+Nodes are processes with folders of their own, linked in a line. Publishers and subscribers have sessions; they are cut
+off at random too, and come back as a program would that knows only what it has stored: a publisher what was accepted, a
+subscriber the number of the last event that it is done with. In the end every accepted event has reached every
+subscriber that asked for it, once, in the order of its publisher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldfare.client.client import connect
+from fieldfare.filters import parse
+from tools.waiting import PATIENCE
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Process:
+    """A node in a process of its own."""
+
+    def __init__(self, name: str, folder: Path, join: str = "", *options: str) -> None:
+        self.name, self.folder, self.port = name, folder, free_port()
+        self.arguments = [*(["--join", join] if join else []), *options]
+        self.running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "fieldfare", "up", "--name", self.name, "--port", str(self.port)]
+        log = (self.folder.parent / f"{self.name}.log").open("ab")
+        self.running = subprocess.Popen([*command, "--data", str(self.folder), *self.arguments], stdout=log, stderr=log)
+        log.close()
+
+    def kill(self, how: int = signal.SIGKILL) -> None:
+        if self.running is not None:
+            self.running.send_signal(how)
+            self.running.wait()
+            self.running = None
+
+    async def answers(self, seconds: float = PATIENCE) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.close()
+                await writer.wait_closed()
+                return
+            if time.monotonic() > end or (self.running is not None and self.running.poll() is not None):
+                log = (self.folder.parent / f"{self.name}.log").read_text()[-2000:]
+                raise AssertionError(f"{self.name} does not answer; it said:\n{log}")
+            await asyncio.sleep(0.05)
+
+
+class Marks:
+    """Numbers, a byte each: there may be millions."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray(1 << 12)
+        self.count = 0
+
+    def add(self, number: int) -> None:
+        if number >= len(self._bytes):
+            self._bytes.extend(bytes(max(number + 1 - len(self._bytes), len(self._bytes))))
+        self.count += not self._bytes[number]
+        self._bytes[number] = 1
+
+    def array(self, size: int) -> NDArray[np.bool_]:
+        marks = np.zeros(size, np.bool_)
+        known = np.frombuffer(bytes(self._bytes), np.uint8)[:size]
+        marks[: len(known)] = known != 0
+        return marks
+
+
+class Publisher:
+    """Publishes numbered events; knows which were accepted."""
+
+    def __init__(self, name: str, url: str, chance: random.Random) -> None:
+        self.name, self.url, self.chance = name, url, chance
+        self.count = 0
+        self.accepted = Marks()
+        self.heard = 0
+        """how many were accepted when one last looked"""
+
+    async def live(self, until: asyncio.Event) -> None:
+        """Until it is cut off (cancelled), or told to end: then it waits for all to be safe."""
+        async with connect(self.url, session=self.name) as client:
+            while not until.is_set():
+                for _ in range(self.chance.randrange(1, 20)):
+                    self.count += 1
+                    number = self.count
+                    ticket = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
+                    ticket.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                await asyncio.sleep(self.chance.random() * 0.05)
+                await client.wait_for_capacity()
+            await client.drain()
+
+
+class Subscriber:
+    """Stores what it gets together with the number under which it came, as one does who must not do anything twice."""
+
+    def __init__(self, name: str, url: str, filter: str) -> None:
+        self.name, self.url, self.filter = name, url, filter
+        self.done = 0
+        self.got: dict[str, Marks] = {}
+        self.last: dict[str, int] = {}
+        self.again = 0
+        self.problems: list[str] = []
+
+    def take(self, by: str, number: int) -> None:
+        if number <= self.last.get(by, 0):
+            self.problems.append(f"{self.name} got {by} {number} after {self.last[by]}")
+        self.last[by] = number
+        self.got.setdefault(by, Marks()).add(number)
+
+    async def live(self) -> None:
+        async with (
+            connect(self.url, session=self.name) as client,
+            client.subscribe(self.filter, id="s", keep=True) as events,
+        ):
+            async for delivery in events.deliveries():
+                if delivery.number > self.done:
+                    self.done = delivery.number
+                    self.take(str(delivery.event["by"]), int(str(delivery.event["n"])))
+                else:
+                    self.again += 1
+                await delivery.acknowledge()
+
+
+async def run(kills: int, seed: int, *, pause: float = 1.0, nodes: int = 3, say: bool = False) -> dict[str, int]:
+    """Kill so many times, and see; gives counts."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        line: list[Process] = []
+        for number in range(nodes):
+            join = line[-1].url if line else ""
+            line.append(Process(f"n{number}", Path(folder) / f"n{number}", join))
+        subscribers = [
+            Subscriber(f"s{i}", line[i % nodes].url, filter)
+            for i, filter in enumerate(["k >= 0", "k = 1", "k > 2", "by = 'p0' AND k != 3"])
+        ]
+        publishers = [Publisher(f"p{i}", line[i % nodes].url, chance) for i in range(3)]
+        try:
+            for node in line:
+                node.start()
+                await node.answers()
+            return await _play(World(chance, line, subscribers, publishers), kills, pause, say=say)
+        finally:
+            for node in line:
+                node.kill()
+
+
+class World(NamedTuple):
+    """All that may be killed."""
+
+    chance: random.Random
+    line: list[Process]
+    subscribers: list[Subscriber]
+    publishers: list[Publisher]
+
+
+async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[str, int]:
+    chance, line, subscribers, publishers = world
+    end = asyncio.Event()
+    listening = {one.name: asyncio.create_task(one.live()) for one in subscribers}
+    for node in line:
+        await knows(node, [one.filter for one in subscribers])
+    talking = {one.name: asyncio.create_task(one.live(end)) for one in publishers}
+    cut = 0
+    between: list[int] = []
+    for number in range(kills):
+        between.append(await _goes_on(line, publishers))
+        await asyncio.sleep(pause * (0.2 + chance.random()))
+        node = chance.choice(line)
+        node.kill()
+        if chance.random() < 0.3:
+            await asyncio.sleep(chance.random())
+        node.start()
+        if chance.random() < 0.3:  # a client dies, too
+            cut += 1
+            if chance.random() < 0.5:
+                listener = chance.choice(subscribers)
+                listening[listener.name] = await anew(listening[listener.name], listener.live)
+            else:
+                talker = chance.choice(publishers)
+                talking[talker.name] = await anew(talking[talker.name], lambda one=talker: one.live(end))  # type: ignore[misc]
+        if say and number % 10 == 9:
+            sys.stdout.write(f"{number + 1} kills, {sum(one.accepted.count for one in publishers):,} events accepted\n")
+            sys.stdout.flush()
+    between.append(await _goes_on(line, publishers))
+    end.set()
+    await asyncio.wait_for(asyncio.gather(*talking.values()), PATIENCE)
+    counts = await judge(subscribers, publishers)
+    for task in listening.values():
+        task.cancel()
+    await asyncio.gather(*listening.values(), return_exceptions=True)
+    least = {"accepted between two kills, at least": min(between[1:], default=0)}
+    return {"kills": kills, "clients cut off": cut, **least, **counts}
+
+
+async def _goes_on(line: list[Process], publishers: list[Publisher]) -> int:
+    """Wait until all nodes are up and every publisher is heard; return how many events were accepted since then.
+
+    A kill that strikes a node that is not up yet tells nothing: after some of them nothing was accepted any more, and a
+    run of 200 kills had tested 20.
+    """
+    for node in line:
+        await node.answers()
+    end = time.monotonic() + PATIENCE
+    while deaf := [one.name for one in publishers if one.accepted.count == one.heard]:
+        assert time.monotonic() < end, f"nothing more is accepted of {', '.join(deaf)}"
+        await asyncio.sleep(0.02)
+    before = sum(one.heard for one in publishers)
+    for one in publishers:
+        one.heard = one.accepted.count
+    return sum(one.heard for one in publishers) - before
+
+
+async def knows(node: Process, filters: list[str]) -> None:
+    """Wait until a node knows what is wanted, here or elsewhere: what was published before is due to nobody."""
+    async with connect(node.url) as client:
+        for _ in range(int(PATIENCE / 0.1)):
+            wanted = parse(" OR ".join(f"({text})" for text in ("k = 'nothing'", *await client.interest())))
+            if all(wanted.covers(parse(one)) for one in filters):
+                return
+            await asyncio.sleep(0.1)
+    raise AssertionError(f"{node.name} does not know what is wanted")
+
+
+async def anew(task: asyncio.Task[None], live: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    """End a client without a word, and begin another one; it may take a while until there is a node."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+    async def persist() -> None:
+        while True:
+            try:
+                return await live()
+            except OSError:
+                await asyncio.sleep(0.1)
+
+    return asyncio.create_task(persist())
+
+
+async def judge(subscribers: list[Subscriber], publishers: list[Publisher]) -> dict[str, int]:
+    """Wait until all has arrived; then nothing may be missing, twice, unasked or out of order."""
+    deadline = time.monotonic() + PATIENCE
+    while gaps := [text for one in subscribers for other in publishers if (text := missing(one, other))]:
+        assert time.monotonic() < deadline, gaps
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(0.5)
+    for one in subscribers:
+        assert not one.problems, one.problems[:5]
+        for other in publishers:
+            got = one.got.get(other.name, Marks()).array(other.count + 1)
+            assert not (got & ~_asked(one, other)).any(), f"{one.name} got what it had not asked for"
+    return {
+        "published": sum(one.count for one in publishers),
+        "accepted": sum(one.accepted.count for one in publishers),
+        "delivered": sum(marks.count for one in subscribers for marks in one.got.values()),
+        "delivered again and left out": sum(one.again for one in subscribers),
+    }
+
+
+def _asked(one: Subscriber, other: Publisher) -> NDArray[np.bool_]:
+    """By number: does a subscriber want such an event of a publisher? All depends on who it is, and on k."""
+    wanted = parse(one.filter)
+    by_k = np.array([wanted.matches({"by": other.name, "n": 1, "k": k}) for k in range(5)])
+    return by_k[np.arange(other.count + 1) % 5]
+
+
+def missing(one: Subscriber, other: Publisher) -> str:
+    """What a subscriber lacks that was accepted from a publisher."""
+    size = other.count + 1
+    due = other.accepted.array(size) & _asked(one, other)
+    (gaps,) = np.nonzero(due & ~one.got.get(other.name, Marks()).array(size))
+    return f"{one.name} lacks {len(gaps)} events of {other.name}, from {gaps[0]} on" if len(gaps) else ""
+
+
+if __name__ == "__main__":
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    counts = asyncio.run(run(int(sys.argv[1]) if len(sys.argv) > 1 else 50, seed, say=True))
+    for what, count in {"seed": seed, **counts}.items():
+        sys.stdout.write(f"{count:10,}  {what}\n")

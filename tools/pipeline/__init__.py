@@ -1,0 +1,1 @@
+"""Spark drivers in processes of their own, which are killed or lose executors."""

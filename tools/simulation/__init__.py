@@ -1,0 +1,1 @@
+"""Random runs of simulated networks, judged by the trace checker."""
