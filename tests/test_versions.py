@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from fieldfare.matching.store import arena, snapshot
+from fieldfare.matching.store import layout, snapshot
 from fieldfare.node.storage import raw_format as records
 from fieldfare.node.storage import rows as store
 from fieldfare.protocol import frames, handover, journal, overlay_messages, wire
@@ -31,7 +31,7 @@ VERSIONS: dict[str, int | str | None] = {
     "log, Parquet segment": None,
     "rows (`node.sqlite`)": store.FORMAT,
     "index snapshot (`.ff`)": snapshot.FORMAT,
-    "index arena, inside a snapshot": arena.FORMAT,
+    "index arena, inside a snapshot": layout.FORMAT,
     "catalogue of subscriptions": None,
     "lake, log of commits": None,
     "HTTP API": None,

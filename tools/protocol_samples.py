@@ -11,7 +11,7 @@ from fieldfare.events import json
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import journal as j

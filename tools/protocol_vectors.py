@@ -24,7 +24,7 @@ from fieldfare.events import json as event_json
 from fieldfare.events import msgpack as event_msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import frames, handover, journal, link_frames, overlay_messages, wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC
 from tools import protocol_samples as samples

@@ -10,7 +10,7 @@ from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.overlay_messages import Join, Repair

@@ -212,10 +212,10 @@ class Overlay(Message, frozen=True):
 class ControlMessage(Message, frozen=True):
     """A message of the brokers' control overlay, over the same links, which may get lost; see `routing.prefix`."""
 
-    message: FilterUpdate | Forward
+    content: FilterUpdate | Forward
 
 
-Change: TypeAlias = (
+RoutingMessage: TypeAlias = (
     FilterUpdate
     | TopicCheck
     | TableCopy

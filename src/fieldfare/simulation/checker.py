@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.base import Matcher
 from fieldfare.matching.classic.brute import BruteForce
 from fieldfare.matching.index import Index
+from fieldfare.matching.matcher import Matcher
 from fieldfare.routing.strategies import Order, Strategy
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology

@@ -25,7 +25,7 @@ from fieldfare.client.subscription import Subscription
 from fieldfare.events.event import Event
 from fieldfare.events.msgpack import encode
 from fieldfare.protocol import frames as f
-from fieldfare_lab.node.crew import Contender, More, Send, Take, Wishes
+from fieldfare_lab.node.client_processes import Contender, More, Send, Take, Wishes
 from fieldfare_lab.node.load import Said, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.node.websocket import WebSocket, opened
