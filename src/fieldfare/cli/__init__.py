@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from importlib.metadata import version as version_of
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from fieldfare.cli.commands import (
     admin,
@@ -34,8 +35,24 @@ from fieldfare.cli.commands import (
 )
 from fieldfare.cli.help import help_of
 
+
+class _Commands(TyperGroup):
+    """The commands of Fieldfare and those of other distributions, which are imported when a user asks for them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        plugins = (plugin.name for plugin in entry_points(group="fieldfare.commands"))
+        return list(dict.fromkeys((*super().list_commands(ctx), *plugins)))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            for plugin in entry_points(group="fieldfare.commands", name=cmd_name):
+                self.add_command(typer.main.get_group(plugin.load()), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
 app: Final = typer.Typer(
     name="fieldfare",
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: rich would take `[...]` in an example for markup, and the time to be imported
     pretty_exceptions_enable=False,
@@ -115,6 +132,3 @@ _pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
 for _name, _command in _pipeline:
     pipelines.command(_name, help=help_of(_command))(_command)
 app.add_typer(pipelines, name="pipeline")
-
-for _plugin in entry_points(group="fieldfare.commands"):
-    app.add_typer(_plugin.load(), name=_plugin.name)
