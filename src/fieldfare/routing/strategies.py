@@ -25,9 +25,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.matching.index import Index
-from fieldfare.routing.overlays.rendezvous import Rendezvous
-from fieldfare.routing.overlays.shared_tree import SharedTree
-from fieldfare.routing.overlays.source_trees import SourceTrees
 from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.table_routes import TableRoutes
@@ -76,17 +73,25 @@ class Strategy:
         return "fifo" if self.overlay in ("sources", "rendezvous") else "causal"
 
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
-        """The routing state of a new broker."""
+        """Return the routing state of a new broker. Each overlay is imported here: a node needs at most one."""
         if self.overlay == "sources":
+            from fieldfare.routing.overlays.source_trees import SourceTrees  # noqa: PLC0415
+
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
+            from fieldfare.routing.overlays.rendezvous import Rendezvous  # noqa: PLC0415
+
             return Rendezvous(name, self, life, index)
         if self.prefix is not None:
-            from fieldfare.routing.prefix.routes import PrefixRoutes  # noqa: PLC0415 - which has brokers inside
+            from fieldfare.routing.prefix.routes import PrefixRoutes  # noqa: PLC0415 - has brokers inside
 
             return PrefixRoutes(name, self, life, index)
         routes: LinkRoutes = Flooding() if self.table is None else TableRoutes(self, index)
-        return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
+        if self.overlay == "acyclic":
+            return routes
+        from fieldfare.routing.overlays.shared_tree import SharedTree  # noqa: PLC0415
+
+        return SharedTree(name, life, routes)
 
 
 FLOODING: Final = Strategy("flooding", None)

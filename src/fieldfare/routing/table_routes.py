@@ -19,12 +19,12 @@ from fieldfare.routing.routes import LOCAL, LinkRoutes, Outgoing
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.updates import TableUpdate, TableUpdates, apply, exported
 
 if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
+    from fieldfare.tables.merging.per_interface import MergingTable
 
 _NOTHING = TableUpdate()
 
@@ -44,6 +44,8 @@ class TableRoutes(LinkRoutes):
         self._merger: NeighbourMerger[str] | None = None
         self._merging: MergingTable[str] | None = None
         if strategy.merging is not None and strategy.merge_stored:
+            from fieldfare.tables.merging.per_interface import MergingTable  # noqa: PLC0415 - imports forests
+
             self._merging = MergingTable(self.subscriptions, strategy.merging, keeps=lambda _: False)
         elif strategy.merging is not None:
             self._merger = NeighbourMerger((), strategy.merging)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import satisfiable
-from fieldfare.tables.structures.forest import Forest
+
+if TYPE_CHECKING:
+    from fieldfare.tables.structures.forest import Forest
 
 Structure: TypeAlias = Literal["poset", "forest"]
 Edge: TypeAlias = tuple[int, int]
@@ -77,9 +79,7 @@ def cover_graph(pairs: Iterable[tuple[Filter, str | None]], structure: Structure
         if interface is not None:
             whose[interface] = None
     filters = tuple(known)
-    forest = Forest()
-    for filter in filters:
-        forest.add(filter)
+    forest = _forest(filters)
     edges = sorted(_tree_edges(filters, forest) if structure == "forest" else immediate_covers(filters, forest))
     lower = {below for _, below in edges}
     roots = [place for place in range(len(filters)) if place not in lower]
@@ -88,11 +88,12 @@ def cover_graph(pairs: Iterable[tuple[Filter, str | None]], structure: Structure
     return CoverGraph(filters, tuple(tuple(whose) for whose in known.values()), tuple(edges), mergers, few)
 
 
-def immediate_covers(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge]:
+def immediate_covers(filters: Sequence[Filter], forest: Forest | None = None) -> Iterator[Edge]:
     """The transitive reduction of covering. The forest of the filters saves most comparisons.
 
     Of filters that cover each other without being equal, the first stands above.
     """
+    forest = forest or _forest(filters)
     place_of = {filter: place for place, filter in enumerate(filters)}
     above: list[int] = []  # for each filter those that cover it, as the bits of a number
     for place, filter in enumerate(filters):
@@ -103,6 +104,15 @@ def immediate_covers(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge
         for upper in _bits(covers):
             far |= above[upper]
         yield from ((upper, place) for upper in _bits(covers & ~far))
+
+
+def _forest(filters: Iterable[Filter]) -> Forest:
+    from fieldfare.tables.structures.forest import Forest  # noqa: PLC0415 - a node need not load forests at its start
+
+    forest = Forest()
+    for filter in filters:
+        forest.add(filter)
+    return forest
 
 
 def _bits(number: int) -> Iterator[int]:

@@ -20,10 +20,10 @@ from typing import Generic, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Tests
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.per_neighbour import ForwardsChange, OutgoingMerger
 from fieldfare.tables.merging.roots import RootMerger
 from fieldfare.tables.merging.rules import APART, PERFECT, Merging
-from fieldfare.tables.structures.naive import minimal_cover
 from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
 
 

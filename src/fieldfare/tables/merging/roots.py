@@ -30,8 +30,8 @@ from typing import NamedTuple
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.tables.base import Tests
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.rules import PERFECT, MergeResult, Merging, Partners, share, weight
-from fieldfare.tables.structures.naive import minimal_cover
 from fieldfare.tables.updates import TableUpdate
 
 

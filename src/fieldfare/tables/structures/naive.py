@@ -6,18 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from fieldfare.filters.filter import Filter
-from fieldfare.tables.base import Interface, Table, Tests, Towards, satisfiable
-
-
-def minimal_cover(filters: Iterable[Filter], tests: Tests | None = None) -> list[Filter]:
-    """The filters that no other one covers; of several that cover each other, the first."""
-    counted = tests or Tests()
-    kept: list[Filter] = []
-    for filter in filters:
-        if not any(counted.covers(other, filter) for other in kept):
-            kept = [other for other in kept if not counted.covers(filter, other)]
-            kept.append(filter)
-    return kept
+from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.covers import minimal_cover
 
 
 class NaiveTable(Table[Interface]):
