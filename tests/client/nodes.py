@@ -47,5 +47,5 @@ async def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
 
 def cut(client: Client) -> None:
     """Break the connection without a word."""
-    assert client._connection.socket is not None
-    client._connection.socket.transport.abort()
+    assert client._driver.connection.socket is not None
+    client._driver.connection.socket.transport.abort()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tools.effort import steps
 
 from fieldfare.filters import automaton, parse, strings
-from fieldfare.filters.automaton import PatternMachine, TooComplex
 from fieldfare.filters.intervals import FULL, Intervals, points
+from fieldfare.filters.machines import PatternMachine, TooComplex
 from fieldfare.filters.patterns import MANY, ONE, Pattern, escape, like, pattern
 from fieldfare.filters.strings import Language, StringSet
 

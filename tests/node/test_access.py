@@ -200,7 +200,7 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             with pytest.raises(websockets.InvalidStatus):
                 await websockets.connect(
                     a.hood.url + "/link",
-                    subprotocols=[websockets.Subprotocol("fieldfare.v1.link")],
+                    subprotocols=[websockets.Subprotocol("fieldfare.v2.link")],
                     additional_headers={"Authorization": f"Bearer {token('eve', 'trader')}"},
                 )
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))

@@ -30,7 +30,7 @@ HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Protocol: {protocol}\r\n{more}\r\n"
 )
-JSON = websockets.Subprotocol("fieldfare.v1.json")
+JSON = websockets.Subprotocol("fieldfare.v2.json")
 PATIENT = 30
 """seconds that a test waits for what must happen"""
 
@@ -68,7 +68,7 @@ async def peer(found: Api) -> AsyncIterator[Peer]:
 
 @contextlib.asynccontextmanager
 async def upgraded(
-    found: Api, path: str = "/", protocol: str = "fieldfare.v1.json", more: str = ""
+    found: Api, path: str = "/", protocol: str = "fieldfare.v2.json", more: str = ""
 ) -> AsyncIterator[Peer]:
     async with peer(found) as one:
         one.say(HANDSHAKE.format(path=path, protocol=protocol, more=more).encode())

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from fieldfare.events.values import MISSING
 from fieldfare.filters import constraint, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import UNCERTAIN, Expression
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.sizes import steps
 
 Dimension: TypeAlias = str | Expression

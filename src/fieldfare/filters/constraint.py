@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fieldfare.filters import valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.budget import spend
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.valueset import Atom, ValueSet
 
 Mode: TypeAlias = Literal["overlaps", "covers"]

@@ -11,7 +11,7 @@ from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import name
-from fieldfare.filters.text import render
+from fieldfare.filters.printer import render
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import Final
 
 from fieldfare.events.event import fields_of
-from fieldfare.filters import merge as merging
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, independent, normal_form
 from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
-from fieldfare.filters.merge import Statistics
+from fieldfare.filters.machines import TooComplex
+from fieldfare.filters.mergers import imperfect
+from fieldfare.filters.printer import in_order, render
 from fieldfare.filters.sizes import expect_small, size_of
-from fieldfare.filters.text import in_order, render
+from fieldfare.filters.statistics import Statistics, Uniform
 
 
 class Filter:
@@ -160,13 +160,13 @@ class Filter:
 
     def merge_imperfect(self, other: Filter, statistics: Statistics | None = None) -> Merger:
         """A single branch that holds both, with its estimated precision."""
-        known = statistics or merging.Uniform()
+        known = statistics or Uniform()
         if self.is_empty and other.is_empty:
             return Merger(NOTHING, 1.0, True)
         merged, *others = (*self.branches, *other.branches)
         estimate, exact = 1.0, True
         for branch in others:
-            step = merging.imperfect(merged, branch, known)
+            step = imperfect(merged, branch, known)
             merged, estimate, exact = step.branch, estimate * step.precision, exact and step.exact
         return Merger(Filter([merged]), estimate, exact)
 

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Kind, Scalar, kind_of, utc
 from fieldfare.filters import constraint, functions, patterns, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Dimension, with_consequences
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.expressions import Arithmetic, Call, Compare, Expression, Field, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
-from fieldfare.filters.languages.cesql import expression as cesql_expression
+from fieldfare.filters.languages.cesql.expression import cesql_dimension
 from fieldfare.filters.literals import literal, writable
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.valueset import ValueSet
 
@@ -108,7 +108,7 @@ def _compare(arguments: Sequence[Expression]) -> Expression:
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[Expression]], Expression]]] = {
     "COMPARE": _compare,
-    "CESQL": cesql_expression.build,
+    "CESQL": cesql_dimension,
 }
 """what is written like a function, but is an expression of its own"""
 

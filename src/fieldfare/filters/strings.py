@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from fieldfare.filters import automaton
-from fieldfare.filters.automaton import Automaton, IntervalsMachine, Machine, PatternMachine
+from fieldfare.filters.automaton import Automaton
 from fieldfare.filters.budget import remembered, spend
 from fieldfare.filters.intervals import EMPTY, FULL, Intervals, points, prefix
+from fieldfare.filters.machines import MAX_STATES, IntervalsMachine, Machine, PatternMachine, TooComplex
 from fieldfare.filters.patterns import MANY, Pattern
 
 MAX_PATTERNS: Final = 128
@@ -109,7 +110,7 @@ def matching(pattern: Pattern) -> StringSet:
             return points(["".join(literal)])
         if len(literal) == len(tokens) - 1 and tokens[-1] is MANY:
             return prefix("".join(literal))
-        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < automaton.MAX_STATES:
+        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < MAX_STATES:
             return Language(Node(pattern, FULL, EMPTY))  # a % with text behind it is never a union of intervals
     return _normal(Node(pattern, FULL, EMPTY))
 
@@ -151,7 +152,7 @@ def contains(a: StringSet, b: StringSet) -> bool:
         return False
     try:
         return automaton_of(a) >= automaton_of(b)
-    except automaton.TooComplex:
+    except TooComplex:
         return False
 
 
@@ -161,7 +162,7 @@ def overlap(a: StringSet, b: StringSet) -> bool:
         return a.overlaps(b)
     try:
         return automaton_of(a).overlaps(automaton_of(b))
-    except automaton.TooComplex:
+    except TooComplex:
         return True
 
 
@@ -191,7 +192,7 @@ def _apply(operation: Callable[[Intervals, Intervals], Intervals], a: Diagram, b
             return operation(a, b)
         made += 1
         if made > MAX_NODES or depth > MAX_PATTERNS:
-            raise automaton.TooComplex(f"more than {MAX_PATTERNS} patterns, or in more than {MAX_NODES} ways")
+            raise TooComplex(f"more than {MAX_PATTERNS} patterns, or in more than {MAX_NODES} ways")
         spend(8)
         first = min((d.pattern for d in (a, b) if isinstance(d, Node)), key=lambda pattern: pattern.sort_key)
         a_high, a_low = (a.high, a.low) if isinstance(a, Node) and a.pattern == first else (a, a)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import segment
 from fieldfare.matching.store.keys import NOT_SET, RANGE, SET
+from fieldfare.matching.store.rows import Rows, extract, ranges
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
@@ -43,13 +43,13 @@ def stats_of(store: Store, filters: int, checks: list[tuple[Any, int]]) -> Stats
     recent = sum(delta.count for delta in state.deltas)
     return Stats(
         filters=filters,
-        entries=sum(part.entries for part in state.segments) + recent + len(store.needles),
+        entries=sum(part.entries for part in state.segments) + recent + len(store.substrings),
         segments=[part.entries for part in state.segments],
         recent=recent,
         attributes=len(store.columns.attributes),
         columns=len(store.columns),
         bytes=sum(arena.nbytes for arena in state.arenas()),
-        verified=len(store.kept),
+        verified=len(store.inexact),
         kernels="numba" if store.kernels else "numpy",
         selectivity=_selectivity(store),
         checks=checks,
@@ -61,20 +61,20 @@ def _selectivity(store: Store) -> dict[str, float]:
     totals: dict[str, list[float]] = {}
     sample = store.sample()
     for part in store.state.segments if sample.shape[1] else ():
-        rows = segment.extract(part.arena)
+        rows = extract(part.arena)
         for column in np.unique(rows.column).tolist():
             path = store.columns.columns[column].attribute.path
             totals.setdefault(path, []).append(_mean_share(rows, column, np.sort(sample[column])))
     return {path: sum(shares) / len(shares) for path, shares in sorted(totals.items())}
 
 
-def _mean_share(rows: segment.Rows, column: int, keys: Ints) -> float:
+def _mean_share(rows: Rows, column: int, keys: Ints) -> float:
     """The mean share of some sorted keys that satisfy a predicate on a column."""
     mine = rows.column == column
     kind, low, high = rows.kind[mine], rows.low[mine], rows.high[mine]
     listed = (kind == SET) | (kind == NOT_SET)
     counts = high[listed] - low[listed]
-    wanted = rows.sets[segment.ranges(low[listed], counts)]
+    wanted = rows.sets[ranges(low[listed], counts)]
     hits = np.zeros(len(kind))
     hits[~listed] = np.searchsorted(keys, high[~listed], "right") - np.searchsorted(keys, low[~listed])
     each = np.searchsorted(keys, wanted, "right") - np.searchsorted(keys, wanted)

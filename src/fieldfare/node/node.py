@@ -132,7 +132,7 @@ class Node:
         life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
         self.storage.remember(Row("life", (), life))
         broker = DurableBroker(
-            Broker(self.name, strategy_of(config), life=life, apart=True),
+            Broker(self.name, strategy_of(config), life=life, separate_names=True),
             stored,
             entries,
             limit=config.sessions.limit,

@@ -7,18 +7,18 @@ from fieldfare.exports import lazy
 if TYPE_CHECKING:
     from fieldfare.profiles.collections import TrackingService
     from fieldfare.profiles.double_forest import DoubleForest
-    from fieldfare.profiles.indexed import IndexedMatching
+    from fieldfare.profiles.indexed import IndexedPairing
     from fieldfare.profiles.pairs import Pairing
-    from fieldfare.profiles.temporal import Timed
+    from fieldfare.profiles.temporal import TimedPairing
 
-__all__ = ["DoubleForest", "IndexedMatching", "Pairing", "Timed", "TrackingService"]
+__all__ = ["DoubleForest", "IndexedPairing", "Pairing", "TimedPairing", "TrackingService"]
 __getattr__ = lazy(
     __name__,
     {
         "collections": ("TrackingService",),
         "double_forest": ("DoubleForest",),
-        "indexed": ("IndexedMatching",),
+        "indexed": ("IndexedPairing",),
         "pairs": ("Pairing",),
-        "temporal": ("Timed",),
+        "temporal": ("TimedPairing",),
     },
 )

@@ -53,7 +53,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class CollectionMessage:
     """A change, for all clients that it concerns."""
 
     service: str
@@ -71,7 +71,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CollectionDifference:
     """What a client must do to have what its collection holds."""
 
     new: tuple[Description, ...]
@@ -122,23 +122,25 @@ class TrackingService:
 
     # Objects
 
-    def add_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[Message]:
+    def add_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[CollectionMessage]:
         """Attach a profile to an object; one that is not known yet belongs to the client from now on."""
         return self._change_profiles(client, uri, [profile], [], now)
 
-    def remove_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[Message]:
+    def remove_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[CollectionMessage]:
         """Detach a profile; an object without any is forgotten. A KeyError if it is not attached."""
         if profile not in self._owned(client, uri).profiles:
             raise KeyError(profile)
         return self._change_profiles(client, uri, [], [profile], now)
 
-    def replace_profiles(self, client: str, uri: str, profiles: Iterable[Filter], *, now: float) -> list[Message]:
+    def replace_profiles(
+        self, client: str, uri: str, profiles: Iterable[Filter], *, now: float
+    ) -> list[CollectionMessage]:
         """Let an object have just these profiles, in one step: who had it before and has it still hears nothing."""
         wanted = dict.fromkeys(profiles)
         known = self._owned(client, uri).profiles if uri in self._objects else {}
         return self._change_profiles(client, uri, wanted, [old for old in known if old not in wanted], now)
 
-    def touch(self, client: str, uri: str, *, now: float) -> list[Message]:
+    def touch(self, client: str, uri: str, *, now: float) -> list[CollectionMessage]:
         """The data of an object has changed; whoever has it is told."""
         thing = self._owned(client, uri)
         thing.description = self._described(uri, client)
@@ -147,7 +149,7 @@ class TrackingService:
 
     # Collections
 
-    def add_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[Message]:
+    def add_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[CollectionMessage]:
         """Widen a collection. An AccessError if no rule covers the query."""
         self._refuse_unless_allowed(client, query)
         queries = self._queries.setdefault((client, collection), {})
@@ -157,7 +159,7 @@ class TrackingService:
         met = self.pairing.queries.add(query, (client, collection))
         return self._counted(Counter((client, uri) for p in met for uri in self.pairing.profiles.ids(p)), now)
 
-    def remove_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[Message]:
+    def remove_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[CollectionMessage]:
         """Narrow a collection; one without queries is forgotten. A KeyError if it does not have the query."""
         queries = self._queries[client, collection]
         del queries[query]
@@ -182,10 +184,10 @@ class TrackingService:
         """The objects in a collection."""
         return self._found(self._queries.get((client, collection), ()))
 
-    def sync(self, client: str, collection: str, have: Mapping[str, int]) -> Difference:
+    def sync(self, client: str, collection: str, have: Mapping[str, int]) -> CollectionDifference:
         """What a client must do who has these versions of objects, by URI, to have what is in a collection."""
         content = {thing.uri: thing for thing in self.content(client, collection)}
-        return Difference(
+        return CollectionDifference(
             new=tuple(thing for uri, thing in content.items() if uri not in have),
             changed=tuple(thing for uri, thing in content.items() if uri in have and have[uri] != thing.version),
             gone=tuple(uri for uri in have if uri not in content),
@@ -198,7 +200,7 @@ class TrackingService:
 
     # Rules
 
-    def govern(self, rules: Iterable[Rule], *, now: float) -> list[Message]:
+    def govern(self, rules: Iterable[Rule], *, now: float) -> list[CollectionMessage]:
         """Let other rules hold; queries that none of them covers are removed."""
         self._rules = tuple(rules)
         held = [(collection, query) for collection, queries in self._queries.items() for query in queries]
@@ -230,7 +232,7 @@ class TrackingService:
 
     def _change_profiles(
         self, client: str, uri: str, wanted: Iterable[Filter], unwanted: Iterable[Filter], now: float
-    ) -> list[Message]:
+    ) -> list[CollectionMessage]:
         wanted = [satisfiable(profile) for profile in wanted]
         if uri in self._objects:
             thing = self._owned(client, uri)
@@ -259,7 +261,7 @@ class TrackingService:
         uris = (uri for query in queries for p in sides.queries.partners(query) for uri in sides.profiles.ids(p))
         return [self._objects[uri].description for uri in dict.fromkeys(uris)]
 
-    def _counted(self, changes: Mapping[tuple[str, str], int], now: float) -> list[Message]:
+    def _counted(self, changes: Mapping[tuple[str, str], int], now: float) -> list[CollectionMessage]:
         """Count, and tell those whose count has left zero or come back to it."""
         lost: dict[str, list[str]] = {}
         found: dict[str, list[str]] = {}
@@ -280,12 +282,12 @@ class TrackingService:
             messages += self._told("added", thing, found.get(uri, ()), now)
         return messages
 
-    def _told(self, what: What, thing: Description, clients: Iterable[str], now: float) -> list[Message]:
+    def _told(self, what: What, thing: Description, clients: Iterable[str], now: float) -> list[CollectionMessage]:
         recipients = tuple(sorted(client for client in clients if client not in self._pulling))
         if not recipients:
             return []
         self._messages += 1
-        return [Message(self.name, self._messages, what, thing, recipients, now + self.ttl)]
+        return [CollectionMessage(self.name, self._messages, what, thing, recipients, now + self.ttl)]
 
 
 def _negative(counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
@@ -305,7 +307,7 @@ class View:
         self._known: Counter[str] = Counter()
         """for each service, the message up to which everything is known"""
 
-    def apply(self, message: Message) -> None:
+    def apply(self, message: CollectionMessage) -> None:
         """Take notice."""
         place = message.service, message.object.uri
         last, _ = self._last.get(place, (self._known[message.service], None))

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.profiles.pairs import Asker, Object, Operator, Pairing, Side
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 
 Test = Callable[[Filter], bool]
 
@@ -94,7 +94,7 @@ class DoubleForest(Pairing[Object, Asker]):
 def _from_above(forest: Forest, test: Test) -> list[Filter]:
     """All that pass a test which nothing below a failure passes."""
     found: list[Filter] = []
-    todo: list[Node] = [forest.top]
+    todo: list[ForestNode] = [forest.top]
     while todo:
         passed = [child for child in todo.pop().children.values() if test(child.filter)]
         found += [node.filter for node in passed]
@@ -105,7 +105,7 @@ def _from_above(forest: Forest, test: Test) -> list[Filter]:
 def _whole_trees(forest: Forest, test: Test) -> list[Filter]:
     """All that pass a test which everything below a success passes."""
     found: list[Filter] = []
-    todo: list[Node] = [forest.top]
+    todo: list[ForestNode] = [forest.top]
     while todo:
         for child in todo.pop().children.values():
             if test(child.filter):

@@ -1,4 +1,4 @@
-"""`IndexedMatching`: profiles against queries, looked up in the matching index instead of walked to in forests.
+"""`IndexedPairing`: profiles against queries, looked up in the matching index instead of walked to in forests.
 
 The index that matches events also finds the filters that cover a given one, are covered by it, or overlap it. So a
 filter's partners are one lookup, whatever else is stored; there are no neighbours to learn from, and none to maintain.
@@ -32,11 +32,11 @@ class Relations(Protocol):
         """The ids of the filters that overlap a given one."""
 
 
-class IndexedMatching(Pairing[Object, Asker]):
+class IndexedPairing(Pairing[Object, Asker]):
     """Profiles against queries, each side in an index of its own.
 
     >>> from fieldfare import Index, parse
-    >>> space: IndexedMatching[str, str] = IndexedMatching(Index(), Index(), "overlap")
+    >>> space: IndexedPairing[str, str] = IndexedPairing(Index(), Index(), "overlap")
     >>> space.queries.add(parse("price < 10"), "ana")
     []
     >>> space.profiles.add(parse("price BETWEEN 8 AND 12"), "book 7")

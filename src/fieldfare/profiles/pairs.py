@@ -183,7 +183,7 @@ class Side(Generic[Id]):
         return sorted(filters, key=lambda filter: self._stored[filter].number)
 
 
-class SetBased(Pairing[Object, Asker]):
+class NaivePairing(Pairing[Object, Asker]):
     """The definition itself: a new filter is compared with everything across."""
 
     def _find(self, side: Side[Any], filter: Filter) -> list[Filter]:

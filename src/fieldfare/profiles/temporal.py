@@ -1,4 +1,4 @@
-"""`Timed`: profiles and queries that appear, expire and replace each other, and the pairs that begin and end by that.
+"""`TimedPairing`: profiles and queries that appear, expire and replace each other, and their pairs.
 
 An entry holds in a period [start, end), or from now for a time to live. It may carry a *replace-identifier*: a newer
 entry of the same side with the same identifier takes its place, from the newer one's start on. So a thing that moves
@@ -43,7 +43,7 @@ class TimedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PairChange:
     """What happened to an entry, and with which entries across it makes a pair from then on, or no longer."""
 
     at: float
@@ -69,11 +69,11 @@ class _Fate:
     holds: bool = False
 
 
-class Timed:
+class TimedPairing:
     """Entries in time, over any pairing.
 
     >>> from fieldfare.filters import parse
-    >>> timed = Timed()
+    >>> timed = TimedPairing()
     >>> ana = timed.announce("query", parse("zone = 'A'"), "ana", now=0)
     >>> lift = timed.announce("profile", parse("zone = 'A' AND floor = 3"), "lift", now=5, ttl=10, replaces="lift")
     >>> [(change.at, change.what, change.entry.id, len(change.partners)) for change in timed.advance(20)]
@@ -87,7 +87,7 @@ class Timed:
         self._fates: dict[int, _Fate] = {}
         self._named: dict[tuple[Which, Hashable], list[int]] = {}
         self._agenda: list[tuple[float, _Step, int]] = []
-        self._untold: list[Change] = []
+        self._untold: list[PairChange] = []
         self._count = 0
 
     # Changes
@@ -137,7 +137,7 @@ class Timed:
         self._end(fate, now)
         return True
 
-    def advance(self, now: float) -> list[Change]:
+    def advance(self, now: float) -> list[PairChange]:
         """Everything that has happened and was not told yet, up to and including now."""
         self._run(now)
         told, self._untold = self._untold, []
@@ -214,12 +214,12 @@ class Timed:
         entry = fate.entry
         fate.holds = True
         self._side(entry.which).add(entry.filter, entry.number)
-        self._untold.append(Change(at, "appeared", entry, self.partners(entry)))
+        self._untold.append(PairChange(at, "appeared", entry, self.partners(entry)))
 
     def _end(self, fate: _Fate, at: float) -> None:
         entry = fate.entry
         if fate.holds:
-            self._untold.append(Change(at, fate.what, entry, self.partners(entry)))
+            self._untold.append(PairChange(at, fate.what, entry, self.partners(entry)))
             self._side(entry.which).remove(entry.filter, entry.number)
         del self._fates[entry.number]
         if entry.replaces is not None:

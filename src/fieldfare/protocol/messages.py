@@ -167,7 +167,7 @@ class TableCopy(Message, frozen=True):
     """Keep for me what a neighbour has told me, should I fail."""
 
     neighbour: str
-    tell: FilterUpdate
+    update: FilterUpdate
 
 
 class FlushRequest(Message, frozen=True):
@@ -181,7 +181,7 @@ class FlushRequest(Message, frozen=True):
 class FlushReply(Message, frozen=True):
     """All has arrived."""
 
-    question: FlushRequest
+    request: FlushRequest
 
 
 class LinkUpdate(Message, frozen=True):
@@ -211,10 +211,10 @@ class Overlay(Message, frozen=True):
 class ControlMessage(Message, frozen=True):
     """What brokers say in a small network of their own, over the same links. It may get lost; see `prefix`."""
 
-    said: FilterUpdate | Forward
+    content: FilterUpdate | Forward
 
 
-Change: TypeAlias = (
+RoutingMessage: TypeAlias = (
     FilterUpdate
     | TopicCheck
     | TableCopy

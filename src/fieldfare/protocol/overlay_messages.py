@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fieldfare.protocol.messages import Overlay
+
+VERSION: Final = 2
+"""Version of the overlay messages; see `docs/reference/versions.md`."""
 
 
 class Join(Overlay, frozen=True):

@@ -17,12 +17,12 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, budget, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage
 
-VERSION: Final = 1
+VERSION: Final = 2
 """of the wire form; nodes say it when they meet, and refuse another one"""
 STEPS: Final = 1_000_000
 """of work to understand a neighbour's filter, about a microsecond each"""
@@ -81,10 +81,10 @@ def _without_unreadable(message: Message) -> Message:
             added = dict.fromkeys(EVERYTHING if one is _UNREADABLE else one for one in message.added)
             removed = tuple(one for one in message.removed if one is not _UNREADABLE)
             return msgspec.structs.replace(message, added=tuple(added), removed=removed)
-        case m.ControlMessage(said=m.FilterUpdate() as said):
-            return m.ControlMessage(_without_unreadable(said))  # type: ignore[arg-type]
-        case m.TableCopy(neighbour=neighbour, tell=tell):
-            return m.TableCopy(neighbour, _without_unreadable(tell))  # type: ignore[arg-type]
+        case m.ControlMessage(content=m.FilterUpdate() as update):
+            return m.ControlMessage(_without_unreadable(update))  # type: ignore[arg-type]
+        case m.TableCopy(neighbour=neighbour, update=update):
+            return m.TableCopy(neighbour, _without_unreadable(update))  # type: ignore[arg-type]
     raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.protocol.messages import About, Change, FilterUpdate, Forward, Role
+from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role, RoutingMessage
 
 LOCAL: Final = ""
 """the clients of the broker, all together"""
@@ -22,11 +22,11 @@ class ProtocolError(ValueError):
     """A message that its sender may not send. Nothing has changed."""
 
 
-class To(NamedTuple):
+class Outgoing(NamedTuple):
     """What a neighbour is to be told; or, to LOCAL, an event that may go on its way now."""
 
     neighbour: str
-    change: Change | Forward
+    message: RoutingMessage | Forward
 
 
 class Routes(ABC):
@@ -41,28 +41,28 @@ class Routes(ABC):
         """The brokers that it is linked to."""
         return self.roles
 
-    def knows(self, neighbour: str) -> bool:
+    def accepts(self, neighbour: str) -> bool:
         """May it talk to us?"""
         return neighbour in self.roles
 
     @abstractmethod
-    def connect(self, neighbour: str, role: Role) -> list[To]:
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
         """There is a new neighbour, of whom nothing is known and who knows nothing."""
 
     @abstractmethod
-    def disconnect(self, neighbour: str) -> list[To]:
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
         """A neighbour is gone, with all it wanted and promised."""
 
     @abstractmethod
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """An interface changes what it wants, or what it will publish."""
 
     @property
-    def untidy(self) -> bool:
+    def needs_sweep(self) -> bool:
         """Is there something that may have to be forgotten some time after?"""
         return False
 
-    def tidy(self) -> list[To]:
+    def sweep(self) -> list[Outgoing]:
         """Forget what was useless the last time too."""
         return []
 
@@ -71,33 +71,33 @@ class Routes(ABC):
         """When it wants `tick` to be called, if at all."""
         return None
 
-    def tick(self, now: float) -> list[To]:
+    def tick(self, now: float) -> list[Outgoing]:
         """Let time pass."""
         return []
 
-    def reached(self, neighbour: str) -> list[To]:
+    def link_up(self, neighbour: str) -> list[Outgoing]:
         """A neighbour can be talked to from now on. A running node finds it so again and again."""
         return []
 
-    def lost(self, neighbour: str) -> list[To]:
+    def link_down(self, neighbour: str) -> list[Outgoing]:
         """For now it cannot."""
         return []
 
-    def mark(self, event: Forward) -> Forward:
+    def tag(self, event: Forward) -> Forward:
         """An event is published here: let it have what helps others to forward it."""
         return event
 
-    def enter(self, event: Forward) -> list[To]:
+    def publish(self, event: Forward) -> list[Outgoing]:
         """An event is published here, and clients have it: let it go to neighbours, at once or after others."""
-        return [To(LOCAL, event)]
+        return [Outgoing(LOCAL, event)]
 
-    def retire(self) -> list[To]:
+    def retire(self) -> list[Outgoing]:
         """Say goodbye to those who would otherwise have to find out."""
         return []
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
         """A neighbour says something that only some overlays know of."""
-        raise ProtocolError(f"{type(change).__name__} means nothing to this strategy: do all brokers have the same?")
+        raise ProtocolError(f"{type(message).__name__} means nothing to this strategy: do all brokers have the same?")
 
     @abstractmethod
     def match(self, event: Forward, sender: str) -> set[str]:
@@ -121,29 +121,29 @@ class LinkRoutes(Routes):
     """Routes whose neighbours may get other roles, as it is done to let links rest."""
 
     @abstractmethod
-    def turn(self, neighbour: str, role: Role) -> list[To]:
+    def set_role(self, neighbour: str, role: Role) -> list[Outgoing]:
         """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
 
 
 class Flooding(LinkRoutes):
     """Every event goes everywhere, and nobody is told anything."""
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
         """One more to flood."""
         self.roles[neighbour] = role
         return []
 
-    def disconnect(self, neighbour: str) -> list[To]:
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
         """One less."""
         del self.roles[neighbour]
         return []
 
-    def turn(self, neighbour: str, role: Role) -> list[To]:
+    def set_role(self, neighbour: str, role: Role) -> list[Outgoing]:
         """It is flooded from now on, or no more."""
         self.roles[neighbour] = role
         return []
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """Clients want something: that concerns nobody else."""
         return []
 

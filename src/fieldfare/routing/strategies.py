@@ -28,7 +28,7 @@ from fieldfare.matching.index import Index
 from fieldfare.routing.overlays.rendezvous import Rendezvous
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.overlays.source_trees import SourceTrees
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex, Table
@@ -67,7 +67,7 @@ class Strategy:
     """into which a rendezvous overlay divides the values of that field"""
     replicas: int = 2
     """how many brokers keep copies for a rendezvous"""
-    prefix: Prefix | None = None
+    prefix: PrefixOptions | None = None
     """forward events by tags, with these settings"""
 
     @property
@@ -82,9 +82,9 @@ class Strategy:
         if self.overlay == "rendezvous":
             return Rendezvous(name, self, life, index)
         if self.prefix is not None:
-            from fieldfare.routing.prefix.routes import Prefixed  # noqa: PLC0415 - which has brokers inside
+            from fieldfare.routing.prefix.routes import PrefixRoutes  # noqa: PLC0415 - which has brokers inside
 
-            return Prefixed(name, self, life, index)
+            return PrefixRoutes(name, self, life, index)
         routes: LinkRoutes = Flooding() if self.table is None else TableRoutes(self, index)
         return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
 
@@ -96,7 +96,7 @@ COVERING: Final = Strategy("covering", IndexedTable)
 MERGING: Final = Strategy("merging", IndexedTable, merging=Merging())
 IMPERFECT: Final = Strategy("imperfect", IndexedTable, merging=Merging(imperfect=True, budget=0.25))
 BOOK_MERGING: Final = Strategy("book-merging", IndexedTable, merging=Merging(), merge_stored=True)
-PREFIX: Final = Strategy("prefix", IndexedTable, prefix=Prefix())
+PREFIX: Final = Strategy("prefix", IndexedTable, prefix=PrefixOptions())
 
 _PLAIN: Final = (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING, IMPERFECT, BOOK_MERGING, PREFIX)
 

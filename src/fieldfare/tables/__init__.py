@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
     from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
     from fieldfare.tables.structures.poset import Poset
-    from fieldfare.tables.updates import Update, apply
+    from fieldfare.tables.updates import TableUpdate, apply
 
 __all__ = [
     "BalancedForest",
@@ -22,8 +22,8 @@ __all__ = [
     "PosetForest",
     "RootMerger",
     "Table",
+    "TableUpdate",
     "Tests",
-    "Update",
     "apply",
     "merged",
     "minimal_cover",
@@ -51,7 +51,7 @@ __getattr__ = lazy(
         ),
         "structures.poset": ("Poset",),
         "updates": (
-            "Update",
+            "TableUpdate",
             "apply",
         ),
     },

@@ -23,14 +23,14 @@ from fieldfare.filters.advertisement import Advertisement
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, Towards
-from fieldfare.tables.updates import Update, Updates, apply
+from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 
-class Told(NamedTuple, Generic[Interface]):
+class NeighbourUpdates(NamedTuple, Generic[Interface]):
     """Whom to tell what."""
 
-    advertisements: Updates[Interface]
-    subscriptions: Updates[Interface]
+    advertisements: TableUpdates[Interface]
+    subscriptions: TableUpdates[Interface]
 
 
 class AdvertisedTable(Generic[Interface]):
@@ -54,13 +54,13 @@ class AdvertisedTable(Generic[Interface]):
         self.subscriptions = subscriptions
         self.drop = drop
 
-    def subscribe(self, update: Update, sender: Interface) -> Updates[Interface]:
+    def subscribe(self, update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
         """Let an interface change its subscriptions."""
         if self.drop:
             update = update._replace(added=tuple(f for f in update.added if self._has_way(f, sender)))
         return apply(self.subscriptions, update, sender)
 
-    def advertise(self, update: Update, sender: Interface) -> Told[Interface]:
+    def advertise(self, update: TableUpdate, sender: Interface) -> NeighbourUpdates[Interface]:
         """Let an interface change its advertisements.
 
         Others hear of the advertisements, and the sender of the subscriptions that may go its way now, or no longer
@@ -75,7 +75,7 @@ class AdvertisedTable(Generic[Interface]):
         if self.drop:
             lost = ()
             self._drop(concerned)
-        return Told(told, {sender: Update(gained, lost)} if gained or lost else {})
+        return NeighbourUpdates(told, {sender: TableUpdate(gained, lost)} if gained or lost else {})
 
     def may_publish(self, event: Mapping[str, object], publisher: Interface) -> bool:
         """Has the publisher advertised such an event?"""

@@ -48,7 +48,7 @@ class Tests:
         return filter.matches(event)
 
 
-class Relations(Protocol):
+class FilterIndex(Protocol):
     """An index of filters under themselves: what a table on an index needs of it."""
 
     def add(self, id: Filter, filter: Filter) -> None:
@@ -79,7 +79,7 @@ class Relations(Protocol):
         """Those that each of several events matches."""
 
 
-MakeIndex: TypeAlias = Callable[[], Relations]
+MakeIndex: TypeAlias = Callable[[], FilterIndex]
 """an empty index"""
 
 

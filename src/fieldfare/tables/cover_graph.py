@@ -27,7 +27,7 @@ MOST_ROOTS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class RootMerge:
     """Two roots, by their places, and the filter that is exactly their union."""
 
     first: int
@@ -42,7 +42,7 @@ class CoverGraph:
     filters: tuple[Filter, ...]
     interfaces: tuple[tuple[str, ...], ...]
     edges: tuple[Edge, ...]
-    mergers: tuple[Merge, ...]
+    mergers: tuple[RootMerge, ...]
     complete: bool
     """are these all mergers? If there are too many roots, none are looked for"""
 
@@ -120,11 +120,11 @@ def _tree_edges(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge]:
             yield place_of[node.parent.filter], place
 
 
-def _mergers(filters: Sequence[Filter], roots: Sequence[int]) -> Iterator[Merge]:
+def _mergers(filters: Sequence[Filter], roots: Sequence[int]) -> Iterator[RootMerge]:
     for first, second in combinations(roots, 2):
         merged = _merged(filters[first], filters[second])
         if merged is not None:
-            yield Merge(first, second, merged)
+            yield RootMerge(first, second, merged)
 
 
 def _merged(a: Filter, b: Filter) -> Filter | None:

@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeAlias
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.tables.base import Interface, MakeIndex, Relations, Table, Towards, satisfiable
+from fieldfare.tables.base import FilterIndex, Interface, MakeIndex, Table, Towards, satisfiable
 
 _FEW: Final = 32
 """filters of one interface that are compared one by one; beyond, they get an index. (A part of a universe is free.)"""
@@ -66,7 +66,7 @@ class IndexedTable(Table[Interface]):
         self._roots: dict[Filter, None] = {}
         self._own: dict[Interface, dict[Filter, None]] = {}
         """the filters of each interface"""
-        self._own_index: dict[Interface, Relations] = {}
+        self._own_index: dict[Interface, FilterIndex] = {}
 
     # Pairs
 
@@ -218,7 +218,7 @@ class IndexedTable(Table[Interface]):
         if entry.filter in self._exposed:
             self._testify(entry)
 
-    def _pick(self, entry: _Entry[Interface], index: Relations) -> tuple[_Entry[Interface], ...]:
+    def _pick(self, entry: _Entry[Interface], index: FilterIndex) -> tuple[_Entry[Interface], ...]:
         """A cover that is enough alone, else two that are enough together, else one, else none."""
         by_only: dict[frozenset[Interface], _Entry[Interface]] = {}
         for filter in index.covering(entry.filter):

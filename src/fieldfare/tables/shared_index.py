@@ -3,7 +3,7 @@
 In a simulated network every broker has tables, and the same filters stand in most of them. To ask an index at each
 broker anew which of its filters cover a new one would be to work out the same relations a thousand times. A universe
 has one index of all filters that it ever saw and remembers, for each of them, what covers it and what it covers; an
-event is matched once. Each table has a `Part` of it, which answers like an index of its own filters would.
+event is matched once. Each table has a `SharedIndexPart` of it, which answers like an index of its own filters would.
 
 It trades memory for time: all pairs in which one covers the other are kept. For one broker with very many filters an
 index of its own is the better choice.
@@ -34,9 +34,9 @@ class SharedIndex:
         self._matched: dict[int, tuple[Mapping[str, object], dict[Filter, None]]] = {}
         """the last events, by identity, with what they match: they will be asked about at the next broker"""
 
-    def part(self) -> Part:
+    def part(self) -> SharedIndexPart:
         """An empty part."""
-        return Part(self)
+        return SharedIndexPart(self)
 
     def see(self, filter: Filter) -> None:
         """Take up a filter, if it is new."""
@@ -65,7 +65,7 @@ class SharedIndex:
         return known[1]
 
 
-class Part:
+class SharedIndexPart:
     """The filters of one table: like an `Index` whose ids are the filters themselves.
 
     >>> from fieldfare.filters import parse

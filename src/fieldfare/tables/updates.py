@@ -19,21 +19,21 @@ from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, satisfiable
 
 
-class Update(NamedTuple):
+class TableUpdate(NamedTuple):
     """Filters that an interface adds and removes at once: first all removals, then all additions.
 
-    SUB(f) is `Update(added=(f,))`, and UNSUB(f) with the filters U that it uncovers is `Update(U, (f,))`.
+    SUB(f) is `TableUpdate(added=(f,))`, and UNSUB(f) with the filters U that it uncovers is `TableUpdate(U, (f,))`.
     """
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
-Updates: TypeAlias = dict[Interface, Update]
+TableUpdates: TypeAlias = dict[Interface, TableUpdate]
 """whom to tell what; who need not hear of anything is not in it"""
 
 
-def apply(table: Table[Interface], update: Update, sender: Interface) -> Updates[Interface]:
+def apply(table: Table[Interface], update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
     """Let an interface change its filters; gives what each neighbour must be told.
 
     The sender is told nothing: its own wishes do not change what others want of it.
@@ -60,7 +60,7 @@ def apply(table: Table[Interface], update: Update, sender: Interface) -> Updates
             if neighbour in forgotten or neighbour not in before.get(filter, told):
                 gained.setdefault(neighbour, []).append(filter)
     return {
-        neighbour: Update(tuple(gained.get(neighbour, ())), tuple(lost.get(neighbour, ())))
+        neighbour: TableUpdate(tuple(gained.get(neighbour, ())), tuple(lost.get(neighbour, ())))
         for neighbour in in_order((*lost, *gained))
     }
 
@@ -74,7 +74,7 @@ def exported(table: Table[Interface], neighbour: Interface) -> tuple[Filter, ...
     return tuple(filter for filter in table.filters() if neighbour in table.forwards(filter))
 
 
-def replacement(table: Table[Interface], filters: Iterable[Filter], sender: Interface) -> Update:
+def replacement(table: Table[Interface], filters: Iterable[Filter], sender: Interface) -> TableUpdate:
     """The update after which an interface has just these filters.
 
     It lets a redundant table serve neighbours. Such a table does not forget what newer filters cover, so after single
@@ -82,7 +82,7 @@ def replacement(table: Table[Interface], filters: Iterable[Filter], sender: Inte
     """
     wanted = dict.fromkeys(filters)
     had = dict.fromkeys(filter for filter in table.filters() if sender in table.interfaces(filter))
-    return Update(tuple(f for f in wanted if f not in had), tuple(f for f in had if f not in wanted))
+    return TableUpdate(tuple(f for f in wanted if f not in had), tuple(f for f in had if f not in wanted))
 
 
 def in_order(interfaces: Iterable[Interface]) -> list[Interface]:

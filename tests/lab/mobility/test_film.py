@@ -14,7 +14,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility import subscribers
 from fieldfare.mobility.publisher_policies import PublisherPolicy
-from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.sessions import MobileSession
 from fieldfare.simulation.trace import Delivered, Published, Subscribed
 from fieldfare_lab.mobility import streets
 from fieldfare_lab.mobility.film import DISPATCHER, FREE_TAXIS, NEWS, OFFICE, Film, antennas, record, rides_near
@@ -152,14 +152,14 @@ def test_the_same_seed_gives_the_same_film() -> None:
 
 
 def test_publishers_that_do_not_wait_lose_events() -> None:
-    careless = record(3, SECONDS, 1, manner=PublisherPolicy("careless"))
+    careless = record(3, SECONDS, 1, policy=PublisherPolicy("careless"))
     assert careless.lost > 0
     assert len(got(careless, OFFICE)) < len(published(careless, "type = 'taxi'"))
 
 
 def test_a_session_that_comes_empty_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(session: Session, aside: object) -> Session:
-        return Session(last=session.last, heard=session.heard, before=session.heard)
+    def forgetful(session: MobileSession, aside: object) -> MobileSession:
+        return MobileSession(last=session.last, highest=session.highest, floor=session.highest)
 
     monkeypatch.setattr(subscribers, "merged", forgetful)
     assert record(8, SECONDS, 1).lost > 0

@@ -16,8 +16,8 @@ from fieldfare_lab.results import Settings
 LATENCY = 0.00208
 
 
-def _case(manner: PublisherPolicy, **changes: Any) -> Case:
-    return Case(manner, NONE, 10, 20, speeds=(100.0,), length=30.0)._replace(**changes)
+def _case(policy: PublisherPolicy, **changes: Any) -> Case:
+    return Case(policy, NONE, 10, 20, speeds=(100.0,), length=30.0)._replace(**changes)
 
 
 def test_rebuilding_is_the_way_to_the_farthest_subscriber_and_back() -> None:
@@ -41,7 +41,7 @@ def test_work_adds_to_it() -> None:
 
 
 def test_what_the_manners_cost() -> None:
-    standard, delayed, both = (run(_case(manner)) for manner in (STANDARD, DELAYED, PREFETCH_DELAYED))
+    standard, delayed, both = (run(_case(policy)) for policy in (STANDARD, DELAYED, PREFETCH_DELAYED))
     assert standard.messages > 10 * delayed.messages
     assert standard.rebuilding > delayed.rebuilding > both.rebuilding == 0.0
     assert standard.moves == delayed.moves == both.moves > 10
@@ -67,7 +67,7 @@ def test_standard_loses_when_brokers_are_slow() -> None:
 @pytest.mark.parametrize("lost", [0, 1])
 def test_experiments_judge_what_runs_give(name: str, lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def outcome(case: Case) -> Outcome:
-        dear = 20 if case.manner is STANDARD else 1
+        dear = 20 if case.policy is STANDARD else 1
         return Outcome(10, 10 * dear * case.publishers, 0.01 * dear, 100, 100 - lost, 0.1, 0.5)
 
     monkeypatch.setattr(grids, "run", outcome)

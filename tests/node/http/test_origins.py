@@ -147,7 +147,7 @@ async def talk(found: Api, path: str, protocol: str, **more: Any) -> None:
         pass
 
 
-@pytest.mark.parametrize(("path", "protocol"), [("/", "fieldfare.v1.json"), ("/link", "fieldfare.v1.link")])
+@pytest.mark.parametrize(("path", "protocol"), [("/", "fieldfare.v2.json"), ("/link", "fieldfare.v2.link")])
 def test_websockets_of_pages_from_elsewhere_are_refused(
     path: str, protocol: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

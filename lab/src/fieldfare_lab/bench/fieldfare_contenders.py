@@ -29,7 +29,7 @@ def index_of(workload: Workload, kernels: str) -> Index[int]:
     index.add_many(enumerate(workload.parsed))
     for event in workload.seen:
         index.match(event)
-    index.settle()
+    index.compact()
     return index
 
 

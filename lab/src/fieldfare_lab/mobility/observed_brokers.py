@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.broker import MobileBroker, Way
-from fieldfare.mobility.messages import Letter, MoveIn, MoveOut
-from fieldfare.mobility.publisher_messages import Prepare, Yield
+from fieldfare.mobility.broker import MobileBroker, NextHop
+from fieldfare.mobility.messages import MobileEnvelope, MoveIn, MoveOut
+from fieldfare.mobility.publisher_messages import PreparePublisher, PublisherRelease
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Publish, Send
 from fieldfare.routing.broker import Broker
@@ -75,8 +75,8 @@ class Watch:
 class Watched(MobileBroker):
     """A broker that is watched."""
 
-    def __init__(self, broker: Broker, part: Publishers, way: Way, watch: Watch, model: Model) -> None:
-        super().__init__(broker, part, way=way)
+    def __init__(self, broker: Broker, part: Publishers, next_hop: NextHop, watch: Watch, model: Model) -> None:
+        super().__init__(broker, part, next_hop=next_hop)
         self._watch = watch
         self._cost = model.cost
 
@@ -86,7 +86,7 @@ class Watched(MobileBroker):
         watch.work[self.name] = watch.work.get(self.name, 0.0) + self._cost(message)
         if isinstance(message, Forward | Publish):
             return sends
-        if isinstance(message, Yield):
+        if isinstance(message, PublisherRelease):
             watch.released[message.client, message.moves] = now
         cause = watch.caused.pop((sender, self.name, id(message)), None)
         if isinstance(message, MoveIn):
@@ -101,8 +101,8 @@ class Watched(MobileBroker):
         for send in sends:
             of = cause
             if isinstance(message, MoveOut):  # what ends has no cause, and what begins elsewhere that of the next move
-                content = send.message.content if isinstance(send.message, Letter) else None
-                of = (sender, watch.moves[sender] + 1) if isinstance(content, Prepare) else None
+                content = send.message.content if isinstance(send.message, MobileEnvelope) else None
+                of = (sender, watch.moves[sender] + 1) if isinstance(content, PreparePublisher) else None
             if of is not None:
                 watch.caused[self.name, send.to, id(send.message)] = of
         return sends

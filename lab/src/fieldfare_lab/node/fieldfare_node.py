@@ -205,8 +205,8 @@ async def _publisher_ours(variant: Variant, port: int, mine: Sequence[Said]) -> 
     client = await connect(f"ws://127.0.0.1:{port}", session=session).__aenter__()
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
-        await client.room()
+        await client.wait_for_capacity()
         for said, at in zip(mine[start:stop], due, strict=True):
-            client.post({**said.fields, "at": at})
+            client.publish_soon({**said.fields, "at": at})
 
     return send

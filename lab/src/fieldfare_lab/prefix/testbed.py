@@ -24,12 +24,12 @@ from fieldfare.protocol.messages import Forward
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.insertion import Plan, plan
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.prefix.tagger import Tagger
 from fieldfare.routing.prefix.tree import Tree
-from fieldfare.routing.prefix.updates import Gap, Remove, TreeUpdate
+from fieldfare.routing.prefix.updates import RemoveNode, TreeUpdate, UpdateGap
 from fieldfare.routing.strategies import PREFIX
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.network import Network
@@ -59,7 +59,7 @@ class Course(NamedTuple):
     """What happens in a run."""
 
     distribution: Distribution
-    prefix: Prefix
+    prefix: PrefixOptions
     mix: Mix
     seed: int
     events: int
@@ -125,7 +125,7 @@ class Bed:
         if shared:
             commons = Commons()
             for broker in self.network.brokers:
-                (self._routes(broker).members[0]).places = Shared(commons)
+                (self._routes(broker).followers[0]).placements = Shared(commons)
         for number in range(CLIENTS):
             self.network.attach(f"publisher {number}", f"p{number}")
             self.network.attach(f"subscriber {number}", f"s{number}")
@@ -135,15 +135,15 @@ class Bed:
         self._path = cache(_paths(topology()))
         self.network.run(_BEGIN)
 
-    def _routes(self, broker: str) -> Prefixed:
+    def _routes(self, broker: str) -> PrefixRoutes:
         routes = self.network.brokers[broker].routes
-        assert isinstance(routes, Prefixed)
+        assert isinstance(routes, PrefixRoutes)
         return routes
 
     @property
     def updates(self) -> int:
         """How many of the tree were published."""
-        return self._routes("c0").members[0].places.tree.version.number
+        return self._routes("c0").followers[0].placements.tree.version.number
 
     def run(self, windows: int) -> Iterator[Window]:
         """Let everything happen, and say what did: in each window one after the other for all depths."""
@@ -158,8 +158,8 @@ class Bed:
                 event = Event(self._workload.event())
                 found = [self._publish(f"p{number % CLIENTS}", event, before) for before in found]
             if (number + 1) % size == 0:
-                standing = [self._routes(broker).standing[0] for broker in self.network.brokers]
-                loose, nodes = max(one.loose for one in standing), standing[0].nodes
+                status = [self._routes(broker).status[0] for broker in self.network.brokers]
+                loose, nodes = max(one.loose for one in status), status[0].nodes
                 for one in found:
                     yield one._replace(events=number + 1, updates=self.updates, nodes=nodes, loose=loose)
                 found = self._nothing()
@@ -182,7 +182,7 @@ class Bed:
         before = {link: traffic.events for link, traffic in self.network.traffic.items()}
         routes = self._routes(entry)
         routes.options = replace(routes.options, depth=found.depth)
-        tag = len(routes.mark(Forward(event, "", 0)).tag)
+        tag = len(routes.tag(Forward(event, "", 0)).tag)
         self.network.publish(f"publisher {entry[1:]}", event)
         self.network.run(self.network.now + _FLIGHT)
         crossed = {link for link, traffic in self.network.traffic.items() if traffic.events > before.get(link, 0)}
@@ -271,8 +271,8 @@ class Shared(Placements):
         if update.version <= self._version:
             return False
         if update.base is not None and update.base != self._version:
-            raise Gap(f"the update to {update.version} follows {update.base}, not {self._version}")
-        gone = [operation.id for operation in update.operations if isinstance(operation, Remove)]
+            raise UpdateGap(f"the update to {update.version} follows {update.base}, not {self._version}")
+        gone = [operation.id for operation in update.operations if isinstance(operation, RemoveNode)]
         moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
         self.tree, self._entry = self._commons.advance(update), self._commons.entry
         self._version = update.version

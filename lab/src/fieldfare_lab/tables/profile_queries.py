@@ -14,16 +14,16 @@ from typing import Any
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.profiles.double_forest import DoubleForest
-from fieldfare.profiles.indexed import IndexedMatching
-from fieldfare.profiles.pairs import Operator, Pairing, SetBased
+from fieldfare.profiles.indexed import IndexedPairing
+from fieldfare.profiles.pairs import NaivePairing, Operator, Pairing
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
 from fieldfare_lab.tables.workload import Workload
 
 STRUCTURES: dict[str, Callable[[Operator], Pairing[int, int]]] = {
-    "set-based": SetBased,
+    "set-based": NaivePairing,
     "forests": lambda operator: DoubleForest(operator, bounds=False),
     "with bounds": DoubleForest,
-    "Indexed": lambda operator: IndexedMatching(Index(), Index(), operator),
+    "Indexed": lambda operator: IndexedPairing(Index(), Index(), operator),
 }
 _OPERATORS: tuple[Operator, ...] = ("cover", "overlap")
 

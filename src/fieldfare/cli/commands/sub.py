@@ -138,7 +138,7 @@ async def _show(
                 else:
                     typer.echo(_line(delivery))
                 sys.stdout.flush()
-                await delivery.done()
+                await delivery.acknowledge()
                 shown += 1
                 if shown == count:
                     return

@@ -21,8 +21,8 @@ from fieldfare.events.event import fields_of
 from fieldfare.filters import Filter, FilterTooComplex
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import Constraint, Mode
-from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.classic.counting import PredicateIndex
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 FALSE: Final = 0
 TRUE: Final = 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fieldfare.events.event import fields_of
 from fieldfare.filters import Filter
 from fieldfare.filters.constraint import Mode
-from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 
 class BruteForce(Matcher[Id]):

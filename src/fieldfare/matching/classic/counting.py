@@ -28,7 +28,7 @@ from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import UNCERTAIN, Expression
 from fieldfare.filters.intervals import Cut, Intervals
 from fieldfare.filters.valueset import Atom
-from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 Entry = TypeVar("Entry")
 Range: TypeAlias = tuple[Cut | tuple[()], Cut | None]

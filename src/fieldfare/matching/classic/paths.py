@@ -17,7 +17,7 @@ from fieldfare.filters.constraint import Mode
 from fieldfare.filters.elements import objects_at
 from fieldfare.filters.filter import EVERYTHING, Filter
 from fieldfare.filters.paths import ANY, Selector, Step, places, selector
-from fieldfare.matching.base import Id, as_filter
+from fieldfare.matching.matcher import Id, as_filter
 
 
 @dataclass(eq=False, slots=True)

@@ -24,8 +24,8 @@ from fieldfare.filters import Filter
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import Expression
-from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.classic.counting import ValueIndex
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 
 class Place(Generic[Id]):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import Words
 
 Ints = NDArray[np.int64]
 

@@ -17,11 +17,11 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
-from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, Words
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.decoder import predicate_values
 from fieldfare.matching.store.keys import NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, TIME, key_range
-from fieldfare.matching.store.segment import extract
+from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.store.rows import extract
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -71,13 +71,13 @@ def table_of(arenas: Iterable[Words]) -> Table:
 
 
 def related(
-    table: Table, columns: Columns, wanted: Filter, kept: Iterable[int], *, covered: bool
+    table: Table, columns: Columns, wanted: Filter, inexact: Iterable[int], *, covered: bool
 ) -> tuple[list[int], set[int]]:
     """The filters that are covered by a given one, or that overlap it, and those that may be."""
     judge = _covered if covered else _overlapping
     verdict = np.maximum.reduce([judge(table, columns, branch) for branch in wanted.branches])
     number = table.owner & NUMBER_MASK
-    unsure = np.isin(number, np.fromiter(kept, np.int64))  # their entries say too little, or nothing about lists
+    unsure = np.isin(number, np.fromiter(inexact, np.int64))  # their entries say too little, or nothing about lists
     if covered and len(wanted.branches) > 1:
         unsure |= (table.owner & SHARED_FLAG != 0) & (verdict == YES)  # their entries may lie in different branches
     verdict[unsure] = MAYBE
@@ -94,7 +94,7 @@ def _covered(table: Table, columns: Columns, wanted: Branch) -> Ints:
     verdict = np.full(len(table.owner), YES)
     for dimension, side in wanted.items():
         if not isinstance(dimension, str):
-            return np.full(len(table.owner), NO)  # only filters that are kept may want something computed
+            return np.full(len(table.owner), NO)  # only inexact filters may want something computed
         mine, sure = _judged(table, columns, dimension, side, numeric=_implies_numbers, relation=lambda a, b: b >= a)
         count = np.bincount(table.entry_of[mine], minlength=len(table.owner))
         implied = np.bincount(table.entry_of[mine][sure], minlength=len(table.owner)) > 0

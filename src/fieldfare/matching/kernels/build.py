@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import RANGE, SET
+from fieldfare.matching.store.layout import (
     BITS,
     BLOCK,
     BLOCK_COLUMNS,
@@ -26,7 +27,6 @@ from fieldfare.matching.store.arena import (
     ROWS,
     SETS,
 )  # fmt: skip
-from fieldfare.matching.store.keys import RANGE, SET
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -24,7 +24,8 @@ from fieldfare.matching.kernels.compiled import (
     u64,
 )
 from fieldfare.matching.relations.layout import PLAN
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
+from fieldfare.matching.store.layout import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -49,14 +50,13 @@ from fieldfare.matching.store.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
 
 _WILD_ROW = -1
 _FEW_ROWS = 15
 
 
 @jit
-def post(arena, count, out, filling):  # type: ignore[no-untyped-def]
+def post_entries(arena, count, out, filling):  # type: ignore[no-untyped-def]
     """Which entries look for something in a column; where keys are hashed, in one of its buckets.
 
     A set of keys stands under its first one. Counts into `count`, or fills `out` from those offsets.
@@ -77,7 +77,7 @@ def post(arena, count, out, filling):  # type: ignore[no-untyped-def]
 
 
 @jit
-def posted(arena, plan, posts_at, posts, most, out):  # type: ignore[no-untyped-def]
+def shortest_postings(arena, plan, postings_at, postings, most, out):  # type: ignore[no-untyped-def]
     """The entries that look where they must to be covered: at the column of a plan where they are fewest, in `out`.
 
     Returns how many they are, or -1 if they are more than `most`.
@@ -93,12 +93,12 @@ def posted(arena, plan, posts_at, posts, most, out):  # type: ignore[no-untyped-
             if plan[at + 4] - plan[at + 3] > 1:
                 continue  # keys in several buckets
             place += bucket_of(arena, column, plan[plan[at + 3]])
-        if posts_at[place + 1] - posts_at[place] < fewest:
-            first, fewest = posts_at[place], posts_at[place + 1] - posts_at[place]
+        if postings_at[place + 1] - postings_at[place] < fewest:
+            first, fewest = postings_at[place], postings_at[place + 1] - postings_at[place]
     if first < 0:
         return i64(-1)
     for i in range(fewest):
-        out[i] = i64(posts[first + i])
+        out[i] = i64(postings[first + i])
     return fewest
 
 
@@ -187,7 +187,7 @@ def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def exemplary(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
+def satisfied_by_both(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
     """The entries that both of two events may satisfy, in `out`; returns how many. `scratch` is as for `match_one`."""
     columns, blocks = arena[COLUMNS], arena[BLOCKS]
     visits_at = arena[arena[VISITS_AT] : arena[VISITS]].view(np.int32)

@@ -17,7 +17,8 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -43,7 +44,6 @@ from fieldfare.matching.store.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.store.arena import BLOCK, HASHED
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, RANGE, SET
+from fieldfare.matching.store.layout import BLOCK, HASHED
 
 FEW, MANY, SHARE = 256, 4096, 8
 """constants of a column that are looked at: a few hundred, or one in SHARE, but not too many"""

@@ -1,4 +1,4 @@
-"""Comparing: how do entries of an arena relate to a branch, put as a `Question`?
+"""Comparing: how do entries of an arena relate to a branch, put as a `Query`?
 
 `judge` says yes, or maybe, or nothing. The predicates of an entry that need not be verified say exactly what it is,
 those of others only what is necessary.
@@ -18,7 +18,6 @@ from fieldfare.matching.kernels.compiled import (
 from fieldfare.matching.relations.layout import (
     ALL,
     AROUND,
-    ASKED,
     CO_AROUND,
     CO_JOINED,
     CO_LOW,
@@ -43,6 +42,7 @@ from fieldfare.matching.relations.layout import (
     POINTS,
     RANGES,
     RANGES_AT,
+    REQUESTED,
     SIDE,
     SIDES,
     SIDES_AT,
@@ -51,16 +51,6 @@ from fieldfare.matching.relations.layout import (
     UNSURE,
     WHOLE,
     YES,
-)  # fmt: skip
-from fieldfare.matching.store.arena import (
-    ALIVE,
-    BLOCK_COLUMNS_AT,
-    OWNER,
-    PREDICATE,
-    PREDICATES_AT,
-    SETS,
-    SHARED_FLAG,
-    VERIFY_FLAG,
 )  # fmt: skip
 from fieldfare.matching.store.keys import (
     ALONE,
@@ -78,6 +68,16 @@ from fieldfare.matching.store.keys import (
     TIME_TAG,
     number_key,
 )
+from fieldfare.matching.store.layout import (
+    ALIVE,
+    BLOCK_COLUMNS_AT,
+    OWNER,
+    PREDICATE,
+    PREDICATES_AT,
+    SETS,
+    SHARED_FLAG,
+    VERIFY_FLAG,
+)  # fmt: skip
 
 FALSE, TRUE, UNKNOWN = range(3)
 TOGETHER, NEVER = -1, -2
@@ -121,15 +121,15 @@ def _before(high, how, low, other_how):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _range_is(words, part, low, high, how, asked):  # type: ignore[no-untyped-def]
+def _range_is(words, part, low, high, how, test):  # type: ignore[no-untyped-def]
     """Is a range of keys inside a part, does it meet it, does it lie around it or its complement?"""
-    if asked in (AROUND, CO_AROUND):
-        at = part + (LOW if asked == AROUND else CO_LOW)
+    if test in (AROUND, CO_AROUND):
+        at = part + (LOW if test == AROUND else CO_LOW)
         return i64(_within(words[at], words[at + 1], words[at + 2], low, high, how))
     at, count = words[part + RANGES_AT], words[part + RANGES]
     place = _last_from(words, at, count, low) if count > 1 else i64(words[at] <= low) - 1
     piece = at + 3 * place
-    if asked == INSIDE:
+    if test == INSIDE:
         return i64(place >= 0 and _within(low, high, how, words[piece], words[piece + 1], words[piece + 2]))
     for i in range(max(piece, at), min(piece + 6, at + 3 * count), 3):  # no other one can meet it
         if not _before(words[i + 1], words[i + 2], low, how) and not _before(high, how, words[i], words[i + 2]):
@@ -138,48 +138,48 @@ def _range_is(words, part, low, high, how, asked):  # type: ignore[no-untyped-de
 
 
 @jit
-def _set_is(words, part, count, inside, asked):  # type: ignore[no-untyped-def]
+def _set_is(words, part, count, inside, test):  # type: ignore[no-untyped-def]
     """The same for a set of so many keys, so many of which lie in the part."""
-    if asked == INSIDE:
+    if test == INSIDE:
         return i64(inside == count)
-    if asked == MEETS:
+    if test == MEETS:
         return i64(inside > 0)
-    if asked == AROUND:
+    if test == AROUND:
         return i64(0 < words[part + POINTS] == inside)
     return i64(0 < words[part + CO_POINTS] == count - inside)
 
 
 @jit
-def _keys_are(words, part, arena, first, last, asked):  # type: ignore[no-untyped-def]
+def _keys_are(words, part, arena, first, last, test):  # type: ignore[no-untyped-def]
     """The same for a set of numbers or times."""
     at, count, inside = words[part + RANGES_AT], words[part + RANGES], 0
     for i in range(first, last):
         place = _last_from(words, at, count, arena[i])
         inside += place >= 0 and arena[i] <= words[at + 3 * place + 1]
-    return _set_is(words, part, last - first, inside, asked)
+    return _set_is(words, part, last - first, inside, test)
 
 
 @jit
-def _texts_are(words, part, tables, table, arena, first, last, asked):  # type: ignore[no-untyped-def]
+def _texts_are(words, part, tables, table, arena, first, last, test):  # type: ignore[no-untyped-def]
     """The same for a set of texts."""
     inside, unknown = 0, False
     for i in range(first, last):
         known = tables[table + arena[i]]
         if known & OPEN:
-            tables[table + arena[i]] = known | ASKED
+            tables[table + arena[i]] = known | REQUESTED
             unknown = True
         inside += known & INSIDE
-    return i64(UNKNOWN) if unknown else _set_is(words, part, last - first, inside, asked)
+    return i64(UNKNOWN) if unknown else _set_is(words, part, last - first, inside, test)
 
 
 @jit
-def _text_is(tables, place, asked):  # type: ignore[no-untyped-def]
+def _text_is(tables, place, test):  # type: ignore[no-untyped-def]
     """The same for a text, or for all texts with an affix."""
     known = tables[place]
     if known & OPEN:
-        tables[place] = known | ASKED
+        tables[place] = known | REQUESTED
         return i64(UNKNOWN)
-    return i64(known & asked != 0)
+    return i64(known & test != 0)
 
 
 @jit
@@ -246,7 +246,7 @@ def _overlaps(words, side, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def _verdict(arena, first, last, owner, words, columns, tables, shown, relation):  # type: ignore[no-untyped-def]
-    """How the entry of some predicates relates to the sides of a question. `shown` has a word for each side."""
+    """How the entry of some predicates relates to the sides of a query. `shown` has a word for each side."""
     verify, together = owner & VERIFY_FLAG != 0, False
     for side in range(words[SIDES]):
         shown[side] = KINDS
@@ -285,25 +285,25 @@ def _verdict(arena, first, last, owner, words, columns, tables, shown, relation)
             answer = i64(UNKNOWN)
             if partial and words[part + DECIDED]:
                 if relation == COVERED:
-                    asked = INSIDE if positive else CO_AROUND
+                    test = INSIDE if positive else CO_AROUND
                 elif relation == OVERLAPPING:
-                    asked = MEETS if positive else AROUND
+                    test = MEETS if positive else AROUND
                 else:
-                    asked = AROUND if positive else MEETS
+                    test = AROUND if positive else MEETS
                 if kind == STRING_TAG:
                     if listed:
-                        answer = _texts_are(words, part, tables, table, arena, low, high, asked)
+                        answer = _texts_are(words, part, tables, table, arena, low, high, test)
                     else:
-                        answer = _text_is(tables, table + low, asked)
+                        answer = _text_is(tables, table + low, test)
                 elif listed:
-                    answer = _keys_are(words, part, arena, low, high, asked)
+                    answer = _keys_are(words, part, arena, low, high, test)
                 else:
                     if verify and kind == NUMBER_TAG and positive:  # an end that no float equals was rounded
                         if low != LOWEST and (low >= _LARGE or low <= _SMALL):
                             low, how = low - 1, how & ~OPEN_LOW
                         if high != HIGHEST and (high >= _LARGE or high <= _SMALL):
                             high, how = high + 1, how & ~OPEN_HIGH
-                    answer = _range_is(words, part, low, high, how, asked)
+                    answer = _range_is(words, part, low, high, how, test)
             if relation == COVERING:
                 fits = _covers(words, side, kind, positive, answer)
             else:
@@ -374,9 +374,9 @@ def judge(arena, entries, count, words, columns, tables, relation, which, out): 
             continue  # the branch wants something computed, of which entries tell nothing
         first = arena[PREDICATE] + i64(predicates_at[entry]) * 3
         last = arena[PREDICATE] + i64(predicates_at[entry + 1]) * 3
-        verdict, asked = i64(NO), i64(relation)
+        verdict, test = i64(NO), i64(relation)
         for turn in range(2):
-            answer = _verdict(arena, first, last, owner, words, columns, tables, shown, asked)
+            answer = _verdict(arena, first, last, owner, words, columns, tables, shown, test)
             if turn == 0:
                 verdict = min(answer, MAYBE) if verify and (relation != COVERED or words[MORE]) else answer
                 if answer == NEVER:
@@ -384,7 +384,7 @@ def judge(arena, entries, count, words, columns, tables, relation, which, out): 
                     break
                 if verdict != TOGETHER and not (verify and relation == COVERED and verdict != YES):
                     break
-                asked = i64(OVERLAPPING)
+                test = i64(OVERLAPPING)
             else:
                 verdict = NO if answer == NO or (answer == DOUBT and relation == COVERED) else MAYBE
         if verdict == YES:

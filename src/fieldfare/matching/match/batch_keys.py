@@ -72,23 +72,23 @@ class Encoder:
 
         IndexError if a column is not among the first `size`.
         """
-        sheet = _Sheet(batch.num_rows, size, kernels)
+        batch_keys = _BatchKeys(batch.num_rows, size, kernels)
         for path, array, simple in leaves(batch):
             attribute = self._columns.attributes.get(path)
             if attribute is not None:
-                self._fill(attribute, array, sheet, simple=simple)
-        return sheet.chunks(rows)
+                self._fill(attribute, array, batch_keys, simple=simple)
+        return batch_keys.chunks(rows)
 
-    def _fill(self, attribute: Attribute, array: Any, sheet: _Sheet, *, simple: bool) -> None:
+    def _fill(self, attribute: Attribute, array: Any, batch_keys: _BatchKeys, *, simple: bool) -> None:
         kind = array.type
         tag: Any
         if simple and kind.id in _NUMBERS:
-            _numbers(attribute, array, sheet)
+            _numbers(attribute, array, batch_keys)
             return
         if not simple:
-            tag = _wild(attribute, array, sheet)
+            tag = _wild(attribute, array, batch_keys)
         elif is_text(kind):
-            self._texts(attribute, array, sheet)
+            self._texts(attribute, array, batch_keys)
             tag = STRING_TAG
         elif pa.types.is_boolean(kind):
             tag = np.where(np.asarray(array.fill_null(False)), TRUE_TAG, FALSE_TAG)
@@ -96,7 +96,7 @@ class Encoder:
             tag = TIME_TAG
             if attribute.time >= 0:
                 times = array.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
-                sheet.put(attribute.time, np.asarray(times.fill_null(0)), array)
+                batch_keys.put(attribute.time, np.asarray(times.fill_null(0)), array)
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             tag = BYTES_TAG
         elif pa.types.is_struct(kind):
@@ -104,10 +104,10 @@ class Encoder:
         elif pa.types.is_null(kind):
             return
         else:
-            tag = _wild(attribute, array, sheet)
-        sheet.put(attribute.tag, tag, array)
+            tag = _wild(attribute, array, batch_keys)
+        batch_keys.put(attribute.tag, tag, array)
 
-    def _texts(self, attribute: Attribute, array: Any, sheet: _Sheet) -> None:
+    def _texts(self, attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
         """Strings, and their ends, to their numbers."""
         places = None
         if pa.types.is_dictionary(array.type):
@@ -119,16 +119,16 @@ class Encoder:
         for length, column, numbers in ((0, attribute.string, attribute.strings), *attribute.slices):
             if column < 0:
                 continue
-            if sheet.kernels is None:
+            if batch_keys.kernels is None:
                 found = _looked_up(texts, length, numbers)
             elif places is None:
-                sheet.put_texts(column, self._table(column, numbers, sheet.kernels), length, texts)
+                batch_keys.put_texts(column, self._table(column, numbers, batch_keys.kernels), length, texts)
                 continue
             else:
-                few = _Sheet(len(texts), 1, sheet.kernels)
-                few.put_texts(0, self._table(column, numbers, sheet.kernels), length, texts)
+                few = _BatchKeys(len(texts), 1, batch_keys.kernels)
+                few.put_texts(0, self._table(column, numbers, batch_keys.kernels), length, texts)
                 found = np.concatenate([_NO_KEYS, *(keys[0] for keys in few.chunks(len(texts) or 1))])
-            sheet.put(column, found if places is None else found[places] if len(found) else places, array)
+            batch_keys.put(column, found if places is None else found[places] if len(found) else places, array)
 
     def _table(self, column: int, numbers: dict[str, int], kernels: ModuleType) -> TextTable:
         table = self._tables.get(column)
@@ -137,7 +137,7 @@ class Encoder:
         return table
 
 
-class _Sheet:
+class _BatchKeys:
     """The keys of a batch in the making: whole columns, and what kernels will read them from."""
 
     def __init__(self, rows: int, size: int, kernels: ModuleType | None) -> None:
@@ -251,9 +251,9 @@ def _gathered(kind: Any) -> Iterator[str]:
             yield from (f"{name}.{below}" for below in _gathered(kind.field(i).type))
 
 
-def _wild(attribute: Attribute, array: Any, sheet: _Sheet) -> int:
+def _wild(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> int:
     for column in (attribute.number, attribute.string, attribute.time, *(c for _, c, _ in attribute.slices)):
-        sheet.put(column, WILD_KEY, array)
+        batch_keys.put(column, WILD_KEY, array)
     return WILD_KEY
 
 
@@ -284,13 +284,13 @@ def distinct_texts(array: Any) -> tuple[list[str | None], Ints]:
     return array.dictionary.to_pylist(), np.asarray(array.indices.fill_null(-1)).astype(np.int64)
 
 
-def _numbers(attribute: Attribute, array: Any, sheet: _Sheet) -> None:
+def _numbers(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
     """Keys of numbers, and their tags: NaN has one of its own."""
     real = pa.types.is_floating(array.type)
-    if sheet.kernels is not None and not pa.types.is_uint64(array.type):
+    if batch_keys.kernels is not None and not pa.types.is_uint64(array.type):
         if array.type.id not in _WIDE:
             array = array.cast(pa.float64() if real else pa.int64())
-        sheet.put_numbers(attribute.number, attribute.tag, array, real=real)
+        batch_keys.put_numbers(attribute.number, attribute.tag, array, real=real)
         return
     values = np.asarray(array.fill_null(0))
     bits: Ints = (values.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
@@ -302,5 +302,5 @@ def _numbers(attribute: Attribute, array: Any, sheet: _Sheet) -> None:
         tag = np.where(nan, NAN_TAG, NUMBER_TAG)
     else:
         found[(values > 2**53) | (values < -(2**53))] = WILD_KEY
-    sheet.put(attribute.number, found, array)
-    sheet.put(attribute.tag, tag, array)
+    batch_keys.put(attribute.number, found, array)
+    batch_keys.put(attribute.tag, tag, array)

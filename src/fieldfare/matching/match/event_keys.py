@@ -33,7 +33,7 @@ _TAME: Final = frozenset({type(None), bool, datetime, bytes})
 """kinds of values that never get a wild key, beside numbers and strings"""
 
 
-class Slate:
+class KeyBuffer:
     """Room for the keys of one event and for what it finds, used again and again: making it takes longer than that."""
 
     __slots__ = ("_blank", "_bytes", "_real", "_whole", "found", "keys", "wild")

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fieldfare.matching.fallback import match
 from fieldfare.matching.match.batch_keys import Encoder, distinct_texts, is_text, leaves
-from fieldfare.matching.match.event_keys import Slate
-from fieldfare.matching.store.arena import SHARED_FLAG, Words
-from fieldfare.matching.store.segment import ranges
+from fieldfare.matching.match.event_keys import KeyBuffer
+from fieldfare.matching.store.layout import SHARED_FLAG, Words
+from fieldfare.matching.store.rows import ranges
 from fieldfare.matching.store.state import State, recent
 from fieldfare.matching.store.store import Store
 
@@ -41,37 +41,37 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._encoder = Encoder(store.columns)
-        self._slates: list[Slate] = []
+        self._buffers: list[KeyBuffer] = []
         self._room = 4.0
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners of the entries that an event satisfies, and of those whose needles it contains."""
+        """The owners of the entries that an event satisfies, and of those whose substrings it contains."""
         return self.look(fields)[0]
 
     def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
         """The owners, and whether they are just numbers: none to be verified, none that may come twice."""
-        needles = self._store.needles
+        substrings = self._store.substrings
         while True:
-            version = needles.version
+            version = substrings.version
             try:
                 found, plain = self._in_arenas(fields)
             except _Grown:
                 continue
-            if needles.version and (more := needles.owners(fields)):
+            if substrings.version and (more := substrings.owners(fields)):
                 found += more
                 plain = plain and max(more) < SHARED_FLAG
-            if needles.version == version:  # else a filter may have moved from there to here between the two
+            if substrings.version == version:  # else a filter may have moved from there to here between the two
                 return found, plain
 
     def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
         store = self._store
         state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
-        slate = self._slates.pop() if self._slates else Slate(size)
-        if len(slate.keys) < size:
-            slate = Slate(size)
+        buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
+        if len(buffer.keys) < size:
+            buffer = KeyBuffer(size)
         try:
-            keys = slate.write(store.columns, fields)
+            keys = buffer.write(store.columns, fields)
         except IndexError:
             self._check(size)
             raise
@@ -79,16 +79,16 @@ class Reader:
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []
-        plain = not slate.wild
+        plain = not buffer.wild
         for part in state.segments:
             work = part.borrow()
-            found = kernels.match_one(part.arena, keys, work, slate.found)
-            if found > len(slate.found):
-                slate.found = np.empty(2 * found, np.int64)
-                kernels.match_one(part.arena, keys, work, slate.found)
+            found = kernels.match_one(part.arena, keys, work, buffer.found)
+            if found > len(buffer.found):
+                buffer.found = np.empty(2 * found, np.int64)
+                kernels.match_one(part.arena, keys, work, buffer.found)
             part.give_back(work)
             if found:
-                owners += slate.found[:found].tolist()
+                owners += buffer.found[:found].tolist()
                 plain = plain and part.plain
         deltas = state.deltas
         if len(deltas) > 1 or deltas[0].count or store.state.deltas is not deltas:
@@ -96,7 +96,7 @@ class Reader:
             for arena, first, last in self._recent(state, size):
                 events, out = np.empty(last - first, np.int32), np.empty(last - first, np.int64)
                 owners += out[: kernels.scan(arena, first, last, keys, events, out)].tolist()
-        self._slates.append(slate)
+        self._buffers.append(buffer)
         return owners, plain
 
     def _recent(self, state: State, size: int) -> Iterator[tuple[Words, int, int]]:
@@ -112,14 +112,14 @@ class Reader:
     def pairs(self, part: Any) -> Pairs:
         """Rows and owners of a record batch of a few thousand rows."""
         while True:
-            version = self._store.needles.version
+            version = self._store.substrings.version
             try:
                 found = [_NOTHING, *self._pairs_in_arenas(part)]
             except _Grown:
                 continue
-            if self._store.needles.version:
-                found.extend(self._with_needles(part))
-            if self._store.needles.version == version:
+            if self._store.substrings.version:
+                found.extend(self._substring_pairs(part))
+            if self._store.substrings.version == version:
                 events, owners = (np.concatenate(side) for side in zip(*found, strict=True))
                 self._room = max(4.0, 1.25 * len(events) / max(1, part.num_rows))
                 return events, owners
@@ -140,20 +140,20 @@ class Reader:
                 yield event + np.int32(start), owner
             start += keys.shape[1]
 
-    def _with_needles(self, part: Any) -> Iterator[Pairs]:
-        """Rows and owners found by needles."""
-        needles = self._store.needles
-        paths = frozenset(needles.paths)
+    def _substring_pairs(self, part: Any) -> Iterator[Pairs]:
+        """Rows and owners found by substrings."""
+        substrings = self._store.substrings
+        paths = frozenset(substrings.paths)
         for path, array, simple in leaves(part):
             if path not in paths:
                 continue
             if simple and is_text(array.type):
                 texts, places = distinct_texts(array)
-                found = [needles.owners_in(path, text) for text in texts]
+                found = [substrings.owners_in(path, text) for text in texts]
             elif simple and (pa.types.is_primitive(array.type) or pa.types.is_struct(array.type)):
                 continue  # numbers, times: no texts
             else:
-                found, places = [needles.undecided(path)], np.where(np.asarray(array.is_valid()), 0, -1)
+                found, places = [substrings.undecided(path)], np.where(np.asarray(array.is_valid()), 0, -1)
             yield _spread(found, places)
 
     def _chunk(self, kernels: ModuleType, state: State, keys: Ints) -> Iterator[Pairs]:

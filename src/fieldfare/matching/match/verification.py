@@ -1,8 +1,8 @@
 """Checking filters that arrays cannot decide: the same answers as `Filter.matches_fields`, several times faster.
 
-A filter is verified again and again, for every event that its keys or its needle let through. So what it asks of each
-field is worked out once: strings to be among, texts to contain, an end to have. Values other than strings and numbers,
-lists and intervals among them, go the general way.
+A filter is verified for every event that its keys or its substring let through. The test of each field is therefore
+prepared once: a set of strings, a substring, a suffix. Values other than strings and numbers, lists and intervals among
+them, take the general way through `Constraint.matches`.
 """
 
 from __future__ import annotations

@@ -44,14 +44,14 @@ KINDS: Final = (1 << 11) - 1
 
 # A byte of a table tells of a text, or of all texts with an affix: do they lie in the part, do some, does the part lie
 # among them, does its complement? Or that is not known yet, and wanted by a kernel.
-INSIDE, MEETS, AROUND, CO_AROUND, OPEN, ASKED = 1, 2, 4, 8, 64, 128
+INSIDE, MEETS, AROUND, CO_AROUND, OPEN, REQUESTED = 1, 2, 4, 8, 64, 128
 
 # A plan says what the bits of a column can rule out: the column, whether entries must look at it, whether its keys are
 # the ends of a range, where they begin and end.
 PLAN: Final = 5
 
 
-class Question(NamedTuple):
+class Query(NamedTuple):
     """A branch in terms of an index."""
 
     words: Ints

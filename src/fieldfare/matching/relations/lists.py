@@ -14,15 +14,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import VERIFY_FLAG
+from fieldfare.matching.store import layout
+from fieldfare.matching.store.layout import VERIFY_FLAG
 from fieldfare.matching.store.state import Segment
 
 Ints = NDArray[np.int64]
-_known: Final[WeakKeyDictionary[Segment, Aside]] = WeakKeyDictionary()
+_known: Final[WeakKeyDictionary[Segment, EntryLists]] = WeakKeyDictionary()
 
 
-class Aside:
+class EntryLists:
     """Lists of the entries of a segment."""
 
     def __init__(self, part: Segment, kernels: ModuleType) -> None:
@@ -37,21 +37,21 @@ class Aside:
         return np.flatnonzero(owner & VERIFY_FLAG)
 
     @cached_property
-    def posts(self) -> tuple[Ints, NDArray[np.int32]]:
+    def postings(self) -> tuple[Ints, NDArray[np.int32]]:
         """The entries that look at each column: where those of a column begin, and the entries."""
         arena = self._arena
         places = int(arena[int(arena[layout.BUCKETS_AT]) + int(arena[layout.COLUMNS])])
         count = np.zeros(places, np.int64)
-        self._kernels.post(arena, count, np.zeros(1, np.int32), False)
+        self._kernels.post_entries(arena, count, np.zeros(1, np.int32), False)
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         entries = np.zeros(int(at[-1]), np.int32)
-        self._kernels.post(arena, at[:-1].copy(), entries, True)
+        self._kernels.post_entries(arena, at[:-1].copy(), entries, True)
         return at, entries
 
 
-def aside(part: Segment, kernels: ModuleType) -> Aside:
+def lists_of(part: Segment, kernels: ModuleType) -> EntryLists:
     """The lists of a segment."""
     found = _known.get(part)
     if found is None:
-        found = _known[part] = Aside(part, kernels)
+        found = _known[part] = EntryLists(part, kernels)
     return found

@@ -12,17 +12,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fieldfare.filters import strings
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.intervals import Intervals, after_prefix
-from fieldfare.filters.patterns import MANY
+from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.strings import StringSet
 from fieldfare.filters.valueset import Atom
 from fieldfare.matching.relations.layout import (
     AROUND,
-    ASKED,
     CO_AROUND,
     COVERED,
     COVERING,
@@ -40,11 +36,10 @@ from fieldfare.matching.relations.layout import (
     SINGLE,
     SOME,
     WHOLE,
-    Question,
+    Query,
     Table,
 )
 from fieldfare.matching.store.columns import Attribute, Columns
-from fieldfare.matching.store.decoder import affix
 from fieldfare.matching.store.keys import (
     BYTES_TAG,
     NUMBER,
@@ -159,7 +154,7 @@ class _Side(NamedTuple):
                 yield _Plan(table.column, False, False, table.known)
 
 
-def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Question | None:
+def query_of(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Query | None:
     """The question whether entries are in a relation to a branch, or None if none can be.
 
     With `doubts`, some stored filters take lists that their entries do not tell of.
@@ -186,7 +181,7 @@ def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Que
             joined = joined and side.single
         elif not (doubts and wanted.takes_lists):
             plans += side.excluding()
-    return builder.question(len(columns), plans, hopeless=hopeless or more, more=more, joined=joined)
+    return builder.query(len(columns), plans, hopeless=hopeless or more, more=more, joined=joined)
 
 
 class _Builder:
@@ -296,7 +291,7 @@ class _Builder:
         self._tables.append(table)
         return table
 
-    def question(self, columns: int, plans: list[_Plan], *, hopeless: bool, more: bool, joined: bool) -> Question:
+    def query(self, columns: int, plans: list[_Plan], *, hopeless: bool, more: bool, joined: bool) -> Query:
         """All that was taken up, for an index of so many columns."""
         self._words[MORE] = more
         of_column = np.full(columns, -1, np.int64)
@@ -316,7 +311,7 @@ class _Builder:
             plan += keys
             plan[1 + PLAN * i : 1 + PLAN * (i + 1)] = column, needed, span, start, len(plan)
         lazy = tuple(table for table in self._tables if table.usual == OPEN)
-        return Question(
+        return Query(
             np.array(self._words, np.int64), of_column, tables, np.array(plan, np.int64), hopeless, joined, lazy
         )
 
@@ -362,61 +357,3 @@ def _listed(column: _TextColumn, texts: list[str], value: int, around: int) -> d
     if len(known) == 1 and all(text == cut[0] for text in cut):
         value |= around
     return dict.fromkeys(known, value)
-
-
-def answer(question: Question, columns: Columns) -> bool:
-    """Find out what a kernel asked for. Was there anything?"""
-    found = False
-    for table in question.open:
-        known = question.tables[table.start : table.start + table.size]
-        asked = np.flatnonzero(known & ASKED).tolist()
-        lone = _affix_of(table.part) if asked else None
-        for key in asked:
-            known[key] = _judged(table, columns.text(table.column, key), lone)
-            found = True
-    return found
-
-
-def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
-    """What a text, or those with an affix, have to do with a part of the strings, which may be a lone affix itself."""
-    role, part = table.role, table.part
-    if role == STRING:
-        return INSIDE | MEETS if text in part else 0
-    if lone is not None:
-        return _between_affixes(role, text, *lone)
-    some = affix(role, text).strings
-    try:
-        return (
-            INSIDE * strings.contains(part, some)
-            | MEETS * strings.overlap(part, some)
-            | AROUND * strings.contains(some, part)
-            | CO_AROUND * strings.contains(some, ~part)
-        )
-    except TooComplex:
-        return OPEN
-
-
-def _affix_of(part: StringSet) -> tuple[int, str] | None:
-    """The prefix or suffix that is all a part asks for."""
-    if isinstance(part, Intervals):
-        if part.start or len(part.cuts) != 2:
-            return None
-        (text, _), (after, _) = part.cuts
-        return (PREFIX, text) if after == after_prefix(text) else None
-    (fits, fails, leaf), *others = part.paths()
-    if others or len(fits) != 1 or fails or not leaf.is_full or fits[0].ignore_case or fits[0].tokens[0] is not MANY:
-        return None
-    text = [token for token in fits[0].tokens if isinstance(token, str)]
-    return (SUFFIX, "".join(text)) if len(text) == len(fits[0].tokens) - 1 else None
-
-
-def _between_affixes(role: int, text: str, other_role: int, other: str) -> int:
-    """What texts with an affix have to do with those that have another one."""
-    if role != other_role:
-        return MEETS
-    inside, around = (
-        (text.startswith(other), other.startswith(text))
-        if role == PREFIX
-        else (text.endswith(other), other.endswith(text))
-    )
-    return INSIDE * inside | AROUND * around | MEETS * (inside or around)

@@ -1,6 +1,6 @@
 """Which stored filters cover a given one, are covered by it, or overlap it: from the arrays that match events.
 
-Every branch of the given filter is put as a `Question`. Kernels find the entries that may be the answer, by the bits
+Every branch of the given filter is put as a `Query`. Kernels find the entries that may be the answer, by the bits
 that events are matched with, and compare them with the branch as exactly as keys can; what keys do not decide is
 compared as filters. Whatever covers a branch is satisfied by every event that satisfies the branch, hence also by its
 *extremes*: two events, which lead to the few entries that may cover it.
@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.fallback import relations
-from fieldfare.matching.match.event_keys import Slate
-from fieldfare.matching.relations.layout import ALL, COVERED, COVERING, DOUBT_FLAG, OVERLAPPING, SURE, UNSURE, Question
-from fieldfare.matching.relations.lists import aside
-from fieldfare.matching.relations.query import answer, ask
-from fieldfare.matching.relations.witnesses import extremes
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import BLOCK, NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.match.event_keys import KeyBuffer
+from fieldfare.matching.relations.layout import ALL, COVERED, COVERING, DOUBT_FLAG, OVERLAPPING, SURE, UNSURE, Query
+from fieldfare.matching.relations.lists import lists_of
+from fieldfare.matching.relations.query import query_of
+from fieldfare.matching.relations.text_tables import resolve
+from fieldfare.matching.relations.witnesses import witnesses_of
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.delta import Delta
+from fieldfare.matching.store.layout import BLOCK, NUMBER_MASK, SHARED_FLAG, Words
 from fieldfare.matching.store.state import Segment, State
 from fieldfare.matching.store.store import Store
 
@@ -59,12 +60,12 @@ def _covering_branch(
     store: Store, branch: Branch, match: Callable[[Fields], Iterable[int]]
 ) -> tuple[set[int], set[int]]:
     """The filters that cover a branch, and those that may."""
-    kernels, fields = _kernels(store), extremes(branch)
+    kernels, fields = _kernels(store), witnesses_of(branch)
     if kernels is None:
         return set(), {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in match(fields[0])}
-    yes, maybe = _ask(store, kernels, branch, COVERING, fields)
-    needles = store.needles.owners(fields[0]) if store.needles.version else ()
-    return set(_numbers(yes)), {*_numbers(maybe), *(owner & NUMBER_MASK for owner in needles)}
+    yes, maybe = _find(store, kernels, branch, COVERING, fields)
+    substrings = store.substrings.owners(fields[0]) if store.substrings.version else ()
+    return set(_numbers(yes)), {*_numbers(maybe), *(owner & NUMBER_MASK for owner in substrings)}
 
 
 def covered(store: Store, wanted: Filter) -> list[int]:
@@ -76,7 +77,7 @@ def covered(store: Store, wanted: Filter) -> list[int]:
     unsure: set[int] = set()
     shared: Counter[int] = Counter()
     for branch in wanted.branches:
-        yes, maybe = _ask(store, kernels, branch, COVERED)
+        yes, maybe = _find(store, kernels, branch, COVERED)
         if len(maybe) or (len(yes) and int(yes.max()) >= SHARED_FLAG):
             alone, among = (owners & SHARED_FLAG == 0 for owners in (yes, maybe))
             unsure.update(_numbers(maybe[among]))
@@ -90,11 +91,11 @@ def covered(store: Store, wanted: Filter) -> list[int]:
         found.append(yes)
     unsure.update(number for number, count in shared.items() if count >= _entries(store.state, number))
     sure = _distinct(found)
-    if store.kept:
-        needles = set(store.needles.numbers)
-        less = {number for number in sure if number in needles or not _is_plain(store.kept.get(number))}
+    if store.inexact:
+        substrings = set(store.substrings.numbers)
+        less = {number for number in sure if number in substrings or not _is_plain(store.inexact.get(number))}
         sure = [number for number in sure if number not in less]
-        unsure |= less | needles
+        unsure |= less | substrings
     return _with(store, sure, unsure, wanted, COVERED)
 
 
@@ -104,9 +105,9 @@ def overlapping(store: Store, wanted: Filter) -> list[int]:
     if kernels is None:
         return _compared(store, wanted, OVERLAPPING)
     found: list[Ints] = []
-    unsure: set[int] = set(store.needles.numbers)
+    unsure: set[int] = set(store.substrings.numbers)
     for branch in wanted.branches:
-        yes, maybe = _ask(store, kernels, branch, OVERLAPPING)
+        yes, maybe = _find(store, kernels, branch, OVERLAPPING)
         found.append(yes)
         unsure.update(_numbers(maybe))
     return _with(store, _distinct(found), unsure, wanted, OVERLAPPING)
@@ -121,39 +122,39 @@ def _kernels(store: Store) -> ModuleType | None:
 # Asking
 
 
-def _ask(
+def _find(
     store: Store, kernels: ModuleType, branch: Branch, relation: int, fields: tuple[Fields, Fields] | None = None
 ) -> tuple[Ints, Ints]:
     """The owners of entries that are in a relation to a branch, and of those that may be."""
     state = store.state
     deltas = [(delta, delta.count) for delta in state.deltas]  # first these: every text they know is then known
-    question = ask(store.columns, branch, relation, doubts=bool(store.kept))
-    if question is None:
+    query = query_of(store.columns, branch, relation, doubts=bool(store.inexact))
+    if query is None:
         return _NONE, _NONE
-    keys = None if fields is None else _keys(store.columns, fields, question)
-    asking = _Asking(kernels, question, relation, keys, bool(store.kept))
-    found = asking.everywhere(state.segments, deltas)
-    if question.open and answer(question, store.columns):
-        found = asking.everywhere(state.segments, deltas)
+    keys = None if fields is None else _keys(store.columns, fields, query)
+    search = _Search(kernels, query, relation, keys, bool(store.inexact))
+    found = search.everywhere(state.segments, deltas)
+    if query.open and resolve(query, store.columns):
+        found = search.everywhere(state.segments, deltas)
     if not len(found) or found.min() >= 0:
         return found, _NONE
     maybe = -found[found < 0] - 1
     if (maybe & DOUBT_FLAG).any():
-        kept = store.kept
-        real = [owner & DOUBT_FLAG == 0 or owner & (DOUBT_FLAG - 1) in kept for owner in maybe.tolist()]
+        inexact = store.inexact
+        real = [owner & DOUBT_FLAG == 0 or owner & (DOUBT_FLAG - 1) in inexact for owner in maybe.tolist()]
         maybe = maybe[real] & ~DOUBT_FLAG
     return found[found >= 0], maybe
 
 
-class _Asking(NamedTuple):
-    """A question on its way through a store."""
+class _Search(NamedTuple):
+    """A query on its way through a store."""
 
     kernels: ModuleType
-    question: Question
+    query: Query
     relation: int
     keys: Ints | None
     """of two events, for what may cover a branch"""
-    kept: bool
+    inexact: bool
     """are there filters that their entries do not say exactly?"""
 
     def everywhere(self, segments: Iterable[Segment], deltas: Iterable[tuple[Delta, int]]) -> Ints:
@@ -169,54 +170,54 @@ class _Asking(NamedTuple):
         if self.relation != COVERED:
             yield self._judged(part.arena, entries, self._candidates(part, work, entries), ALL, entries)
         else:
-            if not self.question.hopeless:
+            if not self.query.hopeless:
                 yield self._judged(part.arena, entries, self._candidates(part, work, entries), SURE, entries)
-            if self.kept:
-                unsure = aside(part, self.kernels).unsure
+            if self.inexact:
+                unsure = lists_of(part, self.kernels).unsure
                 yield self._judged(part.arena, unsure, len(unsure), UNSURE, entries)
         part.give_back(work)
 
     def _in_delta(self, delta: Delta, count: int) -> Ints:
-        hopeless = self.relation == COVERED and self.question.hopeless
-        if hopeless and not self.kept:
+        hopeless = self.relation == COVERED and self.query.hopeless
+        if hopeless and not self.inexact:
             return _NONE
         entries = np.arange(count)
         return self._judged(delta.arena, entries, count, UNSURE if hopeless else ALL, entries)
 
     def _candidates(self, part: Segment, work: Ints, entries: Ints) -> int:
         """Write down the entries of a segment that may be in the relation; how many?"""
-        kernels, arena, plan = self.kernels, part.arena, self.question.plan
+        kernels, arena, plan = self.kernels, part.arena, self.query.plan
         if not part.indexed:
             entries[: part.entries] = np.arange(part.entries)
             return part.entries
         if self.keys is not None:
-            return int(kernels.exemplary(arena, self.keys, work, entries))
+            return int(kernels.satisfied_by_both(arena, self.keys, work, entries))
         if self.relation == OVERLAPPING or not plan[0]:
             return int(kernels.survivors(arena, plan, entries))
-        at, posts = aside(part, kernels).posts
-        few = int(kernels.posted(arena, plan, at, posts, int(arena[layout.BLOCKS]), entries))
+        at, postings = lists_of(part, kernels).postings
+        few = int(kernels.shortest_postings(arena, plan, at, postings, int(arena[layout.BLOCKS]), entries))
         if few >= 0:
             return few
         count = int(kernels.survivors(arena, plan, entries))
-        few = int(kernels.posted(arena, plan, at, posts, count, entries))
+        few = int(kernels.shortest_postings(arena, plan, at, postings, count, entries))
         return few if few >= 0 else count
 
     def _judged(self, arena: Words, entries: Ints, count: int, which: int, out: Ints) -> Ints:
-        words, columns, tables, *_ = self.question
+        words, columns, tables, *_ = self.query
         found = self.kernels.judge(arena, entries, count, words, columns, tables, self.relation, which, out)
         return out[:found].copy()
 
 
-def _keys(columns: Columns, fields: tuple[Fields, Fields], question: Question) -> Ints:
+def _keys(columns: Columns, fields: tuple[Fields, Fields], query: Query) -> Ints:
     """The keys of two events; of one, twice, where a filter may be satisfied by different entries of it."""
     while True:
         size = len(columns)
-        slate = Slate(size)
-        keys = np.empty((len(slate.keys), 2), np.int64)
+        buffer = KeyBuffer(size)
+        keys = np.empty((len(buffer.keys), 2), np.int64)
         try:
-            keys[:] = slate.write(columns, fields[0])
-            if question.joined:
-                keys[:, 1:] = slate.write(columns, fields[1])
+            keys[:] = buffer.write(columns, fields[0])
+            if query.joined:
+                keys[:, 1:] = buffer.write(columns, fields[1])
         except IndexError:  # another column has come
             if len(columns) == size:
                 raise
@@ -250,9 +251,9 @@ def _entries(state: State, number: int) -> int:
     return max((len(delta.slots(number)) for delta in state.deltas), default=0)
 
 
-def _is_plain(kept: Filter | None) -> bool:
+def _is_plain(inexact: Filter | None) -> bool:
     """Do the entries of a filter tell of all that it may match, lists too?"""
-    return kept is None or all(side.is_plain for branch in kept.branches for side in branch.values())
+    return inexact is None or all(side.is_plain for branch in inexact.branches for side in branch.values())
 
 
 # Comparing filters
@@ -287,5 +288,5 @@ def _compared(store: Store, wanted: Filter, relation: int) -> list[int]:
     """The same without kernels."""
     if wanted.is_empty:
         return []
-    sure, unsure = relations.related(store.table(), store.columns, wanted, store.kept, covered=relation == COVERED)
-    return _with(store, sure, unsure.union(store.needles.numbers), wanted, relation)
+    sure, unsure = relations.related(store.table(), store.columns, wanted, store.inexact, covered=relation == COVERED)
+    return _with(store, sure, unsure.union(store.substrings.numbers), wanted, relation)

@@ -23,7 +23,7 @@ _TICK: Final = timedelta(microseconds=1)
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def extremes(branch: Branch) -> tuple[dict[str, object], dict[str, object]]:
+def witnesses_of(branch: Branch) -> tuple[dict[str, object], dict[str, object]]:
     """Flat fields that satisfy every constraint of a branch on a field: the first of each, and the last of each."""
     first: dict[str, object] = {}
     last: dict[str, object] = {}

@@ -16,11 +16,11 @@ from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import ELEMENTS
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import EMPTY, Intervals
-from fieldfare.matching.store.arena import SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.entries import Entry, entries_of
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, STRING
-from fieldfare.matching.store.segment import Rows, joined, rows_of
+from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.store.rows import Rows, joined, rows_of
 
 Ints = NDArray[np.int64]
 Words = tuple[tuple[int, int], ...]
@@ -150,7 +150,7 @@ class Collector:
         for entry in self._rest(number, owner, entries):
             self._others.append((owner | (VERIFY_FLAG if entry.verify else 0), entry))
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
-        return plain and not any(entry.verify or entry.needle is not None for entry in entries)
+        return plain and not any(entry.verify or entry.substring is not None for entry in entries)
 
     def rows(self) -> Rows:
         """All that was collected."""

@@ -17,8 +17,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.patterns import MANY
 from fieldfare.filters.valueset import ValueSet
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.keys import (
     BYTES_TAG,
@@ -47,6 +46,7 @@ from fieldfare.matching.store.keys import (
     number_of_key,
     time_of_key,
 )
+from fieldfare.matching.store.layout import Words
 
 _TAGGED: Final[dict[int, ValueSet]] = {
     NULL_TAG: valueset.whole(Kind.NULL), FALSE_TAG: valueset.FALSE, TRUE_TAG: valueset.TRUE, NAN_TAG: valueset.NAN,

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import BLOCK, LANES, Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.entries import Entry
+from fieldfare.matching.store.layout import BLOCK, LANES, Words
 
 CAPACITY: Final = 2048
 _PREDICATES: Final = 16 * CAPACITY

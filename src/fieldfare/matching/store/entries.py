@@ -18,7 +18,7 @@ from fieldfare.filters.intervals import EMPTY, Intervals, after_prefix, point
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import Language, StringSet
 from fieldfare.filters.valueset import Atom, ValueSet
-from fieldfare.matching.match.substrings import Needle
+from fieldfare.matching.match.substrings import Substring
 from fieldfare.matching.store.columns import Attribute, Columns
 from fieldfare.matching.store.keys import (
     ALONE,
@@ -64,23 +64,23 @@ class Entry(NamedTuple):
 
     predicates: tuple[Predicate, ...]
     verify: bool
-    needle: Needle | None = None
+    substring: Substring | None = None
     """a text that a field must contain, where that is the best clue there is; it then stands for all that is said"""
 
 
 def entries_of(columns: Columns, wanted: Filter) -> list[Entry]:
     """The entries of a filter: its branches, and the alternatives that a constraint of several kinds has.
 
-    Those that can be found by a needle all are, or none.
+    Those that can be found by a substring all are, or none.
     """
     entries = possible_entries(columns, wanted)
-    if all(entry.needle is None or _is_rarer(columns, entry.needle, entry.predicates) for entry in entries):
+    if all(entry.substring is None or _is_rarer(columns, entry.substring, entry.predicates) for entry in entries):
         return entries
-    return [entry if entry.needle is None else Entry(entry.predicates, True) for entry in entries]
+    return [entry if entry.substring is None else Entry(entry.predicates, True) for entry in entries]
 
 
 def possible_entries(columns: Columns, wanted: Filter) -> list[Entry]:
-    """The same with a needle wherever one is possible."""
+    """The same with a substring wherever one is possible."""
     several = len(wanted.branches) > 1
     return [entry for branch in wanted.branches for entry in _branch(columns, branch, several=several)]
 
@@ -103,21 +103,21 @@ def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entr
         sides.append(ways)
     if several or count > 1:
         sides = [[_alone(ways[0])] if len(ways) == 1 else ways for ways in sides]
-    needle = max(_needles(branch), key=lambda found: len(found[1]), default=None)
-    exact = needle is not None and len(branch) == 1 and _is_containing(branch[needle[0]], needle[1])
+    substring = max(_substrings(branch), key=lambda found: len(found[1]), default=None)
+    exact = substring is not None and len(branch) == 1 and _is_containing(branch[substring[0]], substring[1])
     for choice in itertools.product(*sides):
         predicates = tuple(predicate for way in choice for predicate in way.predicates)
         unsure = verify or any(way.verify for way in choice)
-        yield Entry(predicates, unsure and not exact, needle if unsure else None)
+        yield Entry(predicates, unsure and not exact, substring if unsure else None)
 
 
 def _alone(way: Entry) -> Entry:
     return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
 
 
-def _is_rarer(columns: Columns, needle: Needle, predicates: tuple[Predicate, ...]) -> bool:
+def _is_rarer(columns: Columns, substring: Substring, predicates: tuple[Predicate, ...]) -> bool:
     """Is a text likely to occur in fewer events than satisfy the predicates? A guess: nothing is known of texts."""
-    return 2.0 ** -min(8, 2 + len(needle[1])) < min((_share(columns, p) for p in predicates), default=1.0)
+    return 2.0 ** -min(8, 2 + len(substring[1])) < min((_share(columns, p) for p in predicates), default=1.0)
 
 
 def _share(columns: Columns, predicate: Predicate) -> float:
@@ -265,7 +265,7 @@ def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Ent
     return Entry(tuple(predicates), verify)
 
 
-def _needles(branch: Branch) -> Iterator[Needle]:
+def _substrings(branch: Branch) -> Iterator[Substring]:
     """The texts that fields must contain for a branch."""
     for path, wanted in branch.items():
         part = wanted.values.strings
@@ -281,7 +281,7 @@ def _needles(branch: Branch) -> Iterator[Needle]:
 
 
 def _is_containing(wanted: Constraint, text: str) -> bool:
-    """Does a constraint with a needle ask for no more than that?"""
+    """Does a constraint with a substring ask for no more than that?"""
     part = wanted.values.strings
     (fits, fails, leaf), *_ = part.paths() if isinstance(part, Language) else [((), (), EMPTY)]
     return len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *text, MANY)

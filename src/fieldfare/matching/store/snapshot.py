@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.store.arena import Words, is_arena
 from fieldfare.matching.store.columns import Columns
+from fieldfare.matching.store.layout import Words, is_arena
 
 MAGIC: Final = b"FIELDFAR"
 FORMAT: Final = 1
@@ -45,13 +45,13 @@ class Header(msgspec.Struct, frozen=True):
 
     columns: list[tuple[str, int, int, int]]
     """path, role, length of affixes, number of texts"""
-    kept: dict[int, str]
+    inexact: dict[int, str] = msgspec.field(name="kept")
     """filters that entries do not say exactly, as text, by number"""
     filters: int
     sections: dict[str, Section]
 
 
-def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> bytes:
+def write(columns: Columns, arena: Words, ids: Any, inexact: dict[int, Filter]) -> bytes:
     """The bytes of a snapshot; ids are an Arrow array."""
     described: list[tuple[str, int, int, int]] = []
     texts: list[str] = []
@@ -64,7 +64,7 @@ def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> 
         "ids": _ipc(ids),
         "texts": _ipc(pa.array(texts, pa.large_string())),
     }
-    known = {number: str(filter) for number, filter in kept.items()}
+    known = {number: str(filter) for number, filter in inexact.items()}
     blank = Header(described, known, len(ids), {name: Section(2**62, 2**62, 2**63 - 1) for name in parts})
     start = _aligned(_HEAD.size + len(msgspec.msgpack.encode(blank)))
     sections = {}
@@ -106,8 +106,8 @@ def read(source: str | Path | bytes) -> tuple[Columns, Words, Any, dict[int, Fil
         raise SnapshotError(f"{name} is damaged: there is no segment where there should be one")
     texts = _opened(parts["texts"]).to_pylist()
     columns = Columns.restored(header.columns, iter(texts))
-    kept = {number: parse(text) for number, text in header.kept.items()}
-    return columns, arena, _opened(parts["ids"]), kept
+    inexact = {number: parse(text) for number, text in header.inexact.items()}
+    return columns, arena, _opened(parts["ids"]), inexact
 
 
 def _part(whole: Any, section: Section, name: str, part: str) -> Any:

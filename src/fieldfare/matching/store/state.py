@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.delta import Delta
+from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, Words
 
 Ints = NDArray[np.int64]
 

@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from fieldfare.filters.filter import Filter
 from fieldfare.matching import backend
 from fieldfare.matching.fallback import relations
-from fieldfare.matching.match.substrings import Needles
+from fieldfare.matching.match.substrings import SubstringIndex
 from fieldfare.matching.match.verification import Check, check_of
-from fieldfare.matching.store import segment
-from fieldfare.matching.store.arena import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.store.bulk import Collector
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.decoder import filter_of
 from fieldfare.matching.store.delta import Delta
 from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
 from fieldfare.matching.store.keys import MISSING_KEY
+from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.store.rows import Rows, extract, joined, rows_of
+from fieldfare.matching.store.segment import build_arena
 from fieldfare.matching.store.state import Segment, State
 
 Ints = NDArray[np.int64]
@@ -45,9 +46,9 @@ class Store:
         self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
-        self.kept: dict[int, Filter] = {}
+        self.inexact: dict[int, Filter] = {}
         """filters that their entries do not say exactly"""
-        self.needles = Needles()
+        self.substrings = SubstringIndex()
         self.checks: dict[int, Check] = {}
         """how to verify those that have been"""
         self.lock = threading.RLock()
@@ -64,10 +65,10 @@ class Store:
         self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
-        if not plain or any(entry.verify or entry.needle is not None for entry in entries):
-            self.kept[number] = wanted
+        if not plain or any(entry.verify or entry.substring is not None for entry in entries):
+            self.inexact[number] = wanted
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
-        entries = self._without_needles(number, owner, entries)
+        entries = self._index_substrings(number, owner, entries)
         if not entries:
             return
         delta = self.state.deltas[-1]
@@ -78,7 +79,7 @@ class Store:
         if delta.fits(entries):
             delta.append(owner, number, entries)
         else:  # too large for any delta
-            self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+            self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
 
     def _equip(self) -> None:
         """Load the kernels with the first filter: they take a hundred megabytes, which an empty index is not worth."""
@@ -86,19 +87,19 @@ class Store:
             self._equipped = True
             self.kernels = backend.choose(self._choice)
 
-    def _without_needles(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
-        """Put away the entries that are found by a needle; the rest is for arenas."""
+    def _index_substrings(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
+        """Put away the entries that are found by a substring; the rest is for arenas."""
         for entry in entries:
-            if entry.needle is not None:
-                self.needles.add(number, entry.needle, owner | (VERIFY_FLAG if entry.verify else 0))
-        return [entry for entry in entries if entry.needle is None]
+            if entry.substring is not None:
+                self.substrings.add(number, entry.substring, owner | (VERIFY_FLAG if entry.verify else 0))
+        return [entry for entry in entries if entry.substring is None]
 
-    def find_needles(self, number: int, wanted: Filter) -> None:
-        """Put away the entries of a filter from a snapshot that are found by a needle: those that no segment has."""
+    def restore_substrings(self, number: int, wanted: Filter) -> None:
+        """Put away the entries of a filter from a snapshot that are found by a substring: those that no segment has."""
         entries = possible_entries(self.columns, wanted)
         there = sum(len(part.entries_of(number)) for part in self.state.segments)
-        if len(entries) - there == sum(entry.needle is not None for entry in entries):
-            self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+        if len(entries) - there == sum(entry.substring is not None for entry in entries):
+            self._index_substrings(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
         elif there < len(entries):  # written by a version that chose in another way
             self.kill(number)
             self.insert(number, wanted)
@@ -106,14 +107,14 @@ class Store:
     def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
         """Store many filters, under numbers from `first`, as a segment of their own."""
         self._equip()
-        collector = Collector(self.columns, self._without_needles)
-        self.kept.update(collector.load(first, filters))
+        collector = Collector(self.columns, self._index_substrings)
+        self.inexact.update(collector.load(first, filters))
         self._append(collector.rows())
         self._schedule()
 
-    def _append(self, rows: segment.Rows) -> None:
+    def _append(self, rows: Rows) -> None:
         if not len(rows):
-            return  # all are found by needles
+            return  # all are found by substrings
         self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
 
     def kill(self, number: int) -> None:
@@ -123,25 +124,25 @@ class Store:
             self._merging.add(number)
         state = self.state
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
-        self.needles.kill(number)
-        self.kept.pop(number, None)
+        self.substrings.kill(number)
+        self.inexact.pop(number, None)
         self.checks.pop(number, None)
 
     def check(self, number: int) -> Check | None:
         """How to verify a filter; None if it was removed."""
         wanted = self.filter(number)
-        if wanted is None or number not in self.kept:  # what is read back from entries is seldom asked for
+        if wanted is None or number not in self.inexact:  # what is read back from entries is seldom asked for
             return None if wanted is None else wanted.matches_fields
-        check = self.checks[number] = check_of(wanted, found_by_text=number in self.needles)
-        if number not in self.kept:  # removed meanwhile: do not keep this for ever
+        check = self.checks[number] = check_of(wanted, found_by_text=number in self.substrings)
+        if number not in self.inexact:  # removed meanwhile: do not keep this for ever
             self.checks.pop(number, None)
         return check
 
     def filter(self, number: int) -> Filter | None:
         """The filter of a number: kept, or read back from its entries; None if it was removed."""
-        kept = self.kept.get(number)
-        if kept is not None:
-            return kept
+        inexact = self.inexact.get(number)
+        if inexact is not None:
+            return inexact
         state = self.state
         for part in state.segments:
             if len(entries := part.entries_of(number)):
@@ -181,9 +182,9 @@ class Store:
         """The role of each column."""
         return [column.role for column in self.columns.columns]
 
-    def _build(self, rows: segment.Rows) -> Words:
+    def _build(self, rows: Rows) -> Words:
         sample = self.sample()
-        return segment.build(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
+        return build_arena(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
 
     # Merging
 
@@ -208,7 +209,7 @@ class Store:
                 self._merging = None if plan is None else set()
             if plan is None:
                 return
-            rows = segment.joined([segment.extract(arena) for arena in plan.arenas()])
+            rows = joined([extract(arena) for arena in plan.arenas()])
             built = Segment(self._build(rows))
             with self.lock:
                 for number in self._merging or ():
@@ -217,7 +218,7 @@ class Store:
                 kept.insert(sum(part.entries >= built.entries for part in kept), built)
                 self.state = State(tuple(kept), tuple(delta for delta in self.state.deltas if delta not in plan.deltas))
 
-    def settle(self) -> Words:
+    def compact(self) -> Words:
         """Put everything into one segment, laid out by the events seen so far, and give its arena."""
         while True:
             if (merger := self._merger) is not None:
@@ -226,8 +227,8 @@ class Store:
                 if self._merging is not None:
                     continue  # another one has begun
                 self.kernels = self.kernels or backend.choose(self._choice)
-                self.needles.settle()
-                rows = segment.joined([segment.rows_of([]), *map(segment.extract, self.state.arenas())])
+                self.substrings.compact()
+                rows = joined([rows_of([]), *map(extract, self.state.arenas())])
                 arena = self._build(rows)
                 self.state = State((Segment(arena),) if len(rows) else (), (Delta(),))
                 return arena

@@ -41,7 +41,7 @@ import msgspec
 
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.node import machine
-from fieldfare.routing.prefix.options import Layout, Prefix
+from fieldfare.routing.prefix.options import Layout, PrefixOptions
 from fieldfare.routing.strategies import Strategy, by_name
 
 ALGORITHMS: Final = ("HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "ES384", "EdDSA")
@@ -157,7 +157,7 @@ class Sessions(_Part, frozen=True):
     """so many events wait, in memory, for a subscriber without a durable session, unless the policy is `buffer`"""
 
 
-_PREFIX: Final = Prefix()
+_PREFIX: Final = PrefixOptions()
 
 
 class PrefixSettings(_Part, frozen=True):
@@ -240,7 +240,7 @@ class RoleSettings(_Part, frozen=True):
     join: bool = False
     """be a neighbour: a node that gets and sends what its own clients want and publish, which nobody here checks"""
     interest: bool = False
-    """ask what anybody here subscribes to (`client.wanted`, `only_wanted`), as far as it is inside `publish`"""
+    """ask what anybody here subscribes to (`client.interest`, `quench`), as far as it is inside `publish`"""
 
 
 STANDARD_ROLES: Final = {
@@ -690,7 +690,7 @@ def strategy_of(config: Config) -> Strategy:
     strategy, given = by_name(config.strategy), config.prefix
     if strategy.prefix is None:
         return strategy
-    settings = Prefix(
+    settings = PrefixOptions(
         given.optimizers,
         given.parts,
         given.depth or None,

@@ -8,9 +8,9 @@ upheld.
 
 from __future__ import annotations
 
-from fieldfare.protocol.messages import Change, FilterUpdate, Forward, LinkUpdate, Role
+from fieldfare.protocol.messages import FilterUpdate, Forward, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
-from fieldfare.routing.routes import LinkRoutes, Routes, To
+from fieldfare.routing.routes import LinkRoutes, Outgoing, Routes
 
 
 class SharedTree(Routes):
@@ -23,54 +23,54 @@ class SharedTree(Routes):
         self.inner = inner
         self.state.announce(())
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
         """A new link rests until all agree that it is of the tree. Roles of a hierarchy have no meaning here."""
         self.roles[neighbour] = Role.PEER
-        told = self.inner.connect(neighbour, Role.RESTING)
-        known = [To(neighbour, links) for links in self.state.known.values() if links.origin != self.state.name]
-        return told + known + self._announce()
+        outgoing = self.inner.connect(neighbour, Role.RESTING)
+        known = [Outgoing(neighbour, links) for links in self.state.known.values() if links.origin != self.state.name]
+        return outgoing + known + self._announce()
 
-    def disconnect(self, neighbour: str) -> list[To]:
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
         """A link is gone; there may be another way."""
         del self.roles[neighbour]
         return self.inner.disconnect(neighbour) + self._announce()
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """As without cycles."""
-        return self.inner.tell(tell, sender)
+        return self.inner.apply(update, sender)
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
         """Somebody's links have changed: pass it on, and look at the tree again."""
-        if not isinstance(change, LinkUpdate):
-            return super().hear(change, sender, now)
-        if change.origin == self.state.name:
+        if not isinstance(message, LinkUpdate):
+            return super().receive(message, sender, now)
+        if message.origin == self.state.name:
             # From an earlier life of ours: go beyond it, or nobody will believe what we say now.
             mine = self.state.known[self.state.name]
-            return [] if change.number < mine.number or change == mine else self._announce(above=change.number)
-        if not self.state.accept(change):
+            return [] if message.number < mine.number or message == mine else self._announce(above=message.number)
+        if not self.state.accept(message):
             return []
-        return [To(other, change) for other in self.roles if other != sender] + self._follow_tree()
+        return [Outgoing(other, message) for other in self.roles if other != sender] + self._follow_tree()
 
-    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[To]:
+    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[Outgoing]:
         news = self.state.announce(self.roles, above)
-        return [To(other, news) for other in self.roles] + self._follow_tree()
+        return [Outgoing(other, news) for other in self.roles] + self._follow_tree()
 
-    def _follow_tree(self) -> list[To]:
+    def _follow_tree(self) -> list[Outgoing]:
         """Wake the links that are of the tree now, and let the others rest."""
         used = self.state.tree[self.state.name]
-        told: list[To] = []
+        outgoing: list[Outgoing] = []
         for neighbour in self.roles:
             role = Role.PEER if neighbour in used else Role.RESTING
             if self.inner.roles[neighbour] is not role:
-                told += self.inner.turn(neighbour, role)
-        return told
+                outgoing += self.inner.set_role(neighbour, role)
+        return outgoing
 
     @property
-    def untidy(self) -> bool:
+    def needs_sweep(self) -> bool:
         """Are there brokers that cannot be reached?"""
         return bool(self.state.unreachable)
 
-    def tidy(self) -> list[To]:
+    def sweep(self) -> list[Outgoing]:
         """Forget the links of brokers that are gone."""
         self.state.sweep()
         return []

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Change, FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role
+from fieldfare.protocol.messages import FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
-from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError, Routes
 
 
 class SourceTrees(Routes):
@@ -31,61 +31,61 @@ class SourceTrees(Routes):
         self._wanted: dict[str, dict[Filter, None]] = {name: {}}
         self._index: Index[tuple[str, Filter]] = Index()
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
         """Tell a new neighbour all there is to know."""
         self.roles[neighbour] = Role.PEER
-        known = [To(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
-        wants = [To(neighbour, self._all_of(origin)) for origin in self._wanted]
+        known = [Outgoing(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
+        wants = [Outgoing(neighbour, self._all_of(origin)) for origin in self._wanted]
         return known + wants + self._announce()
 
-    def disconnect(self, neighbour: str) -> list[To]:
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
         """A link is gone; all trees are made anew."""
         del self.roles[neighbour]
         return self._announce()
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """Our clients want something else."""
         if sender != LOCAL:
             raise ProtocolError("routing by trees of sources knows no Tell between brokers")
-        if tell.about == "advertisements":
+        if update.about == "advertisements":
             return []
         life, count = self._numbers[self.name]
-        news = InterestUpdate(self.name, (life, count + 1), tell.added, tell.removed)
+        news = InterestUpdate(self.name, (life, count + 1), update.added, update.removed)
         self._note(news)
         return self._to_others(news)
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
         """News of another broker: note it and pass it on, unless it is old."""
-        match change:
+        match message:
             case LinkUpdate(origin=self.name) | InterestUpdate(origin=self.name):
-                return self._insist(change)
+                return self._insist(message)
             case LinkUpdate():
-                return self._to_others(change, sender) if self.state.accept(change) else []
+                return self._to_others(message, sender) if self.state.accept(message) else []
             case InterestUpdate():
-                if change.number <= self._numbers.get(change.origin, (-1, 0)):
+                if message.number <= self._numbers.get(message.origin, (-1, 0)):
                     return []
-                self._note(change)
-                return self._to_others(change, sender)
-        return super().hear(change, sender, now)
+                self._note(message)
+                return self._to_others(message, sender)
+        return super().receive(message, sender, now)
 
-    def _insist(self, change: LinkUpdate | InterestUpdate) -> list[To]:
+    def _insist(self, message: LinkUpdate | InterestUpdate) -> list[Outgoing]:
         """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
-        if isinstance(change, LinkUpdate):
+        if isinstance(message, LinkUpdate):
             mine = self.state.known[self.name]
-            old = change.number < mine.number or change == mine
-            return [] if old else self._announce(above=change.number)
-        same = not change.all or set(change.added) == set(self._wanted[self.name])
-        if change.number < self._numbers[self.name] or (change.number == self._numbers[self.name] and same):
+            old = message.number < mine.number or message == mine
+            return [] if old else self._announce(above=message.number)
+        same = not message.all or set(message.added) == set(self._wanted[self.name])
+        if message.number < self._numbers[self.name] or (message.number == self._numbers[self.name] and same):
             return []
-        life, count = change.number
+        life, count = message.number
         self._numbers[self.name] = (life, count + 1)
         return self._to_others(self._all_of(self.name))
 
-    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[To]:
+    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[Outgoing]:
         return self._to_others(self.state.announce(self.roles, above))
 
-    def _to_others(self, change: Change, sender: str = LOCAL) -> list[To]:
-        return [To(other, change) for other in self.roles if other != sender]
+    def _to_others(self, message: RoutingMessage, sender: str = LOCAL) -> list[Outgoing]:
+        return [Outgoing(other, message) for other in self.roles if other != sender]
 
     def _all_of(self, origin: str) -> InterestUpdate:
         return InterestUpdate(origin, self._numbers[origin], tuple(self._wanted[origin]), all=True)
@@ -104,11 +104,11 @@ class SourceTrees(Routes):
                 self._index.add((news.origin, filter), filter)
 
     @property
-    def untidy(self) -> bool:
+    def needs_sweep(self) -> bool:
         """Are there brokers that cannot be reached?"""
         return bool(self.state.unreachable)
 
-    def tidy(self) -> list[To]:
+    def sweep(self) -> list[Outgoing]:
         """Forget brokers that are gone, and what was wanted there."""
         for origin in self.state.sweep():
             self._numbers.pop(origin, None)

@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias
 from fieldfare.events.event import fields_of
 from fieldfare.filters.branch import satisfied
 from fieldfare.routing.prefix import tag as tags
-from fieldfare.routing.prefix.tag import Fpt, decode, head, numbers
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tag import Tag, decode, head, numbers
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 
 class Interfaces(Protocol):
@@ -63,14 +63,14 @@ def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) ->
     return found
 
 
-def tag(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> Fpt:
+def tag_of(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> Tag:
     """What the event takes along. An older tree can read it if it has all the nodes, at the same places."""
     nodes, version = tree.nodes, tree.version
     since = nodes[ROOT].shifted
     for id, depth, _ in selected:
         needed = nodes[id].born if depth == limit else nodes[id].shifted
         since = max(since, needed)
-    return Fpt(
+    return Tag(
         version,
         since.number if since.term == version.term else 0,
         limit,
@@ -103,12 +103,12 @@ def write(tree: Tree, below: Below, limit: int | None = None) -> bytes:
     return bytes(tags.begin(tree.version, number, limit) + steps)
 
 
-def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
+def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Tag:
     """The tag of an event."""
-    return tag(tree, select(tree, event, limit), limit)
+    return tag_of(tree, select(tree, event, limit), limit)
 
 
-def forward(tree: Tree, fpt: Fpt, interfaces: Interfaces) -> set[str] | None:
+def forward(tree: Tree, fpt: Tag, interfaces: Interfaces) -> set[str] | None:
     """Who is to get an event with a tag; None if the tree cannot read the tag, and the event must be matched anew."""
     version = tree.view(fpt.version, fpt.since)
     if version is None:
@@ -172,7 +172,7 @@ def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
     return found if whole else None
 
 
-def _younger(tree: Tree, id: int, version: Version) -> Iterator[int]:
+def _younger(tree: Tree, id: int, version: TreeVersion) -> Iterator[int]:
     """The nodes below that came after a version and have none but such between."""
     work = [id]
     while work:

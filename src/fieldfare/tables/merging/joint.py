@@ -1,4 +1,4 @@
-"""`AggregateMerger`: merging what is told to several neighbours at once, as the thesis proposes (§13.7).
+"""`JointMerger`: merging what is told to several neighbours at once, as the thesis proposes (§13.7).
 
 Filters that go to the same neighbours can merge as if there were only one of them. So the exported filters are grouped
 by the set of neighbours that must know them, each group has a `RootMerger` of its own, and a merger goes where its
@@ -20,11 +20,11 @@ from typing import Generic, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Tests
-from fieldfare.tables.merging.per_neighbour import Move, OutgoingMerger
+from fieldfare.tables.merging.per_neighbour import ForwardsChange, OutgoingMerger
 from fieldfare.tables.merging.roots import RootMerger
 from fieldfare.tables.merging.rules import APART, PERFECT, Merging
 from fieldfare.tables.structures.naive import minimal_cover
-from fieldfare.tables.updates import Update, Updates, in_order
+from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
 
 
 class JointEntry(NamedTuple, Generic[Interface]):
@@ -34,15 +34,16 @@ class JointEntry(NamedTuple, Generic[Interface]):
     group: frozenset[Interface]
 
 
-class AggregateMerger(OutgoingMerger[Interface]):
+class JointMerger(OutgoingMerger[Interface]):
     """What neighbours are told, merged for several at once.
 
     >>> from fieldfare.filters import parse
     >>> low, high = parse("x BETWEEN 0 AND 5"), parse("x BETWEEN 5 AND 9")
-    >>> merger = AggregateMerger("abc")
-    >>> merger.change({"a": Update((low,)), "b": Update((low,))}) == {"a": Update((low,)), "b": Update((low,))}
+    >>> merger = JointMerger("abc")
+    >>> both = {"a": TableUpdate((low,)), "b": TableUpdate((low,))}
+    >>> merger.change(both) == both
     True
-    >>> merger.change({"a": Update((high,)), "b": Update((high,))})["a"]
+    >>> merger.change({"a": TableUpdate((high,)), "b": TableUpdate((high,))})["a"]
     Update(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))
     """
 
@@ -77,7 +78,7 @@ class AggregateMerger(OutgoingMerger[Interface]):
 
     # Changes
 
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         joined: dict[frozenset[Interface], list[Filter]] = {}
         left: dict[frozenset[Interface], list[Filter]] = {}
         for filter, old, new in moves:
@@ -100,14 +101,14 @@ class AggregateMerger(OutgoingMerger[Interface]):
     def _how(self, group: frozenset[Interface]) -> Merging:
         return APART if self.weak and len(self.neighbours - group) > 1 else self.merging
 
-    def _difference(self) -> Updates[Interface]:
+    def _difference(self) -> TableUpdates[Interface]:
         added: dict[Interface, list[Filter]] = {}
         removed: dict[Interface, list[Filter]] = {}
         for (neighbour, filter), before in self._before.items():
             if before != (filter in self._told.get(neighbour, ())):
                 (removed if before else added).setdefault(neighbour, []).append(filter)
         return {
-            neighbour: Update(tuple(added.get(neighbour, ())), tuple(removed.get(neighbour, ())))
+            neighbour: TableUpdate(tuple(added.get(neighbour, ())), tuple(removed.get(neighbour, ())))
             for neighbour in in_order((*added, *removed))
         }
 

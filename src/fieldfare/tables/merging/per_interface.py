@@ -21,7 +21,7 @@ from fieldfare.tables.base import Interface, Table, satisfiable
 from fieldfare.tables.merging.roots import Merger, RootMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
 from fieldfare.tables.structures.forest import Forest
-from fieldfare.tables.updates import Update, Updates, apply
+from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 
 class _Wishes:
@@ -85,28 +85,28 @@ class MergingTable(Generic[Interface]):
     def add(self, filter: Filter, interface: Interface) -> bool:
         """Let an interface want a filter; False if it did already, or wants more and what is covered is forgotten."""
         before = filter in self._asked(interface)
-        self._store(self._merged(Update(added=(filter,)), interface), interface)
+        self._store(self._merged(TableUpdate(added=(filter,)), interface), interface)
         return not before and filter in self._asked(interface)
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
         """Let an interface want a filter no more; False if it did not."""
         before = filter in self._asked(interface)
-        self._store(self._merged(Update(removed=(filter,)), interface), interface)
+        self._store(self._merged(TableUpdate(removed=(filter,)), interface), interface)
         return before
 
     def drop(self, interface: Interface) -> list[Filter]:
         """Forget an interface; gives the filters that it wanted."""
         gone = self.wanted(interface)
-        self._store(self._merged(Update(removed=tuple(gone)), interface), interface)
+        self._store(self._merged(TableUpdate(removed=tuple(gone)), interface), interface)
         return gone
 
     def replace(self, interface: Interface, filters: Iterable[Filter]) -> None:
         """Let an interface want just these filters."""
         wanted = tuple(filters)
         gone = tuple(filter for filter in self._asked(interface) if filter not in wanted)
-        self._store(self._merged(Update(wanted, gone), interface), interface)
+        self._store(self._merged(TableUpdate(wanted, gone), interface), interface)
 
-    def apply(self, update: Update, sender: Interface) -> Updates[Interface]:
+    def apply(self, update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
         """Let an interface change its filters; gives what each neighbour must be told: routing based on merging."""
         return apply(self.inner, self._merged(update, sender), sender)
 
@@ -129,7 +129,7 @@ class MergingTable(Generic[Interface]):
     def _asked(self, interface: Interface) -> Mapping[Filter, None]:
         return self._wishes[interface].asked if interface in self._wishes else {}
 
-    def _merged(self, update: Update, interface: Interface) -> Update:
+    def _merged(self, update: TableUpdate, interface: Interface) -> TableUpdate:
         """What an update means for the table within: first all removals, then all additions."""
         for filter in update.added:
             satisfiable(filter)
@@ -150,7 +150,7 @@ class MergingTable(Generic[Interface]):
             return self.merging
         return dataclasses.replace(self.merging, imperfect=False, lazy=False, budget=0.0)
 
-    def _store(self, update: Update, interface: Interface) -> None:
+    def _store(self, update: TableUpdate, interface: Interface) -> None:
         # Removals first: a table that forgets what is covered would refuse the parts while it has their merger.
         for filter in update.removed:
             self.inner.remove(filter, interface)

@@ -21,13 +21,13 @@ from fieldfare.matching.index import Index
 from fieldfare.tables.base import Interface, Tests
 from fieldfare.tables.merging.roots import Merger, RootMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.updates import Update, Updates, in_order
+from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
 
 _FEW: Final = 64
 """filters that are compared one by one; beyond, they get an index"""
 
 
-class Move(NamedTuple, Generic[Interface]):
+class ForwardsChange(NamedTuple, Generic[Interface]):
     """A filter, who was to be told of it, and who is now."""
 
     filter: Filter
@@ -54,7 +54,7 @@ class OutgoingMerger(ABC, Generic[Interface]):
     def exported(self, neighbour: Interface) -> set[Filter]:
         """What a neighbour is told."""
 
-    def change(self, updates: Mapping[Interface, Update]) -> Updates[Interface]:
+    def change(self, updates: Mapping[Interface, TableUpdate]) -> TableUpdates[Interface]:
         """What to tell neighbours instead of these updates.
 
         A neighbour forgets what a newer filter covers, and ignores what it has covered: so do we, lest our picture of
@@ -78,24 +78,24 @@ class OutgoingMerger(ABC, Generic[Interface]):
                     forwards(filter).add(neighbour)
         return self._tell({filter: frozenset(told) for filter, told in changed.items()})
 
-    def follow(self, forwards: Mapping[Filter, AbstractSet[Interface]]) -> Updates[Interface]:
+    def follow(self, forwards: Mapping[Filter, AbstractSet[Interface]]) -> TableUpdates[Interface]:
         """Let just these filters go to these neighbours; none may cover another that goes to the same neighbour."""
         nobody: frozenset[Interface] = frozenset()
         wanted = {filter: frozenset(told) for filter, told in forwards.items()}
         return self._tell({**dict.fromkeys(self._forwards, nobody), **wanted})
 
-    def _tell(self, forwards: Mapping[Filter, frozenset[Interface]]) -> Updates[Interface]:
+    def _tell(self, forwards: Mapping[Filter, frozenset[Interface]]) -> TableUpdates[Interface]:
         """Let some filters go to other neighbours than before."""
-        moves: list[Move[Interface]] = []
+        moves: list[ForwardsChange[Interface]] = []
         for filter, new in forwards.items():
             old = self._forwards.get(filter, frozenset())
             if old != new:
                 self._remember(filter, new)
-                moves.append(Move(filter, old, new))
+                moves.append(ForwardsChange(filter, old, new))
         return self._move(moves)
 
     @abstractmethod
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         """Let filters leave old neighbours and come to new ones; gives what each is to be told."""
 
     # The filters that go in
@@ -133,9 +133,10 @@ class NeighbourMerger(OutgoingMerger[Interface]):
     >>> from fieldfare.filters import parse
     >>> low, high = parse("x BETWEEN 0 AND 5"), parse("x BETWEEN 5 AND 9")
     >>> merger = NeighbourMerger("ab")
-    >>> merger.change({"a": Update((low,)), "b": Update((low,))}) == {"a": Update((low,)), "b": Update((low,))}
+    >>> both = {"a": TableUpdate((low,)), "b": TableUpdate((low,))}
+    >>> merger.change(both) == both
     True
-    >>> merger.change({"a": Update((high,))})
+    >>> merger.change({"a": TableUpdate((high,))})
     {'a': Update(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))}
     """
 
@@ -152,7 +153,7 @@ class NeighbourMerger(OutgoingMerger[Interface]):
         """The mergers that a neighbour is told."""
         return self._mergers[neighbour].mergers() if neighbour in self._mergers else []
 
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         joined: dict[Interface, list[Filter]] = {}
         left: dict[Interface, list[Filter]] = {}
         for filter, old, new in moves:
@@ -160,11 +161,11 @@ class NeighbourMerger(OutgoingMerger[Interface]):
                 joined.setdefault(neighbour, []).append(filter)
             for neighbour in old - new:
                 left.setdefault(neighbour, []).append(filter)
-        updates: Updates[Interface] = {}
+        updates: TableUpdates[Interface] = {}
         for neighbour in in_order((*left, *joined)):
             merger = self._mergers.setdefault(neighbour, RootMerger(self.merging, self.tests))
             update = merger.change(joined.get(neighbour, ()), left.get(neighbour, ()))
-            if update != Update():
+            if update != TableUpdate():
                 updates[neighbour] = update
             if not merger.roots():
                 del self._mergers[neighbour]

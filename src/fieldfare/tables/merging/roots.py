@@ -28,11 +28,11 @@ from itertools import count
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.tables.base import Tests
-from fieldfare.tables.merging.rules import PERFECT, Join, Merging, Partners, share, weight
+from fieldfare.tables.merging.rules import PERFECT, MergeResult, Merging, Partners, share, weight
 from fieldfare.tables.structures.naive import minimal_cover
-from fieldfare.tables.updates import Update
+from fieldfare.tables.updates import TableUpdate
 
 
 class Merger(NamedTuple):
@@ -56,8 +56,8 @@ class _Bundle:
     """unwanted events that it let pass, as reported"""
 
     @property
-    def join(self) -> Join:
-        return Join(self.filter, self.waste)
+    def join(self) -> MergeResult:
+        return MergeResult(self.filter, self.waste)
 
     def members(self) -> list[Filter]:
         """All roots it stands for."""
@@ -112,7 +112,7 @@ class RootMerger:
 
     # Changes
 
-    def change(self, joined: Iterable[Filter] = (), left: Iterable[Filter] = ()) -> Update:
+    def change(self, joined: Iterable[Filter] = (), left: Iterable[Filter] = ()) -> TableUpdate:
         """Let roots join and others leave, at once; gives what this does to the exported set.
 
         A root that is deleted leaves, and so does one that a new root covers. What joins and leaves at once stays.
@@ -126,12 +126,12 @@ class RootMerger:
             self._join(root)
         return self._difference()
 
-    def follow(self, roots: Iterable[Filter]) -> Update:
+    def follow(self, roots: Iterable[Filter]) -> TableUpdate:
         """Let just these be the roots."""
         wanted = dict.fromkeys(roots)
         return self.change(wanted, [root for root in self._bundle_of if root not in wanted])
 
-    def unwanted(self, event: Mapping[str, object]) -> Update:
+    def unwanted(self, event: Mapping[str, object]) -> TableUpdate:
         """Report an event that was let pass though no root matches it: mergers that waste too much are made anew.
 
         A merger that was imperfect from the start comes out as it was: what it lacks is better statistics.
@@ -139,7 +139,7 @@ class RootMerger:
         self._before = {}
         patience = self.merging.patience
         if patience is None:
-            return Update()
+            return TableUpdate()
         let_pass = [m for m in self._mergers.values() if m.waste and self.tests.matches(m.filter, event)]
         for bundle in let_pass:
             bundle.strays += 1
@@ -147,9 +147,9 @@ class RootMerger:
             self._join(root)
         return self._difference()
 
-    def _difference(self) -> Update:
+    def _difference(self) -> TableUpdate:
         now = {filter: filter in self._mergers or filter in self._free for filter in self._before}
-        return Update(
+        return TableUpdate(
             tuple(filter for filter, before in self._before.items() if now[filter] and not before),
             tuple(filter for filter, before in self._before.items() if before and not now[filter]),
         )
@@ -247,13 +247,13 @@ class RootMerger:
                 break
         self._put(bundle)
 
-    def _partner(self, bundle: _Bundle) -> tuple[_Bundle, Join] | None:
+    def _partner(self, bundle: _Bundle) -> tuple[_Bundle, MergeResult] | None:
         """What to merge a bundle with: mergers before single roots, the old before the young."""
         if self.merging.choice == "none":
             return None
         candidates = [self._mergers.get(f) or self._free[f] for f in self._partners.of(bundle.filter)]
         candidates.sort(key=lambda one: (one.filter in self._free, self._age[one.filter]))
-        best: tuple[_Bundle, Join] | None = None
+        best: tuple[_Bundle, MergeResult] | None = None
         for candidate in candidates:
             self.attempts += 1
             join = self.merging.join(candidate.join, bundle.join)
@@ -263,7 +263,7 @@ class RootMerger:
                     break
         return best
 
-    def _better(self, new: Join, old: Join) -> bool:
+    def _better(self, new: MergeResult, old: MergeResult) -> bool:
         """Is a merger clearly better: less waste, or simpler, or as simple and more general?"""
         ranks = (new.waste, weight(new.filter)), (old.waste, weight(old.filter))
         if ranks[0] != ranks[1]:

@@ -20,14 +20,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.filters.strings import Language
 from fieldfare.filters.valueset import ValueSet
 
 Keys: TypeAlias = tuple[Hashable, ...]
 
 
-class Join(NamedTuple):
+class MergeResult(NamedTuple):
     """A merger and its waste."""
 
     filter: Filter
@@ -54,7 +54,7 @@ class Merging:
     search: Literal["keys", "scan"] = "keys"
     """find partners by what they share, or try all: the obvious twin, with the same results"""
 
-    def join(self, a: Join, b: Join) -> Join | None:
+    def join(self, a: MergeResult, b: MergeResult) -> MergeResult | None:
         """The merger of two filters, each with the waste it has already, or None."""
         exact = _perfect(a.filter, b.filter)
         if exact is not None:
@@ -64,19 +64,19 @@ class Merging:
             return self._within(merger.filter, 1.0 - merger.precision, (a, b))
         return None
 
-    def union(self, filters: Sequence[Filter]) -> Join | None:
+    def union(self, filters: Sequence[Filter]) -> MergeResult | None:
         """One merger of many filters at once, where that is quickly found; None does not mean that there is none."""
         if agree_but_one(filters):
             try:
                 union = Filter(branch for filter in filters for branch in filter.branches)
             except FilterTooComplex:
                 return None
-            return Join(union) if len(union.branches) == 1 else None
+            return MergeResult(union) if len(union.branches) == 1 else None
         if not self.imperfect:
             return None
-        all_so_far: Join | None = Join(filters[0])
+        all_so_far: MergeResult | None = MergeResult(filters[0])
         for filter in filters[1:]:
-            all_so_far = all_so_far and self.join(all_so_far, Join(filter))
+            all_so_far = all_so_far and self.join(all_so_far, MergeResult(filter))
         return all_so_far
 
     def keys(self, filter: Filter) -> Keys | None:
@@ -89,11 +89,11 @@ class Merging:
         (branch,) = filter.branches
         return tuple(_all_but_one(branch))
 
-    def _within(self, merger: Filter, new_waste: float, parts: Sequence[Join]) -> Join | None:
+    def _within(self, merger: Filter, new_waste: float, parts: Sequence[MergeResult]) -> MergeResult | None:
         """The merger, unless new and old waste exceed the budget."""
         old = sum(part.waste * share(part.filter, merger, self.statistics) for part in parts if part.waste)
         waste = min(1.0, new_waste + old)
-        return Join(merger, waste) if waste <= self.budget else None
+        return MergeResult(merger, waste) if waste <= self.budget else None
 
 
 PERFECT: Final = Merging()

@@ -21,23 +21,23 @@ from fieldfare.tables.base import Tests
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class ForestNode:
     """A filter and its place. The children are a dict for its order and its constant time."""
 
     filter: Filter
     number: int = 0
     """of arrival"""
-    parent: Node | None = None
-    children: dict[Filter, Node] = field(default_factory=dict)
+    parent: ForestNode | None = None
+    children: dict[Filter, ForestNode] = field(default_factory=dict)
 
-    def ancestors(self) -> Iterator[Node]:
+    def ancestors(self) -> Iterator[ForestNode]:
         """The nodes above, nearest first."""
         node = self.parent
         while node is not None:
             yield node
             node = node.parent
 
-    def below(self) -> Iterator[Node]:
+    def below(self) -> Iterator[ForestNode]:
         """The node and all its descendants, parents first."""
         stack = [self]
         while stack:
@@ -46,7 +46,7 @@ class Node:
             stack.extend(reversed(node.children.values()))
 
 
-Prefer = Callable[[Node], bool]
+Prefer = Callable[[ForestNode], bool]
 
 
 class Forest:
@@ -56,9 +56,9 @@ class Forest:
         """An empty forest that counts its comparisons in `tests`."""
         self.tests = tests or Tests()
         self.lazy = lazy
-        self.top = Node(EVERYTHING)
+        self.top = ForestNode(EVERYTHING)
         """the imaginary root, which is no filter of the forest"""
-        self.nodes: dict[Filter, Node] = {}
+        self.nodes: dict[Filter, ForestNode] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -68,16 +68,16 @@ class Forest:
         """The minimal cover."""
         return list(self.top.children)
 
-    def is_root(self, node: Node) -> bool:
+    def is_root(self, node: ForestNode) -> bool:
         """Does nothing cover it?"""
         return node.parent is self.top
 
-    def add(self, filter: Filter, prefer: Prefer | None = None) -> Node:
+    def add(self, filter: Filter, prefer: Prefer | None = None) -> ForestNode:
         """The node of a filter, made and placed if it is new; covering nodes that are preferred are tried first."""
         node = self.nodes.get(filter)
         if node is None:
             self._arrivals += 1
-            node = self.nodes[filter] = Node(filter, self._arrivals)
+            node = self.nodes[filter] = ForestNode(filter, self._arrivals)
             self.place(node, self.top, prefer)
         return node
 
@@ -96,7 +96,7 @@ class Forest:
         else:
             self._adopt(children, parent)
 
-    def _adopt(self, children: list[Node], parent: Node) -> None:
+    def _adopt(self, children: list[ForestNode], parent: ForestNode) -> None:
         """Place the children of a removed node below its parent.
 
         They cover none of its former siblings, since it did not, and if pure they do not cover each other either.
@@ -112,7 +112,12 @@ class Forest:
                 self.attach(child, parent)
 
     def place(
-        self, node: Node, under: Node, prefer: Prefer | None = None, *, among: Iterable[Node] | None = None
+        self,
+        node: ForestNode,
+        under: ForestNode,
+        prefer: Prefer | None = None,
+        *,
+        among: Iterable[ForestNode] | None = None,
     ) -> None:
         """Hang a node, with all that is below it, as deep below another as the first covers that are met lead.
 
@@ -137,19 +142,19 @@ class Forest:
             else:
                 self.attach(child, node)
 
-    def above(self, larger: Node, smaller: Node) -> bool:
+    def above(self, larger: ForestNode, smaller: ForestNode) -> bool:
         """Does one node cover the other? Of two that mean the same, the older one does."""
         covers = self.tests.covers
         return covers(larger.filter, smaller.filter) and (
             larger.number < smaller.number or not covers(smaller.filter, larger.filter)
         )
 
-    def attach(self, node: Node, parent: Node) -> None:
+    def attach(self, node: ForestNode, parent: ForestNode) -> None:
         """Make a node the child of another."""
         node.parent = parent
         parent.children[node.filter] = node
 
-    def detach(self, node: Node) -> None:
+    def detach(self, node: ForestNode) -> None:
         """Take a node, with all that is below it, out of its place."""
         assert node.parent is not None
         del node.parent.children[node.filter]

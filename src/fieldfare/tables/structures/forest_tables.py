@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, Towards, satisfiable
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 from fieldfare.tables.structures.graph_match import interested
 from fieldfare.tables.structures.interface_forest import InterfaceForest
 
@@ -114,12 +114,12 @@ class PosetForest(Table[Interface]):
         told = only and self._told(filter) & only
         return frozenset() if told and self.exact and self._hidden(node, told) else told
 
-    def _only(self, node: Node) -> frozenset[Interface]:
+    def _only(self, node: ForestNode) -> frozenset[Interface]:
         """The interface that a node came from, if it is only one."""
         them = self._interfaces[node.filter]
         return frozenset(them) if len(them) == 1 else frozenset()
 
-    def _hidden(self, node: Node, only: frozenset[Interface]) -> bool:
+    def _hidden(self, node: ForestNode, only: frozenset[Interface]) -> bool:
         """Is there a cover that came from elsewhere than this one interface, from which all came that are above?"""
         above = set(node.ancestors())
         todo = list(self.forest.top.children.values())
@@ -193,11 +193,11 @@ class PosetForest(Table[Interface]):
             budget=budget,
         )
 
-    def _carried(self, node: Node) -> AbstractSet[Interface]:
+    def _carried(self, node: ForestNode) -> AbstractSet[Interface]:
         """The interfaces of a node and of all below."""
         return set().union(*(self._interfaces[below.filter] for below in node.below()))
 
-    def _settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
+    def _settled(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
         """Are they known to be among those found?"""
         return False
 
@@ -259,10 +259,10 @@ class BalancedForest(PosetForest[Interface]):
         for filter in reversed(filters):
             self._forget(filter, interface)
 
-    def _carried(self, node: Node) -> AbstractSet[Interface]:
+    def _carried(self, node: ForestNode) -> AbstractSet[Interface]:
         return self.forest.carried(node)
 
-    def _settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
+    def _settled(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
         return self.forest.settled(node, found)
 
 

@@ -16,7 +16,7 @@ from typing import Generic
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Tests
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 
 
 class InterfaceForest(Forest, Generic[Interface]):
@@ -28,22 +28,22 @@ class InterfaceForest(Forest, Generic[Interface]):
         """An empty forest."""
         super().__init__(tests, lazy=lazy)
         self.interfaces = interfaces
-        self.below: dict[Node, dict[Interface, int]] = {}
+        self.below: dict[ForestNode, dict[Interface, int]] = {}
         """how often each interface occurs below a node; nodes with nothing below are left out"""
 
-    def attach(self, node: Node, parent: Node) -> None:
+    def attach(self, node: ForestNode, parent: ForestNode) -> None:
         """Make a node the child of another."""
         super().attach(node, parent)
         for interface, times in self._counts(node).items():
             self.count(node, interface, times)
 
-    def detach(self, node: Node) -> None:
+    def detach(self, node: ForestNode) -> None:
         """Take a node, with all that is below it, out of its place."""
         for interface, times in self._counts(node).items():
             self.count(node, interface, -times)
         super().detach(node)
 
-    def count(self, node: Node, interface: Interface, times: int) -> None:
+    def count(self, node: ForestNode, interface: Interface, times: int) -> None:
         """Tell those above a node that an interface occurs so many times more."""
         for above in node.ancestors():
             counts = self.below.setdefault(above, {})
@@ -53,28 +53,28 @@ class InterfaceForest(Forest, Generic[Interface]):
                 if not counts:
                     del self.below[above]
 
-    def _counts(self, node: Node) -> dict[Interface, int]:
+    def _counts(self, node: ForestNode) -> dict[Interface, int]:
         """How often each interface occurs at a node or below it."""
         counts = dict(self.below.get(node, {}))
         for interface in self.interfaces[node.filter]:
             counts[interface] = counts.get(interface, 0) + 1
         return counts
 
-    def carries(self, node: Node, interface: Interface) -> bool:
+    def carries(self, node: ForestNode, interface: Interface) -> bool:
         """Does an interface occur at a node or below it?"""
         return interface in self.interfaces[node.filter] or interface in self.below.get(node, ())
 
-    def carried(self, node: Node) -> AbstractSet[Interface]:
+    def carried(self, node: ForestNode) -> AbstractSet[Interface]:
         """The interfaces that occur at a node or below it."""
         own = self.interfaces[node.filter]
         below = self.below.get(node)
         return own if below is None else own | below.keys()
 
-    def settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
+    def settled(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
         """Are the interfaces that occur at a node or below it all among those found?"""
         return self.interfaces[node.filter] <= found and self.below.get(node, {}).keys() <= found
 
-    def carrying(self, interface: Interface, start: Node | None = None) -> Iterator[Node]:
+    def carrying(self, interface: Interface, start: ForestNode | None = None) -> Iterator[ForestNode]:
         """The nodes of an interface, at or below a node or anywhere, parents first."""
         todo = [start] if start is not None else list(self.top.children.values())
         while todo:

@@ -21,21 +21,21 @@ from fieldfare.tables.structures.graph_match import interested, reachable
 
 
 @dataclass(eq=False, slots=True)
-class Vertex(Generic[Interface]):
+class PosetNode(Generic[Interface]):
     """A filter between its closest covers and the largest filters that it covers. Dicts, as sets have no order."""
 
     filter: Filter
     number: int
     """of arrival"""
     interfaces: set[Interface]
-    parents: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
-    children: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
+    parents: dict[Filter, PosetNode[Interface]] = field(default_factory=dict)
+    children: dict[Filter, PosetNode[Interface]] = field(default_factory=dict)
 
-    def above(self) -> dict[Filter, Vertex[Interface]]:
+    def above(self) -> dict[Filter, PosetNode[Interface]]:
         """All that cover it."""
         return reachable(self.parents.values(), lambda vertex: vertex.parents.values())
 
-    def below(self) -> dict[Filter, Vertex[Interface]]:
+    def below(self) -> dict[Filter, PosetNode[Interface]]:
         """All that it covers."""
         return reachable(self.children.values(), lambda vertex: vertex.children.values())
 
@@ -56,8 +56,8 @@ class Poset(Table[Interface]):
     def __init__(self, neighbours: Iterable[Interface] = (), *, towards: Towards[Interface] | None = None) -> None:
         """An empty table."""
         super().__init__(neighbours, towards=towards)
-        self.vertices: dict[Filter, Vertex[Interface]] = {}
-        self._roots: dict[Filter, Vertex[Interface]] = {}
+        self.vertices: dict[Filter, PosetNode[Interface]] = {}
+        self._roots: dict[Filter, PosetNode[Interface]] = {}
         self._pairs: Counter[Interface] = Counter()
         self._arrivals = 0
 
@@ -71,7 +71,7 @@ class Poset(Table[Interface]):
             return False
         if vertex is None:
             self._arrivals += 1
-            vertex = Vertex(filter, self._arrivals, set())
+            vertex = PosetNode(filter, self._arrivals, set())
             self._insert(vertex, above)
         smaller = [below for below in vertex.below().values() if interface in below.interfaces]
         if vertex.interfaces and any(self.tests.covers(below.filter, filter) for below in smaller):
@@ -90,7 +90,7 @@ class Poset(Table[Interface]):
         self._forget(vertex, interface)
         return True
 
-    def _forget(self, vertex: Vertex[Interface], interface: Interface) -> None:
+    def _forget(self, vertex: PosetNode[Interface], interface: Interface) -> None:
         vertex.interfaces.remove(interface)
         self._pairs[interface] -= 1
         if not self._pairs[interface]:
@@ -112,10 +112,10 @@ class Poset(Table[Interface]):
 
     # The graph
 
-    def _covers(self, filter: Filter) -> dict[Filter, Vertex[Interface]]:
+    def _covers(self, filter: Filter) -> dict[Filter, PosetNode[Interface]]:
         """All vertices that cover a filter that is not stored: each is found from the covers above it."""
         answers: dict[Filter, bool] = {}
-        found: dict[Filter, Vertex[Interface]] = {}
+        found: dict[Filter, PosetNode[Interface]] = {}
         todo = list(self._roots.values())
         for vertex in todo:  # grows on the way
             if vertex.filter not in answers:
@@ -126,16 +126,16 @@ class Poset(Table[Interface]):
         return found
 
     def _largest_below(
-        self, filter: Filter, parents: Mapping[Filter, Vertex[Interface]]
-    ) -> dict[Filter, Vertex[Interface]]:
+        self, filter: Filter, parents: Mapping[Filter, PosetNode[Interface]]
+    ) -> dict[Filter, PosetNode[Interface]]:
         """The largest vertices that a filter covers, which is not stored but would have these parents.
 
         They lie below every parent, so it is enough to search below the one with the fewest children. What is not
         covered may yet have something below it that is.
         """
         start = min((parent.children for parent in parents.values()), key=len, default=self._roots)
-        found: dict[Filter, Vertex[Interface]] = {}
-        known: dict[Filter, Vertex[Interface]] = {}
+        found: dict[Filter, PosetNode[Interface]] = {}
+        known: dict[Filter, PosetNode[Interface]] = {}
         met: set[Filter] = set()
         todo = list(start.values())
         for vertex in todo:  # grows on the way
@@ -149,7 +149,7 @@ class Poset(Table[Interface]):
                 todo.extend(vertex.children.values())
         return {below: vertex for below, vertex in found.items() if below not in known}
 
-    def _insert(self, vertex: Vertex[Interface], above: Mapping[Filter, Vertex[Interface]]) -> None:
+    def _insert(self, vertex: PosetNode[Interface], above: Mapping[Filter, PosetNode[Interface]]) -> None:
         parents = _lowest(above)
         children = self._largest_below(vertex.filter, parents)
         for parent in parents.values():
@@ -164,7 +164,7 @@ class Poset(Table[Interface]):
             self._roots[vertex.filter] = vertex
         self.vertices[vertex.filter] = vertex
 
-    def _take_out(self, vertex: Vertex[Interface]) -> None:
+    def _take_out(self, vertex: PosetNode[Interface]) -> None:
         """Take a vertex out and link what it held together, unless it is linked by another way.
 
         The graph has every covering relation as a path, so that needs no comparison.
@@ -229,7 +229,7 @@ class Poset(Table[Interface]):
         return self._match(event, tests)
 
     def _match(self, event: Mapping[str, object], budget: int | None = None) -> set[Interface]:
-        def carried(vertex: Vertex[Interface]) -> set[Interface]:
+        def carried(vertex: PosetNode[Interface]) -> set[Interface]:
             return vertex.interfaces.union(*(below.interfaces for below in vertex.below().values()))
 
         return interested(
@@ -287,16 +287,16 @@ class Poset(Table[Interface]):
         return sorted(filters, key=lambda filter: self.vertices[filter].number)
 
 
-def _lowest(above: Mapping[Filter, Vertex[Interface]]) -> dict[Filter, Vertex[Interface]]:
+def _lowest(above: Mapping[Filter, PosetNode[Interface]]) -> dict[Filter, PosetNode[Interface]]:
     """Of all the covers of a filter, those that cover no other of them."""
     return {cover: vertex for cover, vertex in above.items() if not any(child in above for child in vertex.children)}
 
 
-def _link(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+def _link(parent: PosetNode[Interface], child: PosetNode[Interface]) -> None:
     parent.children[child.filter] = child
     child.parents[parent.filter] = parent
 
 
-def _unlink(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+def _unlink(parent: PosetNode[Interface], child: PosetNode[Interface]) -> None:
     del parent.children[child.filter]
     del child.parents[parent.filter]

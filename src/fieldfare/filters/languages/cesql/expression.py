@@ -103,7 +103,7 @@ def read(text: str, most: int = syntax.MAX_DEPTH) -> syntax.Expr:
     return expr
 
 
-def build(arguments: Sequence[Expression]) -> Expression:
+def cesql_dimension(arguments: Sequence[Expression]) -> Expression:
     """The dimension that the native language writes as a function of a text."""
     match arguments:
         case [Literal(value=str(text))]:

@@ -19,10 +19,10 @@ from typing import Final, cast
 
 from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters import intervals, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterOverBudget, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
+from fieldfare.filters.languages.cesql.casts import SEEN, is_string, one_of, spelt, values_of
 from fieldfare.filters.languages.cesql.expression import Cesql, cast_to, constant, names, read, type_of
 from fieldfare.filters.languages.cesql.logic import NEVER, Pair, combined, negated
 from fieldfare.filters.languages.cesql.syntax import (
@@ -38,7 +38,7 @@ from fieldfare.filters.languages.cesql.syntax import (
     Value,
     like_pattern,
 )
-from fieldfare.filters.languages.cesql.texts import SEEN, is_string, one_of, spelt, values_of
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import Pattern
 from fieldfare.filters.valueset import FALSE, TRUE, ValueSet, whole
 

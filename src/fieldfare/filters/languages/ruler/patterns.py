@@ -27,15 +27,15 @@ from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fieldfare.filters import functions, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch
 from fieldfare.filters.constraint import Constraint, any_of
 from fieldfare.filters.elements import has
 from fieldfare.filters.errors import FilterDocumentError, FilterTooComplex
 from fieldfare.filters.expressions import Call, Field, Literal
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages.ruler import text as ruler_render
 from fieldfare.filters.languages.ruler.leaves import LEAFLESS, Leaf, leaf, refuse
+from fieldfare.filters.languages.ruler.printer import document
+from fieldfare.filters.machines import TooComplex
 
 MAX_WAYS: Final = 64
 """in how many ways the leaves of an object may be found or absent; `exists: false` beside other values doubles them"""
@@ -68,7 +68,7 @@ def render(filter: Filter) -> dict[str, Any]:  # as in every language
     >>> render(parse({"a.b": [{"prefix": "x"}, 1]}))
     {'a': {'b': [1, {'prefix': 'x'}]}}
     """
-    pattern = ruler_render.document(filter)
+    pattern = document(filter)
     if parse(pattern) != filter:
         raise ValueError(f"no pattern can express {filter}")
     return pattern

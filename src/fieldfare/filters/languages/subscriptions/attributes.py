@@ -16,9 +16,9 @@ from fieldfare.events.values import MISSING
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages.cesql.casts import values_of
 from fieldfare.filters.languages.cesql.expression import Cesql
 from fieldfare.filters.languages.cesql.syntax import Attribute, Call
-from fieldfare.filters.languages.cesql.texts import values_of
 from fieldfare.filters.predicates import conjunction
 from fieldfare.filters.strings import StringSet
 from fieldfare.filters.valueset import ValueSet

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from fieldfare.filters import patterns, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import Filter
@@ -22,7 +21,8 @@ from fieldfare.filters.languages.cesql.expression import read, string_of
 from fieldfare.filters.languages.cesql.translation import lower as lower_cesql
 from fieldfare.filters.languages.native.translation import parse as parse_native
 from fieldfare.filters.languages.subscriptions.attributes import on_attributes
-from fieldfare.filters.languages.subscriptions.text import ATTRIBUTE, render
+from fieldfare.filters.languages.subscriptions.printer import ATTRIBUTE, render
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import MANY, Token
 from fieldfare.filters.predicates import conjunction
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.matching import kernels
-from fieldfare.matching.store.arena import BLOCK, HASHED, ORDERED, ROWS
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, MISSING_KEY, NUMBER, TAG, TIME
-from fieldfare.matching.store.segment import Rows
+from fieldfare.matching.store.layout import BLOCK, HASHED, ORDERED, ROWS
+from fieldfare.matching.store.rows import Rows
 
 MAX_BUCKETS: Final = 1024
 MAX_BLOCK_COLUMNS: Final = 24
@@ -39,7 +39,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SegmentPlan:
     """How to lay out some rows."""
 
     share: Floats
@@ -53,7 +53,7 @@ class Plan:
     """of the entries"""
 
 
-def plan(rows: Rows, roles: Sequence[int], sample: Ints) -> Plan:
+def plan_of(rows: Rows, roles: Sequence[int], sample: Ints) -> SegmentPlan:
     """The plan for some rows, from a sample of keys (columns × events) if there is any."""
     columns = len(roles)
     what = rows.column, rows.kind, rows.low, rows.high, rows.sets
@@ -73,7 +73,7 @@ def plan(rows: Rows, roles: Sequence[int], sample: Ints) -> Plan:
         access, rows.at, best, buckets.mode, buckets.bounds_at, buckets.bounds, buckets.buckets_at, rows.kind, rows.low,
         rows.high, rows.sets,
     )  # fmt: skip
-    return Plan(share, best, access, buckets, np.argsort(places, kind="stable"))
+    return SegmentPlan(share, best, access, buckets, np.argsort(places, kind="stable"))
 
 
 def _buckets(roles: Sequence[int], access: Ints, points: Sequence[Ints]) -> Buckets:

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from fieldfare.filters import Filter, parse
-from fieldfare.filters.classes import instance_of
+from fieldfare.filters.type_hierarchy import instance_of
 
 DIRECT = {
     "event": ["quote", "news"],

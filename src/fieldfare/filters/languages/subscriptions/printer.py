@@ -14,14 +14,13 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from fieldfare.events.values import MISSING
-from fieldfare.filters import intervals
-from fieldfare.filters import text as rendering
+from fieldfare.filters import intervals, printer
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
+from fieldfare.filters.languages.cesql.casts import values_of
 from fieldfare.filters.languages.cesql.expression import string_of
-from fieldfare.filters.languages.cesql.texts import values_of
 from fieldfare.filters.languages.subscriptions.attributes import attribute_of, on_attributes, text_in
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import StringSet
@@ -60,7 +59,7 @@ def render(filter: Filter) -> Document | list[Document]:
 
 
 def _refused(dimension: Dimension, wanted: Constraint) -> ValueError:
-    text = rendering.render([Branch({dimension: wanted})])
+    text = printer.render([Branch({dimension: wanted})])
     return ValueError(f"cannot be expressed in the CloudEvents dialects: {text}")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.filters.test_filter import filters, members
 
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
-from fieldfare.filters.merge import Sample
+from fieldfare.filters.statistics import Sample
 
 
 @given(filters, filters)
