@@ -258,7 +258,7 @@ class LinkConnection:
             raise LinkError(
                 f"{waiting} events wait at {self._node.name} for another node called {meet.node}, which has another"
                 f" folder: give this one another --name; or, if that folder is lost for good, let"
-                f" {self._node.name} forget it: fieldfare admin link {meet.node} --part"
+                f" {self._node.name} forget it: fieldfare admin links --remove {meet.node}"
             )
 
     def _check(self, meet: LinkHello) -> None:

@@ -10,7 +10,7 @@ from fieldfare.tables.base import Table
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.structures.forest_tables import NonRedundantForest
 from fieldfare.tables.structures.poset import Poset
-from fieldfare.tables.updates import Update, apply
+from fieldfare.tables.updates import TableUpdate, apply
 from fieldfare_lab.results import Claim, Result, Settings, last
 from fieldfare_lab.tables.contenders import (
     SCHEMAS,
@@ -97,13 +97,13 @@ def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int
             for name, make in makes.items():
                 table = make(range(there))
                 start = settings.clock()
-                told = sum(_tell(table, Update(added=(f,)), i) for f, i in adds)
+                told = sum(_tell(table, TableUpdate(added=(f,)), i) for f, i in adds)
                 built, add = settings.clock(), table.tests.cover
                 table.tests.cover = 0
                 again = 0
                 for (old, interface), (new, _) in changes:
-                    again += _tell(table, Update(removed=(old,)), interface)
-                    again += _tell(table, Update(added=(new,)), interface)
+                    again += _tell(table, TableUpdate(removed=(old,)), interface)
+                    again += _tell(table, TableUpdate(added=(new,)), interface)
                 rows.append({
                     "structure": name, "neighbours": there, "clients": clients, "told": told, "told again": again,
                     "add": add,
@@ -113,6 +113,6 @@ def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int
     return rows
 
 
-def _tell(table: Table[int], update: Update, sender: int) -> int:
+def _tell(table: Table[int], update: TableUpdate, sender: int) -> int:
     """How many filters the neighbours are told of."""
     return sum(len(said.added) for said in apply(table, update, sender).values())

@@ -13,7 +13,7 @@
     [match]
     subscriptions = "subscriptions.parquet"     # or a catalogue, or a node: "http://127.0.0.1:7400"
 
-    [[sink]]                            # lake, subscribers, parquet, node or webhooks, and its options
+    [[sink]]                            # lake, subscribers, parquet, node, webhooks or package.module:make, and options
     kind = "lake"
     of = "deliveries"                   # or events, quarantine, late
     path = "deliveries"
@@ -30,19 +30,16 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from fieldfare import toml
+from fieldfare.pipeline.options import OptionError
+from fieldfare.pipeline.sinks import check_kind
+from fieldfare.pipeline.sinks.interface import Scalar, SinkSettings
 from fieldfare.toml import TomlError
 
 SourceKind = Literal["log", "node", "files", "mqtt", "kafka"]
-SinkKind = Literal["lake", "subscribers", "parquet", "node", "webhooks"]
-Table = Literal["events", "deliveries", "quarantine", "late"]
-Scalar = str | int | float | bool
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "log": ("path",),
     "files": ("path",),
     "kafka": ("servers", "topic"),
-    "lake": ("path",),
-    "subscribers": ("path",),
-    "parquet": ("path",),
 }
 
 
@@ -93,14 +90,6 @@ class Match(_Part, frozen=True):
     """who we are, for a node that wants to know"""
 
 
-class Sink(_Part, frozen=True):
-    """Where a table goes; the options are those of its kind."""
-
-    kind: SinkKind
-    of: Table = "deliveries"
-    options: dict[str, Scalar] = {}
-
-
 class Report(_Part, frozen=True):
     """Whom to tell how it goes."""
 
@@ -119,7 +108,7 @@ class Pipeline(_Part, frozen=True):
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[\w.-]+$")]
     state: str
     source: Source
-    sink: list[Sink]
+    sink: list[SinkSettings]
     normalise: Normalise = Normalise()
     match: Match | None = None
     report: Report = Report()
@@ -191,12 +180,9 @@ def _check(found: Pipeline) -> None:
     """Raise a TomlError for the first rule broken that the types cannot express."""
     if not found.sink:
         raise TomlError("a pipeline needs at least one [[sink]]")
-    stages: list[tuple[str, Source | Sink]] = [("source", found.source)]
-    stages += [(f"sink[{number}]", sink) for number, sink in enumerate(found.sink)]
-    for place, stage in stages:
-        for needed in _NEEDED.get(stage.kind, ()):
-            if needed not in stage.options:
-                raise TomlError(f"a {stage.kind} needs the setting {needed!r}", place)
+    for needed in _NEEDED.get(found.source.kind, ()):
+        if needed not in found.source.options:
+            raise TomlError(f"a {found.source.kind} needs the setting {needed!r}", "source")
     if found.match is not None and isinstance(found.match.subscriptions, list):
         for one in found.match.subscriptions:
             if not one.startswith(("http://", "https://")):
@@ -204,24 +190,24 @@ def _check(found: Pipeline) -> None:
                     f"a list is of nodes, such as http://127.0.0.1:7400, not {one!r}", "match.subscriptions"
                 )
     for number, sink in enumerate(found.sink):
-        if sink.of == "deliveries" and found.match is None:
+        try:
+            check_kind(sink.kind)
+        except OptionError as error:
+            raise TomlError(error, f"sink[{number}].kind") from None
+        if sink.table == "deliveries" and found.match is None:
             raise TomlError("there are no deliveries without [match]; say of = 'events'", f"sink[{number}]")
-        if sink.of == "late" and found.normalise.late is None:
+        if sink.table == "late" and found.normalise.late is None:
             raise TomlError("nothing is late unless normalise.late says after how long", f"sink[{number}]")
-        if sink.kind == "subscribers" and sink.of != "deliveries":
-            raise TomlError("only deliveries have subscribers", f"sink[{number}]")
-        if sink.kind in {"node", "webhooks"} and sink.of == "quarantine":
-            raise TomlError("what is no event cannot be sent as one; keep it in a lake", f"sink[{number}]")
     paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
     for path in paths:
         if paths.count(path) > 1:
             raise TomlError(f"two sinks have the same path: {path}")
 
 
-def sink_name(sink: Sink) -> str:
+def sink_name(sink: SinkSettings) -> str:
     """What a sink is called in messages and in the state: its kind, table and place."""
     where = next((str(sink.options[key]) for key in ("path", "url") if key in sink.options), "")
-    return f"{sink.kind} of {sink.of}{f' at {where}' if where else ''}"
+    return f"{sink.kind} of {sink.table}{f' at {where}' if where else ''}"
 
 
 def _relative(found: Pipeline, folder: Path) -> Pipeline:

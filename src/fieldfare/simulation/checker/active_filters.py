@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.base import Matcher
 from fieldfare.matching.classic.brute import BruteForce
 from fieldfare.matching.index import Index
+from fieldfare.matching.matcher import Matcher
 from fieldfare.simulation.trace import (
     Advertised,
     Left,
