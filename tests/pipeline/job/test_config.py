@@ -71,7 +71,7 @@ def test_a_pipeline_is_read_and_its_paths_are_relative_to_its_file(tmp_path: Pat
         (('["http://127.0.0.1:7400", "http://127.0.0.1:7401"]', '["a.csv"]'), "a list is of nodes, such as http"),
         (
             ('kind = "lake"', 'kind = "lak"'),
-            "line 19: sink[0].kind: there is no sink of the kind 'lak': take lake, parquet,",
+            "line 19: sink[0].kind: there is no sink of the kind 'lak'; did you mean 'lake'? (choices: lake, parquet,",
         ),
         (('kind = "webhooks"\nof = "late"', "kind = 1"), "sink[1].kind: expected a string, got an integer"),
         (("every =", "every"), "line"),
