@@ -621,9 +621,9 @@ def test_topics_out_of_fields() -> None:
     for value in ("a/b", [1], None, b"x"):
         assert "cannot be a level of a topic" in topic("a/{x}", x=value)
     for value in ("#", "+", "a\x00", "\x7f", "x" * 70_000):
-        assert "not a topic that messages can publish to" in topic("a/{x}", x=value)
+        assert "not a topic that messages can be published to" in topic("a/{x}", x=value)
     for value in ("", "$SYS/x"):
-        assert "not a topic that messages can publish to" in topic("{x}", x=value)
+        assert "not a topic that messages can be published to" in topic("{x}", x=value)
 
 
 def test_requests_and_answers() -> None:
