@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from fieldfare.node.config.config import is_name
+from fieldfare.node.config import is_name
 from fieldfare.node.connection import Socket
 from fieldfare.node.counters import LinkTraffic
 from fieldfare.node.durable_broker import DurableBroker

@@ -11,9 +11,9 @@ from tools.prefix.samples import EVENTS, all_filters, limits, optimized
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
+from fieldfare.routing.prefix.selection import match
 from fieldfare.routing.prefix.tag import Step, Tag, decode, encode
 from fieldfare.routing.prefix.tagger import Tagger
-from fieldfare.routing.prefix.tagging import match
 from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import apply
 

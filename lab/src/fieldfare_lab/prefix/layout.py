@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
 from fieldfare.routing.prefix.placements import Placements
+from fieldfare.routing.prefix.selection import select, tag_of
 from fieldfare.routing.prefix.tag import Tag, encode
-from fieldfare.routing.prefix.tagging import select, tag_of
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare_lab.prefix.sizes import Size, grow, size_of
 from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Workload

@@ -83,7 +83,7 @@ def _since(text: str) -> int | str | float | None:
     if text.isdecimal():
         return int(text)
     if text.startswith("-"):
-        from fieldfare.node.config.config import ConfigError, duration
+        from fieldfare.node.config import ConfigError, duration
 
         try:
             return datetime.now(UTC).timestamp() - duration(text[1:])

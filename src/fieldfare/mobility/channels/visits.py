@@ -16,7 +16,7 @@ from fieldfare.mobility.channels.messages import Position
 from fieldfare.mobility.channels.sessions import SharedSession
 from fieldfare.protocol.messages import Forward, Message
 from fieldfare.routing.clients import Clients
-from fieldfare.tables.structures.naive import minimal_cover
+from fieldfare.tables.covers import minimal_cover
 
 
 @dataclass(eq=False, slots=True)

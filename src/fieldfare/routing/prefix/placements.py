@@ -18,8 +18,8 @@ from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.flat_tree import InterfaceMasks
 from fieldfare.routing.prefix.insertion import plan
 from fieldfare.routing.prefix.tag import Tag
+from fieldfare.routing.prefix.tag_reader import forward, read
 from fieldfare.routing.prefix.tagger import LARGE, Tagger
-from fieldfare.routing.prefix.tagging import forward, read
 from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate
 

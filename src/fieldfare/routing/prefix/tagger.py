@@ -20,8 +20,8 @@ from fieldfare.matching.backend import choose
 from fieldfare.matching.index import Index
 from fieldfare.routing.prefix import tag as tags
 from fieldfare.routing.prefix.flat_tree import FlatTree
+from fieldfare.routing.prefix.selection import Below, Selected, select, tag_of, write
 from fieldfare.routing.prefix.tag import Tag, encode
-from fieldfare.routing.prefix.tagging import Below, Selected, select, tag_of, write
 from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 LARGE: Final = 50
