@@ -46,8 +46,8 @@ def command(
 
     The node and its clients run in processes of their own, on loopback. Each event matches ten filters of different
     subscribers; filters are conjunctions of equalities, because RabbitMQ's headers exchange knows no others. Contenders
-    with a missing or surplus delivery are WRONG. Rates are taken at full speed; contenders take turns in rounds. Latency
-    is measured twice: at half of the contender's own rate, and at half of the slowest contender's rate.
+    with a missing or surplus delivery are WRONG. Rates are taken at full speed; contenders take turns in rounds.
+    Latency is measured twice: at half of the contender's own rate, and at half of the slowest contender's rate.
 
     Examples:
         fieldfare bench node --quick --no-peer
