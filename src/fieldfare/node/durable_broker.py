@@ -24,7 +24,7 @@ from typing import Final
 from fieldfare.events import msgpack
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import unnamed
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.node import losses, recovery
 from fieldfare.node.envelopes import Envelopes
 from fieldfare.node.handover import Handovers

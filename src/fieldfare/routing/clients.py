@@ -13,7 +13,7 @@ import msgspec
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import About, FilterUpdate
 from fieldfare.tables.base import MakeIndex

@@ -10,7 +10,7 @@ import pytest
 from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare_lab.prefix import network
-from fieldfare_lab.prefix.bed import CLIENTS, NEVER, Bed, Course, Window, topology
+from fieldfare_lab.prefix.testbed import CLIENTS, NEVER, Bed, Course, Window, topology
 from fieldfare_lab.prefix.workload import Mix
 from fieldfare_lab.results import Settings
 

@@ -11,7 +11,7 @@ from tests.filters.test_filter import filters
 from tests.tables.mergeable import POOL, check_mergers, incomparable, joint, meaning, pool, remembered
 
 from fieldfare.filters import EVERYTHING, Filter, FilterTooComplex, parse
-from fieldfare.filters.merge import Sample
+from fieldfare.filters.statistics import Sample
 from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.roots import RootMerger, merged
 from fieldfare.tables.merging.rules import APART, MergeResult, Merging, Partners, agree_but_one, share, weight

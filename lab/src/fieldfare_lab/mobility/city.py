@@ -24,7 +24,7 @@ from fieldfare.simulation.links import Wire
 from fieldfare.simulation.mobile_clients import ways
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import balanced_tree
-from fieldfare_lab.mobility.watched import NONE, Model, Remembering, Watch, Watched
+from fieldfare_lab.mobility.observed_brokers import NONE, Model, Remembering, Watch, Watched
 
 CELL: Final = 0.5
 """kilometres of street that a broker serves"""

@@ -12,7 +12,7 @@ from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.processing_time import calibrate
 from fieldfare_lab.mobility.city import Case, Outcome, run
-from fieldfare_lab.mobility.watched import COMPLEX, FAST, NONE, Model
+from fieldfare_lab.mobility.observed_brokers import COMPLEX, FAST, NONE, Model
 from fieldfare_lab.results import Curves, Settings
 
 _PUBLISHERS: Final = (50, 150, 250)

@@ -19,7 +19,7 @@ from fieldfare.mobility.publisher_policies import (
 )
 from fieldfare_lab.mobility.city import PROXIES
 from fieldfare_lab.mobility.grids import by_publishers, flat, grid_of, listed, measured, rate, rises, times, work
-from fieldfare_lab.mobility.watched import COMPLEX
+from fieldfare_lab.mobility.observed_brokers import COMPLEX
 from fieldfare_lab.results import Claim, Curves, Result, Settings
 
 _FEW: Final = (STANDARD, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)

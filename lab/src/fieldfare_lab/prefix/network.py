@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from fieldfare.routing.prefix.options import PrefixOptions
-from fieldfare_lab.prefix.bed import CLIENTS, EVERY, NEVER, Bed, Course, Window
+from fieldfare_lab.prefix.testbed import CLIENTS, EVERY, NEVER, Bed, Course, Window
 from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix
 from fieldfare_lab.results import Claim, Curves, Result, Settings
 

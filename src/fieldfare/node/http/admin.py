@@ -19,7 +19,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.tags import tag
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import unnamed
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.matching.index import Index
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.http import pipelines

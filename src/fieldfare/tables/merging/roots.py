@@ -28,7 +28,7 @@ from itertools import count
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.tables.base import Tests
 from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.rules import PERFECT, MergeResult, Merging, Partners, share, weight

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.filters.strings import Language
 from fieldfare.filters.valueset import ValueSet
 
