@@ -121,7 +121,7 @@ def neighbours_towards(routes: Routes, filters: Iterable[Filter]) -> set[str]:
     """
     if not isinstance(routes, TableRoutes):
         return set(routes.neighbours)
-    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # who does not say what it wants
+    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # a parent sends no filters
     for filter in filters:
         for other in routes.subscriptions.covering(filter):
             found |= routes.subscriptions.interfaces(other)

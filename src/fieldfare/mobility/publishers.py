@@ -171,8 +171,8 @@ class Publishers(Part):
     def _move_in(self, message: MoveIn, client: str, now: float) -> list[Send]:
         visits = self._known(client)
         if visits and message.moves < visits[-1].number:
-            return []  # it has been here since
-        for visit in visits:  # it is back, and what it advertisements now is in the message
+            return []  # the client has arrived again since
+        for visit in visits:  # the client is back, with its present advertisements in the message
             visit.held = [other for other in visit.held if not isinstance(other, Leave | Unadvertise)]
         self._ends.pop(client, None)
         promised = self._advertisements(client)
@@ -182,7 +182,7 @@ class Publishers(Part):
         if not (policy.holds and self.base.broker.strategy.advertisements is not None):
             self._visits[client] = [PublisherVisit(message.moves, message.source)]
         elif visits and (message.moves == visits[-1].number or message.source == self.base.name):
-            pass  # it is here again, and nobody else had to do with it
+            pass  # the client returns, and no other broker was involved
         elif message.advertisements or promised:
             visit = PublisherVisit(message.moves, message.source, complete=False, until=now + self.patience)
             self._visits.setdefault(client, []).append(visit)
@@ -190,7 +190,7 @@ class Publishers(Part):
         if policy.proxies and not message.source:
             others = [other for other in self.proxies(client) if other != self.base.name]
             sends += [self.base.envelope(other, PreparePublisher(client, message.advertisements)) for other in others]
-        for id, filter in promised.items():  # behind events that wait because they were promised so
+        for id, filter in promised.items():  # behind the waiting events, which need the old advertisements
             if id not in message.advertisements:
                 sends += self._request(Unadvertise(id), client, now)
             elif message.advertisements[id] != filter:

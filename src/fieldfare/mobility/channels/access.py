@@ -99,7 +99,7 @@ class AccessServer(SessionRequests):
         visit, sends = self._current.get(name), list[Send]()
         if visit is None or (isinstance(message, c.Attach) and message.source not in ("", self.name)):
             if visit is not None:
-                visit.clients.pop(client, None)  # it was elsewhere, so this visit will be called from there
+                visit.clients.pop(client, None)  # the client was elsewhere, so this visit will be called from there
             visit, come = self._begin(name, client, message if isinstance(message, c.Attach) else _NOWHERE)
             sends.append(come)
         if isinstance(message, c.Attach):
@@ -165,7 +165,7 @@ class AccessServer(SessionRequests):
         for key, ids in service.clients.match(event.event).items():
             visit = self._visits.get(key)
             if visit is None:
-                continue  # it is only expected
+                continue  # the session is only expected
             if visit.session is None or visit.awaits_past:
                 if visit.fetching or visit.awaits_past:
                     visit.buffered.append((mark, event))

@@ -123,7 +123,7 @@ class Gateway:
                     sends += self._note(number, channel, wish)
                 arrived, side.arrived = side.arrived, []
                 for _, event in arrived:
-                    if event.source != self.name:  # else it has come from another side
+                    if event.source != self.name:  # otherwise the event came from another side
                         sends += self._bring(number, event)
             sends += self._confirm()
         return sends

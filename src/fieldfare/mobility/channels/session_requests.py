@@ -200,7 +200,7 @@ class SessionRequests:
         if visit.session.apps:
             return []
         visit.session, visit.awaits_past = SharedSession(), False
-        if not visit.waiting and not visit.target:  # else somebody goes on with a new one
+        if not visit.waiting and not visit.target:  # otherwise a client goes on with a new session
             visit.ending = True
             self._moving[visit.key] = visit
         return self._withdraw_all(visit.service, visit.key)

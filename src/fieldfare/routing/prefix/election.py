@@ -84,7 +84,7 @@ class Election:
         self._next = now + self._options.beat
         if self._since is None:
             self._since = now
-            # Should a life repeat, as that of a node brought back from a copy, time still tells its terms apart.
+            # A life may repeat, for a node restored from a copy; then the time keeps its terms apart.
             self._by = f"{self._name}/{crc32(f'{self._life} {now}'.encode()):08x}"
             return []
         if not self.leading:
