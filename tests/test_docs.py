@@ -176,6 +176,8 @@ def pages() -> Iterator[ParameterSet]:
             for program in ("curl", "openssl")
             if re.search(rf"^ *\$ .*\b{program} ", text, re.MULTILINE)
         ]
+        if SPARK.search(text):
+            marks.append(pytest.mark.xdist_group("spark"))  # one Java machine at a time
         yield pytest.param(file, id=file.relative_to(ROOT).as_posix(), marks=marks)
 
 
