@@ -21,7 +21,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> Draw:
 
 
 def gaussian(mean: float = 0.0, deviation: float = 1.0) -> Draw:
-    """Draw from a normal distribution, cut off at the ends: two of three values within a deviation of the mean."""
+    """Draw from a normal distribution: two of three values lie within a deviation of the mean."""
     return lambda random: random.gauss(mean, deviation)
 
 

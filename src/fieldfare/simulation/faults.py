@@ -56,7 +56,7 @@ class Up(Down, frozen=True, tag="up"):
 
 
 class Crash(_Fault, frozen=True, tag="crash"):
-    """A broker stops, and keeps a snapshot on disk if the scenario says so."""
+    """A broker stops, and loses the messages in the queue."""
 
     broker: str
 
@@ -73,7 +73,7 @@ class Restart(Crash, frozen=True, tag="restart"):
     """A crashed broker restarts."""
 
     keep: bool = True
-    """whether it knows its clients still, from a snapshot"""
+    """whether the broker restarts from a snapshot, with clients and filters"""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
         """Start the broker."""

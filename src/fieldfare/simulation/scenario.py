@@ -350,7 +350,7 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
 
 
 def _check_clients(actions: list[Action], topology: Topology) -> None:
-    """Refuse clients with the name of a broker: both names come from files."""
+    """Refuse actions at unknown brokers, actions of absent clients, and clients with the name of a broker."""
     here: set[str] = set()
     for action in sorted(actions, key=lambda action: action.time):
         if isinstance(action, workloads.Attach):

@@ -44,7 +44,7 @@ class Figures(msgspec.Struct, frozen=True):
     due: int | None = None
     """deliveries that clients had asked for when the event was published; None: not checked"""
     judged: int | None = None
-    """of these, those whose absence would have been a violation"""
+    """due deliveries whose absence would have been a violation"""
 
 
 def figures(
