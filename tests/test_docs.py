@@ -181,7 +181,7 @@ def pages() -> Iterator[ParameterSet]:
         yield pytest.param(file, id=file.relative_to(ROOT).as_posix(), marks=marks)
 
 
-@pytest.mark.parametrize("file", pages())
+@pytest.mark.parametrize("file", list(pages()))
 def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
     monkeypatch.chdir(tmp_path)
     text = file.read_text(encoding="utf-8")
