@@ -13,7 +13,7 @@ from typing import Any
 from tools.waiting import PATIENCE
 
 from fieldfare.client.client import Client
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.server import running

@@ -16,7 +16,7 @@ from tools.waiting import PATIENCE
 import fieldfare as ff
 from fieldfare.client.driver import WINDOW
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, MismatchError, Refused, WindowFull
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 
 
 @pytest.mark.parametrize("json", [False, True])

@@ -57,7 +57,7 @@ def test_publishers_and_subscribers_move_at_the_same_time(seed: int) -> None:
     assert verdict[:3] == (0, 0, 0)
 
 
-@pytest.mark.parametrize("manner", [m for m in POLICIES.values() if m is not SAFE], ids=lambda m: m.name)
+@pytest.mark.parametrize("policy", [m for m in POLICIES.values() if m is not SAFE], ids=lambda m: m.name)
 def test_others_deliver_once_but_lose(policy: PublisherPolicy) -> None:
     total: Counter[str] = Counter()
     for seed in range(6):
@@ -126,7 +126,7 @@ def test_standard_ends_and_begins() -> None:
     assert city.got == [2]
 
 
-@pytest.mark.parametrize("manner", [PREFETCHING, PREFETCH_DELAYED], ids=lambda m: m.name)
+@pytest.mark.parametrize("policy", [PREFETCHING, PREFETCH_DELAYED], ids=lambda m: m.name)
 @pytest.mark.parametrize("hint", [True, False])
 def test_prefetching_begins_ahead(policy: PublisherPolicy, hint: bool) -> None:
     city = City(policy, predictor=LastDirection(street([f"b{n}" for n in range(LENGTH)])))
@@ -153,7 +153,7 @@ def test_a_wrong_guess_is_forgotten() -> None:
     assert city.advertising == {"b3"}
 
 
-@pytest.mark.parametrize("manner", [DELAYED, PREFETCH_DELAYED], ids=lambda m: m.name)
+@pytest.mark.parametrize("policy", [DELAYED, PREFETCH_DELAYED], ids=lambda m: m.name)
 def test_delayed_ends_later(policy: PublisherPolicy) -> None:
     city = City(policy)
     city.go("b1")

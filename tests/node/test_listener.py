@@ -19,9 +19,9 @@ from tests.certificates import self_signed
 from tests.node.http.helpers import SECRET, Api, api, until
 
 from fieldfare.node import listener as doors
-from fieldfare.node.config.config import Limits
+from fieldfare.node.config import Limits
 from fieldfare.node.listener import Door
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC
 from fieldfare.protocol.link_frames import SUBPROTOCOL, LinkHello, encode
@@ -341,7 +341,7 @@ def test_who_begins_tls_and_says_no_more_counts_and_is_shown_out(certificate: tu
 FLOODED = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 512))
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.http import routes
 from fieldfare.node.server import running
 from fieldfare.events.event import Event

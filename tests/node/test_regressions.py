@@ -26,14 +26,14 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import links
-from fieldfare.node.config.config import Secret
+from fieldfare.node.config import Secret
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
 from fieldfare.node.links import LinkConnection, LinkError
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import _open, running
 from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage

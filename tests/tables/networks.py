@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from fieldfare.filters import Filter, parse
 from fieldfare.tables.advertised import NeighbourUpdates
 from fieldfare.tables.base import Table
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.structures.forest_tables import NonRedundantForest, PosetForest
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.structures.poset import Poset
 from fieldfare.tables.updates import TableUpdate, apply
 

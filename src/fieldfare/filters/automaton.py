@@ -1,8 +1,9 @@
-"""`Automaton`: a set of strings as a minimal finite automaton, so that questions about patterns have exact answers.
+"""`Automaton`: a set of strings as a minimal finite automaton, so that relations between patterns are decided exactly.
 
-Prefixes, ranges, suffixes, substrings and LIKE patterns are all regular languages, and so is any union, intersection or
-complement of them. "Is every string that ends in 'ab' one that contains 'b'?" is then not a table of rules but a walk
-over two small graphs. Automata are minimal and numbered breadth first: equal languages have equal automata.
+Prefixes, ranges, suffixes, substrings and LIKE patterns are regular languages, and so are their unions, intersections
+and complements. "Does every string with the suffix 'ab' contain 'b'?" is therefore answered by a walk over two small
+graphs instead of a table of rules. Automata are minimal and numbered breadth first: equal languages have equal
+automata.
 
 The alphabet is all of Unicode; the edges of a state are therefore runs of code points, `((end, target), …)`.
 """
@@ -21,32 +22,32 @@ from fieldfare.filters.machines import MAX_STATES, Machine, TooComplex
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 CODE_POINTS: Final = 0x110000
 MAX_PAIRS: Final = 2000
-"""of states of two automata; one that is met with many others must not take long for any of them"""
+"""pairs of states of two automata; an automaton is compared with many others, and no comparison may take long"""
 MAX_PIECES: Final = 64
-"""a language that is a union of so few intervals is one, in normal form"""
+"""a union of at most so many intervals is represented by intervals, in normal form"""
 
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """A minimal deterministic automaton. State 0 is where it starts."""
+    """A minimal deterministic automaton; the start state is 0."""
 
     accepting: tuple[bool, ...]
     edges: tuple[Runs, ...]
 
     def begin(self) -> Hashable:
-        """Where it starts."""
+        """Return the start state, 0."""
         return 0
 
     def breaks(self, state: Hashable) -> Iterable[int]:
-        """Where its runs end."""
+        """Return the ends of the runs of a state."""
         return (end for end, _ in self._runs(state))
 
     def step(self, state: Hashable, char: str) -> Hashable:
-        """The target of the run that holds the character."""
+        """Return the target of the run that contains the character."""
         return next(target for end, target in self._runs(state) if ord(char) < end)
 
     def accepts(self, state: Hashable) -> bool:
-        """Is the string read so far inside?"""
+        """Tell whether the string read so far is in the language."""
         assert isinstance(state, int)
         return self.accepting[state]
 
@@ -56,19 +57,19 @@ class Automaton:
 
     @property
     def is_empty(self) -> bool:
-        """Does it accept nothing?"""
+        """Tell whether the automaton accepts no string."""
         return not any(self.accepting)
 
     @property
     def is_full(self) -> bool:
-        """Does it accept every string?"""
+        """Tell whether the automaton accepts every string."""
         return all(self.accepting)
 
     def __invert__(self) -> Automaton:
         return Automaton(tuple(not accepts for accepts in self.accepting), self.edges)
 
     def shortest(self) -> str:
-        """One of the shortest strings that it accepts; it accepts some."""
+        """Return a shortest accepted string; the language must not be empty."""
         texts = {0: ""}
         queue = [0]
         for state in queue:
@@ -86,12 +87,12 @@ class Automaton:
         return not _reaches(self, other, lambda mine, theirs: theirs and not mine)
 
     def overlaps(self, other: Automaton) -> bool:
-        """Is there a string that both accept?"""
+        """Tell whether some string is accepted by both automata."""
         return _reaches(self, other, lambda mine, theirs: mine and theirs)
 
 
 def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]) -> Automaton:
-    """The minimal automaton of a Boolean combination of machines that read the same string side by side."""
+    """Return the minimal automaton of a Boolean combination of machines that read the same string side by side."""
     spend(8 * len(machines))
     begin = tuple(machine.begin() for machine in machines)
     numbers: dict[tuple[Hashable, ...], int] = {begin: 0}
@@ -119,12 +120,12 @@ def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]
 
 
 def _no_surrogate(code: int) -> int:
-    """Surrogates occur in no string that UTF-8 can carry; a run never begins among them."""
+    """Move a break out of the surrogates: no string in UTF-8 contains one, so no run may begin among them."""
     return 0xE000 if 0xD800 <= code < 0xE000 else code
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
-    """Neighbouring runs with one target made one."""
+    """Join neighbouring runs that have the same target."""
     out: list[tuple[int, int]] = []
     for end, target in runs:
         if out and out[-1][1] == target:
@@ -135,7 +136,7 @@ def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
 
 
 def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
-    """Moore's refinement, then breadth-first numbers: the normal form."""
+    """Minimise by Moore's refinement and number the states breadth first, which gives the normal form."""
     block = _blocks(accepting, edges)
     count = len(set(block))
     size = sum(map(len, edges))
@@ -165,9 +166,9 @@ def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
 
 
 def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
-    """States by how far they are from accepting, and from not: it is the same for states that are alike.
+    """Group states by their distances from acceptance and from rejection, which are equal for equivalent states.
 
-    To begin with that saves a long pattern as many rounds of refinement as it has characters.
+    This first partition saves a long pattern as many rounds of refinement as the pattern has characters.
     """
     before: list[set[int]] = [set() for _ in edges]
     for state, runs in enumerate(edges):
@@ -188,7 +189,7 @@ def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
 
 
 def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> bool:
-    """Is there a string after which the two automata are in states that meet the goal? TooComplex if that is long."""
+    """Tell whether some string leads both automata to a pair of states that meets the goal; may raise TooComplex."""
     seen = {(0, 0)}
     queue = [(0, 0)]
     for p, q in queue:
@@ -210,9 +211,9 @@ def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> 
 
 
 def as_intervals(automaton: Automaton) -> Intervals | None:
-    """The language as a union of at most `MAX_PIECES` intervals, or None if it is no such union.
+    """Return the language as a union of at most `MAX_PIECES` intervals, or None if there is no such union.
 
-    It is one just if every state that is not yet decided is reached by few characters and no path comes back to it.
+    There is a union exactly if every undecided state is reached by few characters and lies on no cycle.
     """
     decided = {
         q: automaton.accepting[q] for q, runs in enumerate(automaton.edges) if len(runs) == 1 and runs[0][1] == q
@@ -251,13 +252,13 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
 
 
 def _few(low: int, end: int) -> list[str] | None:
-    """The characters of a run, or None if they are too many: behind each of them membership toggles at least once."""
+    """Return the characters of a run, or None if there are too many: membership toggles behind each of them."""
     parts = [range(low, 0xD800), range(0xE000, end)] if low < 0xD800 < end else [range(low, end)]
     return [chr(code) for part in parts for code in part] if sum(map(len, parts)) <= 2 * MAX_PIECES else None
 
 
 def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) -> list[str] | None:
-    """The strings over an alphabet, given in order, that it accepts, or does not; None if they are more than `most`."""
+    """Return the accepted strings (or the rejected ones) over a sorted alphabet; None if there are more than `most`."""
     ways: dict[Hashable, list[tuple[str, Hashable]]] = {}
     queue = [machine.begin()]
     for state in queue:
@@ -281,7 +282,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
 
 
 def _runs(alphabet: str, breaks: Iterable[int]) -> Iterator[str]:
-    """The alphabet cut in pieces at the given code points."""
+    """Cut the alphabet into pieces at the given code points."""
     low = 0
     for code in sorted({*breaks, CODE_POINTS}):
         high = bisect_left(alphabet, code, low, key=ord)

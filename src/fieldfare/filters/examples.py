@@ -1,4 +1,4 @@
-"""An example of what a set holds: the simplest value that satisfies a constraint, an event that satisfies a branch."""
+"""Examples: a simple value that satisfies a constraint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BOTTOM: Final = {Kind.TIME: datetime.min.replace(tzinfo=UTC), Kind.BYTES: b""}
 
 
 def example(wanted: Constraint) -> Any:
-    """A value that satisfies the constraint, MISSING if none is needed."""
+    """Return a value that satisfies the constraint, MISSING if absence does."""
     single = _of_set(wanted.values)
     if single is not None:
         return single[0]
@@ -28,7 +28,7 @@ def example(wanted: Constraint) -> Any:
 
 
 def _of_set(values: ValueSet) -> tuple[Any] | None:
-    """A member of the set, in a tuple; lists are left out."""
+    """Return a member of the set in a tuple, or None if the set has only lists."""
     for bit, value in _ATOMS:
         if values.atoms & bit:
             return (value,)

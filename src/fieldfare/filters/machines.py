@@ -14,31 +14,31 @@ from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.patterns import MANY, ONE, Pattern, Wild, case_variants
 
 MAX_STATES: Final = 1024
-"""above this a language is too complex to analyse, and its predicate is kept opaque"""
+"""limit on the states of a language; the predicate of a larger language is kept opaque"""
 
 
 class TooComplex(ValueError):
-    """A language whose automaton is too large."""
+    """A language whose automaton would be too large to analyse."""
 
 
 class Machine(Protocol):
-    """A deterministic machine that reads a string: what patterns and intervals have in common."""
+    """A deterministic machine that reads a string character by character."""
 
     def begin(self) -> Hashable:
-        """The state before the first character."""
+        """Return the state before the first character."""
 
     def breaks(self, state: Hashable) -> Iterable[int]:
-        """The code points at which the next step may begin to differ."""
+        """Return the code points at which the next step may change."""
 
     def step(self, state: Hashable, char: str) -> Hashable:
-        """The state after one more character."""
+        """Return the state after another character."""
 
     def accepts(self, state: Hashable) -> bool:
-        """Is the string read so far inside?"""
+        """Tell whether the string read so far is in the language."""
 
 
 class PatternMachine:
-    """Reads a pattern; a state is the set of places where the pattern may be."""
+    """The machine of a pattern; a state is the set of positions in the pattern that the text may have reached."""
 
     def __init__(self, pattern: Pattern) -> None:
         if len(pattern.tokens) >= MAX_STATES:  # it has a state for each at the least: no need to make them
@@ -49,7 +49,7 @@ class PatternMachine:
         ]
 
     def begin(self) -> Hashable:
-        """The first place, and what a leading `%` lets it skip."""
+        """Return the first position, and the second behind a leading `%`."""
         return self._settle({0})
 
     def _settle(self, places: set[int]) -> Hashable:
@@ -61,7 +61,7 @@ class PatternMachine:
         return frozenset(p for p in places if p >= last)
 
     def breaks(self, state: Hashable) -> Iterable[int]:
-        """Around every character some place waits for."""
+        """Return the code points around every character that some position expects."""
         for place in self._places(state):
             if place < len(self._chars):
                 chars = self._chars[place]
@@ -70,7 +70,7 @@ class PatternMachine:
                         yield from (ord(char), ord(char) + 1)
 
     def step(self, state: Hashable, char: str) -> Hashable:
-        """Move every place that the character lets move."""
+        """Advance every position that accepts the character."""
         after: set[int] = set()
         for place in self._places(state):
             if place == len(self._chars):
@@ -83,7 +83,7 @@ class PatternMachine:
         return self._settle(after)
 
     def accepts(self, state: Hashable) -> bool:
-        """Has some place come to the end?"""
+        """Tell whether some position is the end of the pattern."""
         return len(self._chars) in self._places(state)
 
     @staticmethod
@@ -93,27 +93,30 @@ class PatternMachine:
 
 
 class IntervalsMachine:
-    """Reads intervals of strings. In state `(i, j, depth)` i cuts are passed, those up to j share the text so far."""
+    """The machine of a set of string intervals; in state `(i, j, depth)` the cuts before `i` are passed.
+
+    The cuts from `i` to `j` begin with the text read so far, which has `depth` characters.
+    """
 
     def __init__(self, values: Intervals) -> None:
         self._start = values.start
         self._cuts: list[str] = [value for value, _ in values.cuts]
 
     def begin(self) -> Hashable:
-        """Nothing read, nothing passed."""
+        """Return the state in which no cut is passed."""
         return self._settle(0, len(self._cuts), 0)
 
     def _settle(self, i: int, j: int, depth: int) -> Hashable:
         return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # only the parity of what is decided matters
 
     def breaks(self, state: Hashable) -> Iterable[int]:
-        """Around the next character of every undecided cut."""
+        """Return the code points around the next character of every undecided cut."""
         i, j, depth = self._unpack(state)
         for cut in self._cuts[i:j]:
             yield from (ord(cut[depth]), ord(cut[depth]) + 1)
 
     def step(self, state: Hashable, char: str) -> Hashable:
-        """Pass the cuts that are now below; keep those that go on with this character."""
+        """Pass the cuts that sort below the longer text; keep the cuts that begin with the longer text."""
         i, j, depth = self._unpack(state)
         if i == j:
             return state
@@ -125,7 +128,7 @@ class IntervalsMachine:
         return self._settle(i, end, depth + 1)
 
     def accepts(self, state: Hashable) -> bool:
-        """Inside after an odd number of toggles."""
+        """Tell whether the number of passed cuts puts the string inside."""
         return self._start ^ (self._unpack(state)[0] % 2 == 1)
 
     @staticmethod

@@ -18,16 +18,16 @@ from fieldfare.filters.statistics import Statistics
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What came of merging two branches."""
+    """A branch that covers two others, with precision."""
 
     branch: Branch
     precision: float
-    """estimated share of what passes the merger that passes one of the two: 1 if exact"""
+    """estimated share of the events in the merger that satisfy one of the two branches: 1 if exact"""
     exact: bool
 
 
 def perfect(a: Branch, b: Branch) -> Branch | None:
-    """The branch that is exactly the union of two, or None if no branch is."""
+    """Return the branch that is exactly the union of two branches, or None if there is none."""
     if a.covers(b):
         return a
     if b.covers(a):
@@ -39,7 +39,7 @@ def perfect(a: Branch, b: Branch) -> Branch | None:
 
 
 def _joined(a: Branch, b: Branch, dimensions: Sequence[Dimension]) -> Branch | None:
-    """Branch a with the given sides stretched to hold b's."""
+    """Return branch a with the given sides extended to the union with the sides of b."""
     sides = dict(a)
     for dimension in dimensions:
         try:
@@ -55,7 +55,7 @@ def _joined(a: Branch, b: Branch, dimensions: Sequence[Dimension]) -> Branch | N
 
 
 def imperfect(a: Branch, b: Branch, statistics: Statistics) -> Merged:
-    """A branch that holds both: every side stretched, a dimension that only one of them constrains let go."""
+    """Return a branch that covers both: shared sides extended, and dimensions of a single branch dropped."""
     exact = perfect(a, b)
     if exact is not None:
         return Merged(exact, 1.0, True)
@@ -69,7 +69,7 @@ def imperfect(a: Branch, b: Branch, statistics: Statistics) -> Merged:
 
 
 def precision(merger: Branch, parts: Sequence[Branch], statistics: Statistics) -> float:
-    """The share of the merger that two branches fill, dimensions taken as independent."""
+    """Return the share of the merger that two branches fill; dimensions count as independent."""
 
     def share(branch: Branch | None) -> float:
         product = 1.0

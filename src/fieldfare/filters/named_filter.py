@@ -1,7 +1,7 @@
-"""`NamedFilter`: a filter that is told from others of the same meaning by its name.
+"""`NamedFilter`: a filter that differs from other filters of the same meaning by name.
 
-Simple routing keeps every subscription apart, and identity-based routing those of different meaning. So simple routing
-is identity-based routing of filters with names: one table serves both.
+Simple routing keeps every subscription apart, and identity-based routing keeps filters of different meaning apart.
+Simple routing is therefore identity-based routing of named filters: the same table serves both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fieldfare.filters.filter import Filter
 
 
 class NamedFilter(Filter):
-    """A filter with a name, such as that of a subscription.
+    """A filter with a name, such as the id of a subscription.
 
     >>> from fieldfare.filters import parse
     >>> a, b = NamedFilter("a", parse("x = 1")), NamedFilter("b", parse("x = 1"))
@@ -21,7 +21,7 @@ class NamedFilter(Filter):
     __slots__ = ("name",)
 
     def __init__(self, name: str, filter: Filter) -> None:
-        """Name a filter."""
+        """Take the name and a filter in normal form."""
         self.boxes = filter.boxes  # in normal form already
         self.name = name
 
@@ -36,7 +36,7 @@ class NamedFilter(Filter):
 
 
 def unnamed(filter: Filter) -> Filter:
-    """A filter without its name, if it has one.
+    """Return a filter without a name.
 
     >>> from fieldfare.filters import parse
     >>> unnamed(NamedFilter("a", parse("x = 1"))) == parse("x = 1")

@@ -1,7 +1,7 @@
-"""Filters as text of the native language, such that parsing the text gives an equal filter.
+"""The printer of filters: text of the native language that parses to an equal filter.
 
-A set is written the shorter way: what it holds, `price > 5`, or what it leaves out, `price != 5`. Every piece of a set
-has a way to be written, so every filter has one.
+A set is written the shorter way: by its content, `price > 5`, or by its complement, `price != 5`. Every piece of a set
+can be written, and so can every filter.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ _OUTCOMES: Final = {
 
 
 class Phrase(NamedTuple):
-    """A piece of text that says something about a subject."""
+    """A piece of text that states a condition on a subject."""
 
     text: str
     compound: bool = False
-    """must it be in parentheses beside OR or behind NOT?"""
+    """needs parentheses beside OR or behind NOT"""
     opposite: str | None = None
-    """the predicate for "there, but not so", if the language has one"""
+    """the predicate "exists, but not so", if the language has such a predicate"""
     loose: bool = False
-    """is it held together by OR, and must be in parentheses beside AND?"""
+    """joined by OR, so that parentheses are needed beside AND"""
 
 
 def render(branches: Sequence[Branch]) -> str:
-    """The text of a union of branches."""
+    """Return the text of a union of branches."""
     return _either(_branches(branches)).text if branches else "FALSE"
 
 
 def in_order(branches: Sequence[Branch]) -> list[Branch]:
-    """The branches in the order of their texts."""
+    """Return the branches in the order of their texts."""
     texts = [phrase.text for phrase in _branches(branches)]
     return [branch for _, branch in sorted(zip(texts, branches, strict=True), key=itemgetter(0))]
 
 
 def _branches(branches: Sequence[Branch]) -> list[Phrase]:
-    """The phrase of each branch. Branches of one filter share many constraints, and each of them is written once."""
+    """Return the phrase of each branch; constraints that branches share are printed once."""
     written: dict[tuple[Dimension, int], Phrase] = {}
     phrases: list[Phrase] = []
     for branch in branches:
@@ -117,7 +117,7 @@ def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
 
 
 def _quantified(subject: str, wanted: Constraint) -> Phrase:
-    """A constraint on lists: by quantifiers, by what it is not, or by its single values and its lists apart."""
+    """Return the phrase of a constraint on lists: by quantifiers, by the complement, or by values and lists apart."""
     said = _by_quantifiers(subject, wanted)
     if said is not None:
         return said
@@ -131,7 +131,7 @@ def _quantified(subject: str, wanted: Constraint) -> Phrase:
 
 
 def _by_quantifiers(subject: str, wanted: Constraint) -> Phrase | None:
-    """Quantifiers alone, if what they say about a single value is all that is wanted of one."""
+    """Return quantifiers alone, if they express the condition on single values too; else None."""
     singles = reduce(ValueSet.__and__, wanted.some, wanted.every)
     return _all(_quantifiers(subject, wanted)) if singles == wanted.values - _LISTS and not wanted.is_plain else None
 
@@ -142,7 +142,7 @@ def _quantifiers(subject: str, wanted: Constraint) -> list[Phrase]:
 
 
 def _quantifier(word: str, subject: str, elements: ValueSet) -> Phrase:
-    """Lists are no elements, so to let them in changes nothing, and often is shorter."""
+    """Return ANY or ALL with a condition. A list is no element, so a condition may admit lists, if that is shorter."""
     if elements.is_empty:  # there is no such element, only the empty list
         return Phrase(f"{word} {subject} IS MISSING")
     inner = min(_set(subject, elements), _set(subject, elements | _LISTS), key=lambda phrase: len(phrase.text))
@@ -150,7 +150,7 @@ def _quantifier(word: str, subject: str, elements: ValueSet) -> Phrase:
 
 
 def _set(subject: str, values: ValueSet) -> Phrase:
-    """That the subject lies in the set: by what is in it, or by what is not, whichever is shorter."""
+    """Return the phrase "the subject lies in the set": by the values inside or outside, whichever is shorter."""
     if values == valueset.PRESENT:
         return Phrase(f"EXISTS {subject}")
     inside = list(_pieces(subject, values))
@@ -168,7 +168,7 @@ def _set(subject: str, values: ValueSet) -> Phrase:
 
 
 def _pieces(subject: str, values: ValueSet) -> Iterator[Phrase]:
-    """Predicates whose union is the set."""
+    """Yield predicates whose union is the set."""
     if values.atoms & Atom.MISSING:
         yield Phrase(f"{subject} IS MISSING")
     whole_numbers = values.numbers.is_full and values.atoms & Atom.NAN
@@ -228,7 +228,7 @@ def _like(subject: str, pattern: Pattern) -> Phrase:
 
 
 def _range(subject: str, kind: Kind, low: Cut | None, high: Cut | None) -> Phrase:
-    """One interval, given by its cuts."""
+    """Return the phrase of an interval, given by its cuts."""
     if kind is Kind.STRING and low is not None and high == _after_prefix(low):
         return _with_not(subject, "STARTS WITH", literal(low[0]))
     if kind is Kind.NUMBER:
@@ -247,7 +247,7 @@ def _range(subject: str, kind: Kind, low: Cut | None, high: Cut | None) -> Phras
 
 
 def _shown(cut: Cut) -> Cut:
-    """The cut as people write it: just above 'a' rather than just below its successor."""
+    """Return the cut as people write cuts: just above 'a' rather than just below the successor of 'a'."""
     value, above = cut
     if isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0"):
         return value[:-1], 1

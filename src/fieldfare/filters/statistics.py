@@ -16,20 +16,20 @@ from fieldfare.filters.valueset import ValueSet
 
 
 class Statistics(Protocol):
-    """What is known about the values of events."""
+    """Knowledge of the values of events: a source of shares."""
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """Of the events that satisfy `within`, the share that also satisfies `wanted` (a part of it): 0 to 1."""
+        """Return the share of the events in `within` that satisfy `wanted`, a part of `within`: 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Statistics from events that were seen."""
+    """Statistics from a sample of observed events."""
 
     events: Sequence[Mapping[str, object]]
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """Counted; by the law of succession, so that a small sample never says never."""
+        """Count the sample by the law of succession, so that a small sample never gives 0."""
         values = [
             fields.get(dimension, MISSING) if isinstance(dimension, str) else dimension.evaluate(fields)
             for fields in self.events
@@ -39,10 +39,10 @@ class Sample:
 
 
 class Uniform:
-    """No statistics: values are spread evenly over what the merger allows, clipped to the ends that it mentions."""
+    """No statistics: values are spread evenly over the merger, between the ends that the constraints mention."""
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """The ratio of sizes. A kind without size (lists, nulls, patterns, open ends) counts as one unit each."""
+        """Return the ratio of sizes. A kind without size (lists, nulls, patterns, open ends) counts as a unit."""
         if wanted == within:
             return 1.0
         ends = sorted({cut[0] for part in (wanted, within) for cut in _cuts(part.values)}, key=_place)
@@ -56,7 +56,7 @@ def _cuts(values: ValueSet) -> list[Cut]:
 
 
 def _place(value: object) -> float:
-    """A position on a line for a value of any ordered kind; strings by their first eight characters."""
+    """Return a position on a line for a value of any ordered kind; strings by the first eight characters."""
     if isinstance(value, (int, float)):
         return float(value)
     if isinstance(value, datetime):
@@ -68,7 +68,7 @@ def _place(value: object) -> float:
 
 
 def _size(values: ValueSet, low: float, high: float) -> float:
-    """Length of the ordered parts within [low, high], an open end reaching as far again; points are thin."""
+    """Return the length of the ordered parts within [low, high]; an open end reaches as far again; points are thin."""
     margin = (high - low) or 1.0
     thin = margin / 1000
     size = thin * values.atoms.bit_count()

@@ -1,7 +1,7 @@
-"""Class filters: events whose type is a class or one below it.
+"""Filters on a class of event types: events whose type is a class or a subclass.
 
-The type of an event is a field, and a class is the set of the names of all its subclasses. So a class covers what is
-assignable to it and merges with its siblings by the algebra of sets; nothing here needs to know about either.
+The type of an event is a field, and a class is the set of the names of all its subclasses. Covering and merging of
+classes therefore follow from the algebra of sets, without rules of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fieldfare.filters.filter import Filter
 
 
 def instance_of(hierarchy: Mapping[str, Iterable[str]], name: str, field: str = "type") -> Filter:
-    """Events of a class, given the direct subclasses of each class that has some.
+    """Return the filter for events of a class, given the direct subclasses of each class that has some.
 
     >>> print(instance_of({"quote": ["stock quote", "bond quote"], "stock quote": ["IPO"]}, "stock quote"))
     type IN ('IPO', 'stock quote')

@@ -1,7 +1,8 @@
-"""`Index`: the engine's front. Filters under any ids, matched with single events and with whole batches.
+"""`Index`: the front of the matching engine. Filters under any ids, matched with single events and with whole batches.
 
-Behind it a `Store` holds the filters as flat arrays and a `Reader` looks through them; here are ids, verification of
-what arrays cannot decide, relations between filters, and snapshots. A match sees every add that returned before.
+Behind the index a `Store` holds the filters as flat arrays and a `Reader` looks entries up; this module adds ids,
+verification of entries that arrays cannot decide, relations between filters, and snapshots. A match sees every `add`
+that returned before.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
 _BULK: Final = 256
-"""so many filters at once become a segment of their own"""
+"""number of filters added at once that become a segment of their own"""
 
 
 MANY: Final = 8
-"""as many events are matched faster as a batch"""
+"""number of events from which a batch is faster than single matches"""
 _PLAIN: Final = frozenset({str, int, float, bool})
 
 
 def _is_plain(event: Event) -> bool:
-    """Whether a record batch holds an event as it is: nothing nested, and no null, which would be a missing field."""
+    """Tell whether a record batch can hold an event as is: no nesting, and no null, which would be a missing field."""
     tree = event.tree
     return event.valid is None and len(tree) > 0 and _PLAIN.issuperset(map(type, tree.values()))
 
 
 def _batch(events: Sequence[Event]) -> Any:
-    """The events as a record batch; None if their fields are of different kinds under the same name."""
+    """Return the events as a record batch; None if a field has values of different kinds."""
     try:
         return to_batch(events)
     except EventError:
@@ -58,11 +59,11 @@ def _batch(events: Sequence[Event]) -> Any:
 
 
 class _Replaced(Exception):
-    """A filter was found, but removed or replaced before it could be verified: look again."""
+    """A filter was removed or replaced between lookup and verification: match again."""
 
 
 class Index(Matcher[Id], Generic[Id]):
-    """Many filters, matched at once.
+    """An index of many filters that matches all filters at once.
 
     >>> index = Index()
     >>> index.add("cheap", "symbol = 'IBM' AND price < 120.5")
@@ -71,7 +72,7 @@ class Index(Matcher[Id], Generic[Id]):
     """
 
     def __init__(self, items: Iterable[tuple[Id, Filter | str]] = (), *, kernels: str = "auto") -> None:
-        """An index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
+        """Make an index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
         self._start(Store(kernels))
         self.add_many(items)
 
@@ -93,7 +94,7 @@ class Index(Matcher[Id], Generic[Id]):
             self._ids.numbers[id] = self._insert(id, wanted)
 
     def update(self, id: Id, filter: Filter | str) -> None:
-        """Replace the filter of an id, or add one: at every moment one of the two is in force."""
+        """Replace the filter of an id, or add a filter: at every moment the old or the new filter is in force."""
         wanted = as_filter(filter)
         with self._store.lock:
             old = self._ids.numbers.get(id)
@@ -104,7 +105,7 @@ class Index(Matcher[Id], Generic[Id]):
             self._changes += 1
 
     def remove(self, id: Id) -> None:
-        """Forget the filter of an id."""
+        """Remove the filter of an id."""
         with self._store.lock:
             number = self._ids.numbers.pop(id)
             self._kill(number)
@@ -112,7 +113,7 @@ class Index(Matcher[Id], Generic[Id]):
             self._ids.by_number[number] = GONE
 
     def add_many(self, items: Iterable[tuple[Id, Filter | str]]) -> None:
-        """Store many filters at once: all of them, or none if one is wrong."""
+        """Store many filters at once: all of them, or none if a filter or id is wrong."""
         ids: list[Id] = []  # two lists, not one of pairs: a hundred thousand pairs would wake the garbage collector
         wanted: list[Filter] = []
         for id, filter in items:
@@ -143,7 +144,7 @@ class Index(Matcher[Id], Generic[Id]):
         self._checks.pop(number, None)
 
     def compact(self) -> None:
-        """Put everything into one segment, laid out by the events seen so far. Matching never needs it."""
+        """Put all entries into a single segment, laid out by the events seen so far. Matching never needs a call."""
         self._store.compact()
 
     # Content
@@ -158,7 +159,7 @@ class Index(Matcher[Id], Generic[Id]):
         return iter(list(self._ids.numbers))
 
     def filter(self, id: Id) -> Filter:
-        """The filter of an id."""
+        """Return the filter of an id."""
         found = self._store.filter(self._ids.numbers[id])
         assert found is not None
         return found
@@ -166,7 +167,7 @@ class Index(Matcher[Id], Generic[Id]):
     # Matching
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """The ids of all filters that the event matches, each once."""
+        """Return the ids of all filters that the event matches, each once."""
         fields = fields_of(event)
         while True:
             changes = self._changes
@@ -183,7 +184,7 @@ class Index(Matcher[Id], Generic[Id]):
         return found
 
     def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
-        """Owners to numbers: verified where they must be, once where a filter has several entries."""
+        """Turn owners into filter numbers: verified where necessary, once where a filter has several entries."""
         found: list[int] = []
         seen: set[int] = set()
         for owner in owners:
@@ -208,9 +209,9 @@ class Index(Matcher[Id], Generic[Id]):
         return check(fields, mode)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
-        """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
+        """Return the matches of a record batch: an Arrow table with columns `event` (row number) and `id`, by event.
 
-        Ids must be of one type that Arrow has, such as str or int.
+        Ids must be of a single type that Arrow has, such as str or int.
         """
         events: list[Ints] = [np.zeros(0, np.int64)]
         numbers: list[Ints] = [np.zeros(0, np.int64)]
@@ -228,7 +229,7 @@ class Index(Matcher[Id], Generic[Id]):
         return found
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
-        """What `match` gives for each of several events; those that are plain are matched as one batch."""
+        """Return the result of `match` for each of several events; plain events are matched as a batch."""
         plain = [number for number, event in enumerate(events) if _is_plain(event)]
         batch = _batch([events[number] for number in plain]) if len(plain) >= MANY else None
         if batch is None:
@@ -241,7 +242,7 @@ class Index(Matcher[Id], Generic[Id]):
         return found
 
     def _match_rows(self, batch: Any, mode: Mode) -> Iterator[tuple[int, Id]]:
-        """(row, id) pairs of a batch, by row."""
+        """Yield (row, id) pairs of a batch, by row."""
         for start in range(0, batch.num_rows, CHUNK):
             changes = self._changes
             rows, numbers = self._match_part(batch.slice(start, CHUNK), mode)
@@ -253,7 +254,7 @@ class Index(Matcher[Id], Generic[Id]):
                 yield from pairs
 
     def _match_part(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
-        """(row, number) pairs of a few thousand rows, sorted by row."""
+        """Return (row, number) pairs of a few thousand rows, sorted by row."""
         while True:
             event, owner = self._reader.pairs(part)
             plain = bool(((owner >= 0) & (owner < SHARED_FLAG)).all())
@@ -274,7 +275,7 @@ class Index(Matcher[Id], Generic[Id]):
         return rows[:count], numbers[:count]
 
     def _decided_batch(self, part: Any, pairs: Pairs, mode: Mode) -> Pairs:
-        """The pairs that hold, owners made numbers; a filter may still come twice."""
+        """Return the pairs that hold, with owners turned into numbers; a filter may still occur twice."""
         event, owner = pairs
         whose = np.where(owner < 0, -owner - 1, owner)
         check = (owner < 0) | (whose & VERIFY_FLAG != 0)
@@ -291,17 +292,17 @@ class Index(Matcher[Id], Generic[Id]):
     # Relations
 
     def covering(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that cover a given one, in the order they came."""
+        """Return the ids of the filters that cover the given filter, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.covering(self._store, wanted, self._reader.owners))
 
     def covered(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that a given one covers, in the order they came."""
+        """Return the ids of the filters that the given filter covers, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.covered(self._store, wanted))
 
     def overlapping(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that overlap a given one, in the order they came."""
+        """Return the ids of the filters that overlap the given filter, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.overlapping(self._store, wanted))
 
@@ -316,25 +317,25 @@ class Index(Matcher[Id], Generic[Id]):
     # Looking inside
 
     def explain(self, event: Mapping[str, object], id: Id, mode: Mode = "overlaps") -> list[BranchReport]:
-        """Why an event does or does not match the filter of an id, constraint by constraint."""
+        """Return the reasons why an event does or does not match the filter of an id, constraint by constraint."""
         return diagnose(self.filter(id), event, mode)
 
     def stats(self) -> Stats:
-        """What the index holds and how its work is spread."""
+        """Return figures on the content of the index and on the distribution of the work."""
         busiest = [(self._ids.by_number[number], count) for number, count in self._checks.most_common(10)]
         return stats_of(self._store, len(self), busiest)
 
     # Snapshots
 
     def save(self, path: str | Path) -> None:
-        """Write a snapshot to a file, which is replaced as a whole."""
+        """Write a snapshot to a file; an existing file is replaced as a whole."""
         target = Path(path)
         part = target.with_name(target.name + ".part")
         part.write_bytes(self.snapshot())
         part.replace(target)
 
     def snapshot(self) -> bytes:
-        """The index as one buffer for `open`."""
+        """Return the index as a buffer for `open`."""
         store = self._store
         arena = store.compact()
         with store.lock:
@@ -352,7 +353,7 @@ class Index(Matcher[Id], Generic[Id]):
 
     @classmethod
     def open(cls, source: str | Path | bytes, *, kernels: str = "auto") -> Index[Any]:
-        """An index from a snapshot: a file is mapped and shared between processes until it is changed."""
+        """Open an index from a snapshot; a file is mapped, and shared between processes until the index changes."""
         columns, arena, ids, inexact = snapshot.read(source)
         index: Index[Any] = cls.__new__(cls)
         index._start(Store(kernels, columns, arena if arena[layout.ENTRIES] else None), ids)

@@ -1,4 +1,4 @@
-"""`Matcher`: filters with ids on one side, events on the other. What every matching algorithm here can do."""
+"""`Matcher`: the interface of every matching algorithm, filters with ids on the one side and events on the other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Id = TypeVar("Id", bound=Hashable)
 
 
 class Matcher(ABC, Generic[Id]):
-    """A set of filters, each under an id, that tells which of them an event matches.
+    """A set of filters, each with an id, that returns the ids of the filters which an event matches.
 
-    Implementations must agree with `Filter.matches` for every filter and event, always. Ids are any hashable values.
+    Implementations must agree with `Filter.matches` for every filter and event. An id is any hashable value.
     """
 
     @abstractmethod
@@ -25,22 +25,22 @@ class Matcher(ABC, Generic[Id]):
 
     @abstractmethod
     def remove(self, id: Id) -> None:
-        """Forget a filter. KeyError if there is none of that id."""
+        """Remove a filter. KeyError if no filter has the id."""
 
     @abstractmethod
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """The ids of all filters that the event matches, each once, in no particular order."""
+        """Return the ids of all filters that the event matches, each once, in no particular order."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many filters there are."""
+        """Return the number of filters."""
 
     @abstractmethod
     def __contains__(self, id: object) -> bool:
-        """Is there a filter of that id?"""
+        """Tell whether a filter has the id."""
 
     def update(self, id: Id, filter: Filter | str) -> None:
-        """Replace the filter of an id, or store a new one."""
+        """Replace the filter of an id, or store a new filter."""
         wanted = as_filter(filter)
         if id in self:
             self.remove(id)
@@ -52,14 +52,14 @@ class Matcher(ABC, Generic[Id]):
             self.add(id, filter)
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
-        """What `match` gives for each of several events."""
+        """Return the result of `match` for each of several events."""
         return [self.match(event, mode) for event in events]
 
     def count(self, event: Mapping[str, object], mode: Mode = "overlaps") -> int:
-        """How many filters does the event match?"""
+        """Return the number of filters that the event matches."""
         return len(self.match(event, mode))
 
 
 def as_filter(filter: Filter | str) -> Filter:
-    """A filter given as one, or as text of the native language."""
+    """Return a filter, given as a `Filter` or as text of the native language."""
     return parse(filter) if isinstance(filter, str) else filter

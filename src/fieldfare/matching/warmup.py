@@ -1,4 +1,4 @@
-"""Running every kernel once on a tiny segment, which compiles them or loads them from the cache."""
+"""Warm-up: a run of every kernel on a tiny segment, which compiles the kernels or loads them from the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fieldfare.matching.store.state import scratch
 
 
 def run(kernels: ModuleType) -> None:
-    """Compile or load all kernels."""
+    """Compile or load all kernels; `texts.put_texts` comes last, see `backend.cached`."""
     entries = [Entry((Predicate(0, RANGE, 1, 1), Predicate(1, RANGE, 0, 5)), False)]
     rows = rows_of([(0, entries[0])])
     arena = build_arena(rows, [STRING, NUMBER, TAG])

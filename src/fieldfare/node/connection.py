@@ -17,16 +17,15 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import losses, replay
+from fieldfare.node import losses, replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.handover import NotYet, Unsettled
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.replicas import LEAP
-from fieldfare.node.security import names, rights, security, tickets
+from fieldfare.node.security import AccessDenied, Principal, names, rights, tickets
 from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import Pending, Publication, RequestRefused, Session, Step
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m

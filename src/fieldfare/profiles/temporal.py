@@ -1,11 +1,11 @@
-"""`TimedPairing`: profiles and queries that appear, expire and replace each other, and their pairs.
+"""`TimedPairing`: profiles and queries that appear, expire and replace each other, and their pairs in time.
 
-An entry holds in a period [start, end), or from now for a time to live. It may carry a *replace-identifier*: a newer
-entry of the same side with the same identifier takes its place, from the newer one's start on. So a thing that moves
-gives its positions one identifier, and when it falls silent, its last position lives no longer than was said.
+An entry holds in a period [start, end), or from now for a time to live. An entry may carry a *replace-identifier*: a
+newer entry of the same side with the same identifier takes its place, from the newer entry's start on. So a moving
+thing gives all its positions the same identifier, and when the thing falls silent, its last position expires.
 
-There is no clock here: whoever has one says what time it is, and is told everything that has happened since, in order.
-Of what happens at one instant, ends come before beginnings, and each in the order of announcement.
+There is no clock here: the caller passes the time, and gets all changes since the last call, in order. Of the changes
+at the same instant, ends come before beginnings, and each in the order of announcement.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FOREVER: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class TimedEntry:
-    """A profile or a query as it was announced: it holds from `start`, and at `end` no longer."""
+    """A profile or a query as announced: the entry holds from `start`, and at `end` no longer."""
 
     number: int
-    """entries are numbered as they come"""
+    """entries are numbered in the order of announcement"""
     which: Which
     filter: Filter
     id: Hashable
@@ -44,7 +44,7 @@ class TimedEntry:
 
 @dataclass(frozen=True, slots=True)
 class PairChange:
-    """What happened to an entry, and with which entries across it makes a pair from then on, or no longer."""
+    """A change of an entry, with the partners of the pairs that begin or end."""
 
     at: float
     what: What
@@ -53,7 +53,7 @@ class PairChange:
 
 
 class _Step(IntEnum):
-    """Which comes first if two are due at once."""
+    """The order of steps that are due at the same time."""
 
     END = 0
     START = 1
@@ -61,7 +61,7 @@ class _Step(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class _Fate:
-    """What becomes of an entry that waits or holds: when it will end, and why."""
+    """The future of a waiting or holding entry: the time and the cause of its end."""
 
     entry: TimedEntry
     end: float
@@ -81,7 +81,10 @@ class TimedPairing:
     """
 
     def __init__(self, pairing: Pairing[Any, Any] | None = None) -> None:
-        """No entries. The pairing must be empty but for what is preloaded, and nobody else may change it."""
+        """Make a timed pairing over a pairing without entries, which nobody else may change.
+
+        Preloaded filters are allowed.
+        """
         self.pairing: Pairing[Any, Any] = DoubleForest() if pairing is None else pairing
         self.now = -math.inf
         self._fates: dict[int, _Fate] = {}
@@ -104,10 +107,10 @@ class TimedPairing:
         ttl: float | None = None,
         replaces: Hashable = None,
     ) -> TimedEntry:
-        """A new entry, which holds from now or from a later start, until an end or for a time to live.
+        """Announce an entry that holds from now or from a later start, until an end or for a time to live.
 
-        Entries with its identifier end at its start, once and for all: if it is withdrawn, they do not come back. One
-        that comes too late to hold still replaces. What happens by all this is told by `advance`.
+        Entries with the same identifier end at its start, for good: after a withdrawal they do not come back. An entry
+        that comes too late to hold still replaces others. `advance` reports the resulting changes.
         """
         if end is not None and ttl is not None:
             raise ValueError("an entry has an end or a time to live, not both")
@@ -128,7 +131,7 @@ class TimedPairing:
         return entry
 
     def withdraw(self, entry: TimedEntry, *, now: float) -> bool:
-        """End an entry now, or call it off; False if it is over already."""
+        """End an entry now, or cancel its start; False if the entry is over already."""
         self._run(now)
         fate = self._fates.get(entry.number)
         if fate is None:
@@ -138,7 +141,7 @@ class TimedPairing:
         return True
 
     def advance(self, now: float) -> list[PairChange]:
-        """Everything that has happened and was not told yet, up to and including now."""
+        """Return all changes up to and including now that were not reported yet."""
         self._run(now)
         told, self._untold = self._untold, []
         return told
@@ -146,7 +149,7 @@ class TimedPairing:
     # Questions
 
     def due(self) -> float | None:
-        """When to ask next: nothing can happen before. None if nothing is going to happen by itself."""
+        """Return the time of the next change; None if no change will happen without an announcement."""
         if self._untold:
             return self.now
         while self._agenda and not self._is_meant(*self._agenda[0]):
@@ -154,17 +157,17 @@ class TimedPairing:
         return self._agenda[0][0] if self._agenda else None
 
     def holding(self) -> list[TimedEntry]:
-        """The entries that hold now."""
+        """Return the entries that hold now."""
         return [fate.entry for fate in self._fates.values() if fate.holds]
 
     def partners(self, entry: TimedEntry) -> tuple[TimedEntry, ...]:
-        """The entries across that hold now and meet a given one."""
+        """Return the holding entries on the other side that meet a given entry."""
         side = self._side(entry.which)
         met = sorted(number for filter in side.partners(entry.filter) for number in side.other.ids(filter))
         return tuple(self._fates[number].entry for number in met)
 
     def pairs(self) -> Iterator[tuple[TimedEntry, TimedEntry]]:
-        """All pairs of a profile and a query that hold now."""
+        """Yield all pairs of a profile and a query that hold now."""
         for entry in self.holding():
             if entry.which == "profile":
                 for query in self.partners(entry):
@@ -177,12 +180,12 @@ class TimedPairing:
             heapq.heappush(self._agenda, (at, step, number))
 
     def _is_meant(self, at: float, step: _Step, number: int) -> bool:
-        """Is it still so? Plans are not taken back when fates change."""
+        """Tell whether a plan is still valid: plans are not removed from the agenda when fates change."""
         fate = self._fates.get(number)
         return fate is not None and at == (fate.entry.start if step is _Step.START else fate.end)
 
     def _run(self, now: float) -> None:
-        """Do what is due."""
+        """Perform all planned steps up to now."""
         if not math.isfinite(now):
             raise ValueError(f"the time is a finite number, not {now}")
         if now < self.now:
@@ -198,7 +201,7 @@ class TimedPairing:
         self.now = now
 
     def _cut(self, which: Which, name: Hashable, at: float) -> None:
-        """Let the entries of an identifier end when a newer one begins."""
+        """Let the entries of an identifier end when a newer entry begins."""
         for number in self._named.get((which, name), ()):
             fate = self._fates[number]
             if at < fate.end:

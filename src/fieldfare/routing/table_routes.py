@@ -1,11 +1,11 @@
 """`TableRoutes`: routes by tables of filters. Each strategy is a choice of tables.
 
-A table of subscriptions says which neighbours must know what (`tables.updates`): all filters by name (*simple*),
-those of different meaning (*identity*), those that no other covers (*covering*). A merger behind it makes them fewer.
-With advertisements there is a second table, of what will be published, and subscriptions only go where it points.
+The table of subscriptions determines the filters which neighbours learn (`tables.updates`): all filters by name
+(*simple*), those of different meaning (*identity*), those that no other covers (*covering*). A merger behind the table
+makes them fewer. With advertisements there is a second table, and subscriptions only go towards advertisements.
 
-A neighbour's role says what it is told and given. All peers: peer-to-peer routing. All parents and children:
-hierarchical routing. Peers among parents: hybrid.
+The role of a neighbour decides which filters and events the neighbour gets. All peers: peer-to-peer routing. All
+parents and children: hierarchical routing. Peers among parents: hybrid.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from fieldfare.routing.routes import LOCAL, LinkRoutes, Outgoing
 from fieldfare.tables.advertised import AdvertisedTable
 from fieldfare.tables.base import MakeIndex, Table
 from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.updates import TableUpdate, TableUpdates, apply, exported
 
 if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
+    from fieldfare.tables.merging.per_interface import MergingTable
 
 _NOTHING = TableUpdate()
 
 
 class TableRoutes(LinkRoutes):
-    """Routes by filters."""
+    """Routes by the filters of interfaces."""
 
     def __init__(self, strategy: Strategy, index: MakeIndex = Index) -> None:
-        """No neighbours and no filters yet."""
+        """Make routes without neighbours and filters."""
         super().__init__()
         assert strategy.table is not None
         self.subscriptions: Table[str] = strategy.table(towards=self._towards, index=index)
@@ -44,6 +44,8 @@ class TableRoutes(LinkRoutes):
         self._merger: NeighbourMerger[str] | None = None
         self._merging: MergingTable[str] | None = None
         if strategy.merging is not None and strategy.merge_stored:
+            from fieldfare.tables.merging.per_interface import MergingTable  # noqa: PLC0415 - imports forests
+
             self._merging = MergingTable(self.subscriptions, strategy.merging, keeps=lambda _: False)
         elif strategy.merging is not None:
             self._merger = NeighbourMerger((), strategy.merging)
@@ -60,7 +62,7 @@ class TableRoutes(LinkRoutes):
         return both if self.advertised is None else {**both, "advertisements": self.advertised.advertisements}
 
     def _towards(self, filter: Filter) -> frozenset[str]:
-        """Where a subscription may go: to all that are told anything, but to a peer only if it advertises something."""
+        """Return the neighbours that may learn a subscription: parents, and peers with an overlapping advertisement."""
         if self.advertised is None:
             return self._informed
         table = self.advertised.advertisements
@@ -70,12 +72,12 @@ class TableRoutes(LinkRoutes):
     # Neighbours
 
     def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
-        """Tell a new neighbour all that it must know."""
+        """Add a neighbour and send the neighbour all exported filters."""
         self._set_neighbours({**self.roles, neighbour: role})
         return self._introduce(neighbour)
 
     def disconnect(self, neighbour: str) -> list[Outgoing]:
-        """Let what a neighbour wanted and promised be removed, as if it had said so."""
+        """Remove all filters of a neighbour, as if the neighbour had withdrawn them, and then the neighbour."""
         if self._merger is not None:
             self._withdraw_subscriptions(neighbour)
         outgoing = []
@@ -86,7 +88,7 @@ class TableRoutes(LinkRoutes):
         return [to for to in outgoing if to.neighbour != neighbour]
 
     def set_role(self, neighbour: str, role: Role) -> list[Outgoing]:
-        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
+        """Withdraw the filters sent to a neighbour, change its role, and send the filters of the new role."""
         outgoing = self._withdraw(neighbour)
         self._set_neighbours({**self.roles, neighbour: role})
         return outgoing + self._introduce(neighbour)
@@ -113,15 +115,15 @@ class TableRoutes(LinkRoutes):
         return outgoing + self._withdraw_subscriptions(neighbour)
 
     def _withdraw_subscriptions(self, neighbour: str) -> list[Outgoing]:
-        """Whatever a neighbour was told of subscriptions, it is to know no more."""
+        """Withdraw all subscriptions which a neighbour knows."""
         return self._merged({neighbour: TableUpdate(removed=exported(self.subscriptions, neighbour))})
 
     def subjects(self) -> tuple[About, ...]:
-        """Promises first: subscriptions follow them."""
+        """Return advertisements before subscriptions, because subscriptions follow advertisements."""
         return tuple(sorted(self._tables()))
 
     def exports(self, neighbour: str, about: About = "subscriptions") -> tuple[Filter, ...]:
-        """All that a neighbour must know, merged if that is how it was told."""
+        """Return all filters which a neighbour must know, merged if the strategy merges."""
         if about == "advertisements":
             return exported(self._tables()[about], neighbour)
         if self._merger is not None:
@@ -129,7 +131,7 @@ class TableRoutes(LinkRoutes):
         return exported(self.subscriptions, neighbour)
 
     def filters_of(self, interface: str, about: About = "subscriptions") -> tuple[Filter, ...]:
-        """What an interface wants, or advertisements."""
+        """Return the subscriptions or advertisements of an interface."""
         if about == "subscriptions" and self._merging is not None:
             return tuple(self._merging.wanted(interface))
         table = self._tables()[about]
@@ -138,7 +140,7 @@ class TableRoutes(LinkRoutes):
     # Filters
 
     def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
-        """An interface changes what it wants or advertisements."""
+        """Apply a change of an interface's subscriptions or advertisements to the tables."""
         if update.about == "advertisements" and self.advertised is None:
             return []  # nobody's way depends on advertisements
         change = TableUpdate(update.added, update.removed)
@@ -161,7 +163,7 @@ class TableRoutes(LinkRoutes):
     # Events
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """Those that want the event, and the parents."""
+        """Return the interfaces with a matching subscription, and the parents; the sender is left out."""
         found = self.subscriptions.match(event.event) | self._parents
         if sender != LOCAL:
             found.discard(sender)
@@ -169,7 +171,7 @@ class TableRoutes(LinkRoutes):
 
     @property
     def entries(self) -> int:
-        """All pairs of subscriptions, and of advertisements."""
+        """The number of (filter, interface) pairs, of subscriptions and of advertisements."""
         tables = self._tables().values()
         return sum(len(table.interfaces(filter)) for table in tables for filter in table.filters())
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tests.node.http.helpers import SECRET, Api, api, api_in_background, bearer, is_problem
 
 from fieldfare.node import dashboard
-from fieldfare.node.config.config import Config, ConfigError, load
+from fieldfare.node.config import Config, ConfigError, load
 from fieldfare.node.counters import Counters
 from fieldfare.node.http import routes
 from fieldfare.node.http.origins import Origins

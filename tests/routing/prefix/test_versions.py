@@ -19,7 +19,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.difference import wdiff
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tagging import forward, match
+from fieldfare.routing.prefix.selection import match
+from fieldfare.routing.prefix.tag_reader import forward
 from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate, UpdateGap, apply, whole
 
@@ -127,7 +128,7 @@ def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]
             box = pool[number % len(pool)].boxes[0]
             if add:
                 optimizer.add(box)
-            elif optimizer.wants(box):
+            elif optimizer.has(box):
                 optimizer.remove(box)
         update = optimizer.publish(0.0)
         found += [] if update is None else [update]

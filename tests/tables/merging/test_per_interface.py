@@ -12,9 +12,10 @@ from tests.tables.mergeable import EVENTS, check_mergers, incomparable, joint, p
 from tests.tables.networks import FILTERS, KINDS, REDUNDANT, Make, Tape, oracle, random_tree, received, tapes
 
 from fieldfare.filters import NOTHING, Filter, parse
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.updates import TableUpdate
 
 ALL = {**KINDS, **REDUNDANT}

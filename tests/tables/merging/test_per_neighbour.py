@@ -13,11 +13,12 @@ from tests.tables.merging.test_per_interface import FEW, MergingNetwork, play
 from tests.tables.networks import KINDS, Make, Tape, oracle, random_tree, received, tapes
 
 from fieldfare.filters import Filter, parse
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging import per_neighbour
 from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger, OutgoingMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 

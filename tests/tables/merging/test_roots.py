@@ -12,9 +12,10 @@ from tests.tables.mergeable import POOL, check_mergers, incomparable, joint, mea
 
 from fieldfare.filters import EVERYTHING, Filter, FilterTooComplex, parse
 from fieldfare.filters.statistics import Sample
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.roots import RootMerger, merged
 from fieldfare.tables.merging.rules import APART, MergeResult, Merging, Partners, agree_but_one, share, weight
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.updates import TableUpdate
 
 

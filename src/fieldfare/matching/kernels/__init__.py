@@ -1,6 +1,6 @@
-"""The compiled kernels: plain loops over an arena, made fast by numba, which release the GIL.
+"""The compiled kernels: plain loops over an arena that numba compiles; kernels release the GIL.
 
-They are compiled on first use and cached on disk; until they are there, `fallback` serves (see `backend`).
+The kernels are compiled at first use and cached on disk; `fallback` serves until then (see `backend`).
 """
 
 from fieldfare.matching.kernels.buffers import put_numbers

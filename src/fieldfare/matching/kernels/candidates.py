@@ -1,7 +1,7 @@
-"""Candidates: which entries of an arena may be in a relation to a branch? `judge` looks at them exactly.
+"""Candidates: the entries of an arena that may be in a relation to a branch; `judge` compares the candidates exactly.
 
-Entries that a branch overlaps survive the bits of its columns; so do those it covers, or they are found in lists by
-what they must look at; those that may cover it are satisfied by two events that satisfy the branch.
+Entries that overlap a branch survive the bits of the columns of the branch; so do covered entries, or they are found in
+lists by a column that they must have a predicate on; entries that may cover the branch are satisfied by both witnesses.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _FEW_ROWS = 15
 
 @jit
 def post_entries(arena, count, out, filling):  # type: ignore[no-untyped-def]
-    """Which entries look for something in a column; where keys are hashed, in one of its buckets.
+    """List the entries with a positive predicate on a column; if keys are hashed, on a bucket of the column.
 
-    A set of keys stands under its first one. Counts into `count`, or fills `out` from those offsets.
+    A set of keys is listed under its first key. Counts into `count`, or fills `out` from these offsets.
     """
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     for entry in range(arena[ENTRIES]):
@@ -78,9 +78,9 @@ def post_entries(arena, count, out, filling):  # type: ignore[no-untyped-def]
 
 @jit
 def shortest_postings(arena, plan, postings_at, postings, most, out):  # type: ignore[no-untyped-def]
-    """The entries that look where they must to be covered: at the column of a plan where they are fewest, in `out`.
+    """Write the shortest list among the columns of a plan, which contains every covered entry, to `out`.
 
-    Returns how many they are, or -1 if they are more than `most`.
+    Returns the number of entries, or -1 if there are more than `most`.
     """
     first, fewest = i64(-1), i64(most) + 1
     for i in range(plan[0]):
@@ -104,7 +104,7 @@ def shortest_postings(arena, plan, postings_at, postings, most, out):  # type: i
 
 @jit
 def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
-    """The entries that the rows of a plan's columns do not rule out, in `out`; returns how many."""
+    """Write the entries that the rows of a plan's columns do not rule out to `out`; return their number."""
     columns, count = arena[COLUMNS], plan[0]
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     block_columns_at = arena[arena[BLOCK_COLUMNS_AT] : arena[BLOCK_COLUMNS]].view(np.int32)
@@ -188,7 +188,7 @@ def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
 
 @jit
 def satisfied_by_both(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
-    """The entries that both of two events may satisfy, in `out`; returns how many. `scratch` is as for `match_one`."""
+    """Write the entries that two events may satisfy to `out`; return their number. `scratch` is as for `match_one`."""
     columns, blocks = arena[COLUMNS], arena[BLOCKS]
     visits_at = arena[arena[VISITS_AT] : arena[VISITS]].view(np.int32)
     visits = arena[arena[VISITS] : arena[ALWAYS]].view(np.int32)

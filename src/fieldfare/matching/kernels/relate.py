@@ -1,7 +1,7 @@
-"""Comparing: how do entries of an arena relate to a branch, put as a `Query`?
+"""The comparison of entries of an arena with a branch in the form of a `Query`.
 
-`judge` says yes, or maybe, or nothing. The predicates of an entry that need not be verified say exactly what it is,
-those of others only what is necessary.
+`judge` says yes, maybe, or nothing. The predicates of an entry without verification are exact, the predicates of other
+entries only necessary.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ from fieldfare.matching.store.layout import (
 
 FALSE, TRUE, UNKNOWN = range(3)
 TOGETHER, NEVER = -1, -2
-"""verdicts: the branch does not lie in the entry, but it may lie in several of its filter; the filter is not covered,
-though it be less than its entry"""
+"""verdicts: the entry does not cover the branch, but several entries of the filter together may; the filter is not
+covered, although the filter may be less than the entry"""
 
 _MISSING, _LIST = Atom.MISSING, Atom.LIST
 _SMALL, _LARGE = number_key(-(2.0**53)), number_key(2.0**53)
-"""from here on outward there are integers that no float equals"""
+"""limits outside of which some integers equal no float"""
 # What the predicates on one kind of one attribute have shown: there is one, there are several, one of them decides, one
 # of them cannot be told. Four bits for each of numbers, strings and times, above the kinds that are possible.
 _SEEN, _MANY, _HIT, _UNTOLD = 1, 2, 4, 8
@@ -95,7 +95,7 @@ _SHOWN_AT = 11
 
 @jit
 def _last_from(words, at, count, key):  # type: ignore[no-untyped-def]
-    """The last of some ranges that begins at a key or before it, or -1."""
+    """Return the last range that begins at a key or before, or -1."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -108,7 +108,7 @@ def _last_from(words, at, count, key):  # type: ignore[no-untyped-def]
 
 @jit
 def _within(low, high, how, outer_low, outer_high, outer_how):  # type: ignore[no-untyped-def]
-    """Does a range lie in another? At equal keys an open end reaches further than a closed one."""
+    """Tell whether a range lies in another; at equal keys an open end reaches further than a closed end."""
     return (outer_low < low or (outer_low == low and how & OPEN_LOW <= outer_how & OPEN_LOW)) and (
         high < outer_high or (high == outer_high and how & OPEN_HIGH <= outer_how & OPEN_HIGH)
     )
@@ -116,13 +116,13 @@ def _within(low, high, how, outer_low, outer_high, outer_how):  # type: ignore[n
 
 @jit
 def _before(high, how, low, other_how):  # type: ignore[no-untyped-def]
-    """Does a range end before another begins? Two open ends leave numbers between them, even between neighbours."""
+    """Tell whether a range ends before another begins; two open ends leave numbers between, even between neighbours."""
     return high < low and not (high + 1 == low and how & OPEN_HIGH and other_how & OPEN_LOW)
 
 
 @jit
 def _range_is(words, part, low, high, how, test):  # type: ignore[no-untyped-def]
-    """Is a range of keys inside a part, does it meet it, does it lie around it or its complement?"""
+    """Test a range of keys against a part: inside, meeting, around the part, or around the complement."""
     if test in (AROUND, CO_AROUND):
         at = part + (LOW if test == AROUND else CO_LOW)
         return i64(_within(words[at], words[at + 1], words[at + 2], low, high, how))
@@ -139,7 +139,7 @@ def _range_is(words, part, low, high, how, test):  # type: ignore[no-untyped-def
 
 @jit
 def _set_is(words, part, count, inside, test):  # type: ignore[no-untyped-def]
-    """The same for a set of so many keys, so many of which lie in the part."""
+    """Test a set of `count` keys, of which `inside` keys lie in the part."""
     if test == INSIDE:
         return i64(inside == count)
     if test == MEETS:
@@ -151,7 +151,7 @@ def _set_is(words, part, count, inside, test):  # type: ignore[no-untyped-def]
 
 @jit
 def _keys_are(words, part, arena, first, last, test):  # type: ignore[no-untyped-def]
-    """The same for a set of numbers or times."""
+    """Test a set of numbers or times against a part."""
     at, count, inside = words[part + RANGES_AT], words[part + RANGES], 0
     for i in range(first, last):
         place = _last_from(words, at, count, arena[i])
@@ -161,7 +161,7 @@ def _keys_are(words, part, arena, first, last, test):  # type: ignore[no-untyped
 
 @jit
 def _texts_are(words, part, tables, table, arena, first, last, test):  # type: ignore[no-untyped-def]
-    """The same for a set of texts."""
+    """Test a set of texts against a part; unknown texts are marked as requested."""
     inside, unknown = 0, False
     for i in range(first, last):
         known = tables[table + arena[i]]
@@ -174,7 +174,7 @@ def _texts_are(words, part, tables, table, arena, first, last, test):  # type: i
 
 @jit
 def _text_is(tables, place, test):  # type: ignore[no-untyped-def]
-    """The same for a text, or for all texts with an affix."""
+    """Test a text, or all texts with an affix, against a part; an unknown text is marked as requested."""
     known = tables[place]
     if known & OPEN:
         tables[place] = known | REQUESTED
@@ -184,7 +184,7 @@ def _text_is(tables, place, test):  # type: ignore[no-untyped-def]
 
 @jit
 def _covers(words, side, kind, positive, answer):  # type: ignore[no-untyped-def]
-    """What a predicate on part of a kind says of its entry: does it hold all that a side wants?"""
+    """Return the verdict of a predicate on part of a kind: whether the entry covers the demand of a side."""
     some, here = words[side + SOME], i64(1) << kind
     if positive:
         rest = some & ~here
@@ -206,7 +206,7 @@ def _covers(words, side, kind, positive, answer):  # type: ignore[no-untyped-def
 
 @jit
 def _is_covered(words, side, shown):  # type: ignore[no-untyped-def]
-    """Do the predicates on an attribute, as far as they have shown, imply what a side wants?"""
+    """Return the verdict of all predicates on an attribute: whether they imply the demand of a side."""
     rest = shown & KINDS & ~words[side + FULL]
     if rest & ~(words[side + SOME] & (i64(7) << NUMBER_TAG)):
         return NO
@@ -227,7 +227,7 @@ def _is_covered(words, side, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def _overlaps(words, side, shown):  # type: ignore[no-untyped-def]
-    """Do they leave something of what a side wants?"""
+    """Return the verdict of all predicates on an attribute: whether they leave some of the demand of a side."""
     some = words[side + SOME]
     if shown & words[side + WHOLE] or shown & some & (i64(1) << BYTES_TAG):
         return YES
@@ -246,7 +246,7 @@ def _overlaps(words, side, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def _verdict(arena, first, last, owner, words, columns, tables, shown, relation):  # type: ignore[no-untyped-def]
-    """How the entry of some predicates relates to the sides of a query. `shown` has a word for each side."""
+    """Return the relation of an entry to the sides of a query. `shown` has a word for each side."""
     verify, together = owner & VERIFY_FLAG != 0, False
     for side in range(words[SIDES]):
         shown[side] = KINDS
@@ -345,11 +345,10 @@ def _verdict(arena, first, last, owner, words, columns, tables, shown, relation)
 
 @jit
 def judge(arena, entries, count, words, columns, tables, relation, which, out):  # type: ignore[no-untyped-def]
-    """The owners of those of the given entries that are in a relation to a branch, in `out`; returns how many.
+    """Write the owners of the entries in a relation to a branch to `out`; return their number.
 
-    -owner - 1 stands for maybe. Of an entry that must be verified it is known only that its filter lies in it: that it
-    is covered if the entry is, and is not if the entry does not even overlap; it overlaps or covers at most maybe.
-    `out` may be `entries` itself.
+    -owner - 1 stands for maybe. An entry to verify contains its filter: the filter is covered if the entry is covered,
+    and is not if the entry does not even overlap; the filter overlaps or covers at most maybe. `out` may be `entries`.
     """
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)

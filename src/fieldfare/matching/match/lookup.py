@@ -1,7 +1,7 @@
-"""Looking through a store: which entries do an event's keys satisfy, or those of a whole batch?
+"""The lookup of entries in a store: the entries that the keys of an event, or of a whole batch, satisfy.
 
-The answers are *owners*: the number of a filter, with flags that say whether the entry must be verified and whether the
-filter has others; -owner - 1 where a wild key leaves an entry undecided.
+Results are *owners*: the number of a filter, with flags for an entry to verify and for a filter with several entries;
+-owner - 1 where a wild key leaves an entry undecided.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Ints = NDArray[np.int64]
 Pairs = tuple[NDArray[np.int32], Ints]
 """events and owners, side by side"""
 CHUNK: Final = 1024
-"""events that a block meets while it is in cache"""
+"""events that a block meets while the block is in cache"""
 _NOTHING: Final[Pairs] = (np.zeros(0, np.int32), np.zeros(0, np.int64))
 
 
 class _Grown(Exception):
-    """Columns were added that an event has not been encoded for: begin again."""
+    """Raised for columns that are newer than the keys of an event: begin again."""
 
 
 class Reader:
-    """Reads a store; may be used by many threads. What it keeps between calls is only to save time."""
+    """A reader of a store, for many threads. State between calls only saves time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,11 +46,11 @@ class Reader:
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners of the entries that an event satisfies, and of those whose substrings it contains."""
+        """Return the owners of the entries that an event satisfies, found by keys or by substrings."""
         return self.look(fields)[0]
 
     def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
-        """The owners, and whether they are just numbers: none to be verified, none that may come twice."""
+        """Return the owners, and whether they are plain numbers: none to be verified, none that may come twice."""
         substrings = self._store.substrings
         while True:
             version = substrings.version
@@ -100,7 +100,7 @@ class Reader:
         return owners, plain
 
     def _recent(self, state: State, size: int) -> Iterator[tuple[Words, int, int]]:
-        """What `recent` gives, unless that may ask for columns that an event was not encoded for."""
+        """Yield the ranges of `recent`; `_Grown` if a range may need newer columns than the keys have."""
         for found in recent(state, lambda: self._store.state):
             self._check(size)
             yield found
@@ -110,7 +110,7 @@ class Reader:
             raise _Grown
 
     def pairs(self, part: Any) -> Pairs:
-        """Rows and owners of a record batch of a few thousand rows."""
+        """Return the rows and owners of a record batch of a few thousand rows."""
         while True:
             version = self._store.substrings.version
             try:
@@ -141,7 +141,7 @@ class Reader:
             start += keys.shape[1]
 
     def _substring_pairs(self, part: Any) -> Iterator[Pairs]:
-        """Rows and owners found by substrings."""
+        """Yield rows and owners found by substrings."""
         substrings = self._store.substrings
         paths = frozenset(substrings.paths)
         for path, array, simple in leaves(part):
@@ -164,14 +164,14 @@ class Reader:
             yield _with_room(lambda e, o, a=arena, f=first, n=last: kernels.scan(a, f, n, keys, e, o), room)
 
     def _scanned(self, state: State, keys: Ints, size: int) -> Iterator[Pairs]:
-        """The same without kernels."""
+        """Yield rows and owners without kernels."""
         for part in state.segments:
             yield match.scan(part.arena, 0, part.entries, keys)
         for arena, first, last in self._recent(state, size):
             yield match.scan(arena, first, last, keys)
 
     def _notice(self, keys: Ints) -> None:
-        """Now and then, remember what events look like, and see whether kernels have been compiled."""
+        """Now and then, sample an event, and check whether the kernels have been compiled."""
         self._turn += 1
         if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
             return
@@ -181,7 +181,7 @@ class Reader:
 
 
 def _spread(found: list[list[int]], places: Ints) -> Pairs:
-    """Rows and owners, where row r has those that were found at its place; none if that is -1."""
+    """Return rows and owners, where row r has the owners found at its place; none if the place is -1."""
     sizes = np.array([*map(len, found), 0], np.int64)  # the last is for -1
     owners = np.fromiter(itertools.chain.from_iterable(found), np.int64, int(sizes.sum()))
     counts = sizes[places]
@@ -190,7 +190,7 @@ def _spread(found: list[list[int]], places: Ints) -> Pairs:
 
 
 def _with_room(kernel: Any, room: int) -> Pairs:
-    """The pairs a kernel finds; it is run again with enough room if there was not."""
+    """Return the pairs that a kernel finds; run the kernel again with enough room if there was too little."""
     event, owner = np.empty(max(16, room), np.int32), np.empty(max(16, room), np.int64)
     found = kernel(event, owner)
     if found > len(event):

@@ -1,9 +1,9 @@
-"""SubstringIndex: filters found by a piece of text that an event must contain.
+"""Substrings: filters that are found by a piece of text which an event must contain.
 
 A suffix or a prefix is a key like any other; a substring is not, since a text has many. A filter whose best clue is a
-substring is therefore kept here, under that substring: one pass over an event's text with an Aho–Corasick automaton
-finds all the substrings in it, and only their filters are verified. The automaton (pyahocorasick) is built anew when
-enough substrings have come; newer ones, and all of them where the library is missing, are looked for one by one.
+substring is therefore indexed here: a single pass over the text of an event with an Aho–Corasick automaton finds all
+substrings, and only the filters of these are verified. The automaton (pyahocorasick) is rebuilt after enough additions;
+newer substrings, and all of them without the library, are searched one by one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ except ModuleNotFoundError:  # part of the extra `fast`
     ahocorasick = None
 
 Substring = tuple[str, str]
-"""a field, and the text it must contain"""
+"""a field, and a text that the field must contain"""
 _LOOSE: Final = 64
-"""substrings that are looked for one by one before the automaton is built anew"""
+"""substrings that are searched one by one before the automaton is rebuilt"""
 
 
 class SubstringIndex:
-    """Owners by substring. One writer at a time; readers need no lock: what they see is replaced, never changed."""
+    """Owners by substring. A single writer at a time; readers need no lock, since writers replace and never change."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[str, tuple[int, ...]]] = {}
@@ -33,7 +33,7 @@ class SubstringIndex:
         self._automata: dict[str, Any] = {}
         self._loose: dict[str, tuple[str, ...]] = {}
         self.version = 0
-        """changes with every change"""
+        """a number that changes with every change"""
 
     def __len__(self) -> int:
         return sum(len(places) for places in self._of.values())
@@ -43,16 +43,16 @@ class SubstringIndex:
 
     @property
     def numbers(self) -> list[int]:
-        """The filters that are kept here."""
+        """The numbers of all filters in the index."""
         return list(self._of)
 
     @property
     def paths(self) -> list[str]:
-        """The fields in which substrings are looked for."""
+        """The fields with substrings to search."""
         return list(self._owners)  # a copy: a writer may add one meanwhile
 
     def add(self, number: int, substring: Substring, owner: int) -> None:
-        """Keep a filter under a substring."""
+        """Index a filter under a substring."""
         path, text = substring
         known = self._owners.setdefault(path, {})
         if text not in known:
@@ -78,14 +78,14 @@ class SubstringIndex:
         self._loose[path] = ()
 
     def kill(self, number: int) -> None:
-        """Forget a filter. Its substring stays in the automaton, with nobody to ask for it."""
+        """Remove a filter. The substring stays in the automaton, without an owner."""
         for (path, text), owner in self._of.pop(number, ()):
             known = self._owners[path]
             known[text] = tuple(other for other in known[text] if other != owner)
             self.version += 1
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners whose substrings are in the fields. A list may hold any of them: all are to be verified."""
+        """Return the owners whose substrings occur in the fields; for a list in a field, all owners, to be verified."""
         found: list[int] = []
         for path in self.paths:
             value = fields.get(path)
@@ -96,7 +96,7 @@ class SubstringIndex:
         return found
 
     def owners_in(self, path: str, value: str | None) -> list[int]:
-        """The owners whose substrings are in the text of a field."""
+        """Return the owners whose substrings occur in the text of a field."""
         found: list[int] = []
         if value is None:
             return found
@@ -110,5 +110,5 @@ class SubstringIndex:
         return found
 
     def undecided(self, path: str) -> list[int]:
-        """All owners with substrings in a field, to be verified."""
+        """Return all owners with substrings in a field, to be verified."""
         return [owner | VERIFY_FLAG for owners in list(self._owners[path].values()) for owner in owners]

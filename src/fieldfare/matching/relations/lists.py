@@ -1,7 +1,7 @@
-"""What comparing filters needs of a segment beyond its arena: lists of entries, made when first asked for.
+"""Lists of the entries of a segment for relations between filters, made at first use.
 
-They take some twenty bytes a filter and a few milliseconds for a hundred thousand filters, much less than the segment
-itself, and only where somebody asks which filters are covered. So they are neither stored nor saved.
+The lists take some twenty bytes a filter and a few milliseconds for a hundred thousand filters, much less than the
+segment, and are needed only for a search for covered filters. The lists are therefore neither stored nor saved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _known: Final[WeakKeyDictionary[Segment, EntryLists]] = WeakKeyDictionary()
 
 
 class EntryLists:
-    """Lists of the entries of a segment."""
+    """Lists of the entries of a segment: entries to verify, and postings by column."""
 
     def __init__(self, part: Segment, kernels: ModuleType) -> None:
         self._arena = part.arena
@@ -38,7 +38,7 @@ class EntryLists:
 
     @cached_property
     def postings(self) -> tuple[Ints, NDArray[np.int32]]:
-        """The entries that look at each column: where those of a column begin, and the entries."""
+        """The entries with a predicate on each column: the start of each column's list, and the entries."""
         arena = self._arena
         places = int(arena[int(arena[layout.BUCKETS_AT]) + int(arena[layout.COLUMNS])])
         count = np.zeros(places, np.int64)
@@ -50,7 +50,7 @@ class EntryLists:
 
 
 def lists_of(part: Segment, kernels: ModuleType) -> EntryLists:
-    """The lists of a segment."""
+    """Return the lists of a segment, made at the first call."""
     found = _known.get(part)
     if found is None:
         found = _known[part] = EntryLists(part, kernels)

@@ -1,13 +1,13 @@
-"""Which stored filters cover a given one, are covered by it, or overlap it: from the arrays that match events.
+"""The search for stored filters that cover, are covered by, or overlap a filter, in the arrays of the index.
 
-Every branch of the given filter is put as a `Query`. Kernels find the entries that may be the answer, by the bits
-that events are matched with, and compare them with the branch as exactly as keys can; what keys do not decide is
-compared as filters. Whatever covers a branch is satisfied by every event that satisfies the branch, hence also by its
-*extremes*: two events, which lead to the few entries that may cover it.
+Every branch of the given filter becomes a `Query`. Kernels find candidates by the bits that match events, and compare
+the candidates with the branch as exactly as keys allow; undecided filters are compared as filters. A filter that covers
+a branch is satisfied by every event that satisfies the branch, hence also by the *witnesses*: two events that lead to
+the few entries which may cover the branch.
 
-A filter need not be what its entries say. If an entry must be verified, the filter lies in it, but may be less: it is
-covered if the entry is, it does not overlap if the entry does not, and it is compared otherwise. If a filter looks into
-lists, its entries tell of single values only. Both sorts are among the filters that a store has `kept`.
+An entry may describe its filter inexactly. If an entry must be verified, the filter is a part of the entry: the filter
+is covered if the entry is covered, does not overlap if the entry does not overlap, and is compared otherwise. If a
+filter looks into lists, the entries describe single values only. Both sorts of filters are in `Store.inexact`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ Ints = NDArray[np.int64]
 Fields = Mapping[str, object]
 _NONE: Final = np.zeros(0, np.int64)
 _MANY: Final = 500
-"""answers that are not sorted one by one"""
+"""number of answers from which marking is faster than sorting"""
 
 
 def covering(store: Store, wanted: Filter, match: Callable[[Fields], Iterable[int]]) -> list[int]:
-    """The numbers of the filters that cover a given one. `match` gives the owners that an event may satisfy."""
+    """Return the numbers of the filters that cover a filter. `match` returns the owners that an event may satisfy."""
     sure: set[int] = set()
     likely: set[int] = set()
     for i, branch in enumerate(wanted.branches):
@@ -59,7 +59,7 @@ def covering(store: Store, wanted: Filter, match: Callable[[Fields], Iterable[in
 def _covering_branch(
     store: Store, branch: Branch, match: Callable[[Fields], Iterable[int]]
 ) -> tuple[set[int], set[int]]:
-    """The filters that cover a branch, and those that may."""
+    """Return the filters that surely cover a branch, and the filters that may."""
     kernels, fields = _kernels(store), witnesses_of(branch)
     if kernels is None:
         return set(), {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in match(fields[0])}
@@ -69,7 +69,7 @@ def _covering_branch(
 
 
 def covered(store: Store, wanted: Filter) -> list[int]:
-    """The numbers of the filters that a given one covers."""
+    """Return the numbers of the filters that a given filter covers."""
     kernels = _kernels(store)
     if kernels is None:
         return _compared(store, wanted, COVERED)
@@ -100,7 +100,7 @@ def covered(store: Store, wanted: Filter) -> list[int]:
 
 
 def overlapping(store: Store, wanted: Filter) -> list[int]:
-    """The numbers of the filters that overlap a given one: those that have an entry that does."""
+    """Return the numbers of the filters that overlap a given filter: filters with an entry that overlaps."""
     kernels = _kernels(store)
     if kernels is None:
         return _compared(store, wanted, OVERLAPPING)
@@ -125,7 +125,7 @@ def _kernels(store: Store) -> ModuleType | None:
 def _find(
     store: Store, kernels: ModuleType, branch: Branch, relation: int, fields: tuple[Fields, Fields] | None = None
 ) -> tuple[Ints, Ints]:
-    """The owners of entries that are in a relation to a branch, and of those that may be."""
+    """Return the owners of entries in a relation to a branch, and the owners of undecided entries."""
     state = store.state
     deltas = [(delta, delta.count) for delta in state.deltas]  # first these: every text they know is then known
     query = query_of(store.columns, branch, relation, doubts=bool(store.inexact))
@@ -147,18 +147,18 @@ def _find(
 
 
 class _Search(NamedTuple):
-    """A query on its way through a store."""
+    """A query with a store to search."""
 
     kernels: ModuleType
     query: Query
     relation: int
     keys: Ints | None
-    """of two events, for what may cover a branch"""
+    """keys of two witnesses, for the search of covering entries"""
     inexact: bool
-    """are there filters that their entries do not say exactly?"""
+    """whether there are filters that their entries describe inexactly"""
 
     def everywhere(self, segments: Iterable[Segment], deltas: Iterable[tuple[Delta, int]]) -> Ints:
-        """The owners of all entries that are in the relation, and -owner - 1 of those that may be."""
+        """Return the owners of all entries in the relation, and -owner - 1 for undecided entries."""
         parts = [found for part in segments for found in self._in_segment(part)]
         parts += [self._in_delta(delta, count) for delta, count in deltas if count]
         return np.concatenate([_NONE, *parts])
@@ -185,7 +185,7 @@ class _Search(NamedTuple):
         return self._judged(delta.arena, entries, count, UNSURE if hopeless else ALL, entries)
 
     def _candidates(self, part: Segment, work: Ints, entries: Ints) -> int:
-        """Write down the entries of a segment that may be in the relation; how many?"""
+        """Write the candidates of a segment to `entries` and return their number."""
         kernels, arena, plan = self.kernels, part.arena, self.query.plan
         if not part.indexed:
             entries[: part.entries] = np.arange(part.entries)
@@ -209,7 +209,7 @@ class _Search(NamedTuple):
 
 
 def _keys(columns: Columns, fields: tuple[Fields, Fields], query: Query) -> Ints:
-    """The keys of two events; of one, twice, where a filter may be satisfied by different entries of it."""
+    """Return the keys of two witnesses; the first twice, if a filter may cover the branch by several entries."""
     while True:
         size = len(columns)
         buffer = KeyBuffer(size)
@@ -234,7 +234,7 @@ def _numbers(owners: Ints) -> list[int]:
 
 
 def _distinct(found: list[Ints]) -> list[int]:
-    """The numbers of some owners, in order, each once."""
+    """Return the distinct numbers of some owners, in order."""
     numbers = np.concatenate([_NONE, *found]) & NUMBER_MASK
     if len(numbers) < _MANY:
         return sorted(set(numbers.tolist()))
@@ -244,7 +244,7 @@ def _distinct(found: list[Ints]) -> list[int]:
 
 
 def _entries(state: State, number: int) -> int:
-    """How many entries a filter has in segments and deltas."""
+    """Return the number of entries of a filter in segments and deltas."""
     for part in state.segments:
         if count := len(part.entries_of(number)):
             return count
@@ -252,7 +252,7 @@ def _entries(state: State, number: int) -> int:
 
 
 def _is_plain(inexact: Filter | None) -> bool:
-    """Do the entries of a filter tell of all that it may match, lists too?"""
+    """Tell whether the entries of a filter describe all matching values, lists too."""
     return inexact is None or all(side.is_plain for branch in inexact.branches for side in branch.values())
 
 
@@ -260,20 +260,20 @@ def _is_plain(inexact: Filter | None) -> bool:
 
 
 def _with(store: Store, sure: list[int], unsure: set[int], wanted: Filter, relation: int) -> list[int]:
-    """The sure ones, and those of the others that prove to be in the relation."""
+    """Return the sure numbers, with the unsure numbers that prove to be in the relation."""
     more = unsure.difference(sure) if unsure else ()
     return sorted([*sure, *_agreeing(store, more, wanted, relation)]) if more else sure
 
 
 def _agreeing(store: Store, numbers: Iterable[int], wanted: Filter, relation: int) -> list[int]:
-    """Those of some filters that are in a relation to another one."""
+    """Return the numbers of the filters that are in a relation to another filter."""
     compare = {COVERED: _covers(wanted), COVERING: lambda stored: stored.covers(wanted), OVERLAPPING: wanted.overlaps}
     stored = ((number, store.filter(number)) for number in numbers)
     return [number for number, found in stored if found is not None and compare[relation](found)]  # None: removed
 
 
 def _covers(wanted: Filter) -> Callable[[Filter], bool]:
-    """Does a filter cover another? Often told by the fields that they look at."""
+    """Return a test for covered filters that often decides by the names of the fields alone."""
     looks = [{path for path in branch if isinstance(path, str)} for branch in wanted.branches]
 
     def covers(stored: Filter) -> bool:
@@ -285,7 +285,7 @@ def _covers(wanted: Filter) -> Callable[[Filter], bool]:
 
 
 def _compared(store: Store, wanted: Filter, relation: int) -> list[int]:
-    """The same without kernels."""
+    """Return the filters in a relation, without kernels."""
     if wanted.is_empty:
         return []
     sure, unsure = relations.related(store.table(), store.columns, wanted, store.inexact, covered=relation == COVERED)

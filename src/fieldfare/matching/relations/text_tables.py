@@ -1,4 +1,4 @@
-"""Text tables: how every text, or affix, that an index knows relates to the strings that a query wants.
+"""Text tables: the relation of every known text or affix of an index to the strings of a query.
 
 A table has a byte for each text. A kernel that meets an open byte marks the byte as requested and goes on; `resolve`
 then fills the requested bytes, and the kernel runs again.
@@ -29,7 +29,7 @@ from fieldfare.matching.store.keys import PREFIX, STRING, SUFFIX
 
 
 def resolve(query: Query, columns: Columns) -> bool:
-    """Find out what a kernel requested for. Was there anything?"""
+    """Fill the bytes that a kernel requested; tell whether there were any."""
     found = False
     for table in query.open:
         known = query.tables[table.start : table.start + table.size]
@@ -42,7 +42,7 @@ def resolve(query: Query, columns: Columns) -> bool:
 
 
 def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
-    """What a text, or those with an affix, have to do with a part of the strings, which may be a lone affix itself."""
+    """Return the byte of a text, or of an affix; `lone` is the affix that the part equals, if any."""
     role, part = table.role, table.part
     if role == STRING:
         return INSIDE | MEETS if text in part else 0
@@ -61,7 +61,7 @@ def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
 
 
 def _affix_of(part: StringSet) -> tuple[int, str] | None:
-    """The prefix or suffix that is all a part asks for."""
+    """Return the prefix or suffix that a part equals, or None."""
     if isinstance(part, Intervals):
         if part.start or len(part.cuts) != 2:
             return None
@@ -75,7 +75,7 @@ def _affix_of(part: StringSet) -> tuple[int, str] | None:
 
 
 def _between_affixes(role: int, text: str, other_role: int, other: str) -> int:
-    """What texts with an affix have to do with those that have another one."""
+    """Return the byte for texts with an affix in relation to texts with another affix."""
     if role != other_role:
         return MEETS
     inside, around = (

@@ -1,9 +1,9 @@
-"""The layout of a segment: one flat buffer of 64-bit words, to be mapped, shared and handed to kernels as it is.
+"""The layout of a segment: a flat buffer of 64-bit words that is mapped, shared and handed to kernels as is.
 
-A segment holds *entries* (conjunctions of predicates, see `columns`), clustered by their most selective predicate, the
-*access* predicate, and cut into *blocks* of 512. For every column that is worth it a block has 32 *rows* of 512 bits:
-bit e of row r says whether a key in bucket r can satisfy entry e; row 0 is for a missing key. Matching an event is the
-AND of one row per column of every block that its keys lead to, and an exact look at the few entries that are left.
+A segment holds *entries* (conjunctions of predicates, see `entries`), clustered by their most selective predicate, the
+*access* predicate, and cut into *blocks* of 512. For every column that pays a block has 32 *rows* of 512 bits: bit e of
+row r tells whether a key in bucket r can satisfy entry e; row 0 is for a missing key. Matching an event is the AND of a
+row per column for every block that the keys lead to, and an exact look at the few entries that are left.
 
     header │ columns: role, mode, bounds of buckets, row of a bucket │ (column, bucket) → blocks to visit
     alive bits │ columns of a block │ rows │ owner of an entry │ predicates, most selective first │ sets of keys
@@ -53,7 +53,7 @@ FORMAT: Final = 1
 
 
 def allocate(counts: dict[int, int], sizes: dict[int, int]) -> Words:
-    """A zeroed arena with the given counts in its header and a section of the given length for each size."""
+    """Return a zeroed arena with the given counts in the header and a section of the given length for each size."""
     offset = HEADER
     header = np.zeros(HEADER, np.int64)
     for name in SECTIONS:
@@ -70,12 +70,12 @@ def allocate(counts: dict[int, int], sizes: dict[int, int]) -> Words:
 
 
 def section(arena: Words, name: int) -> NDArray[np.generic]:
-    """A section as an array of its type; it may end in a few unused elements."""
+    """Return a section as an array of its type; a few unused elements may follow at the end."""
     place = SECTIONS.index(name)
     end = arena[TOTAL] if place + 1 == len(SECTIONS) else arena[SECTIONS[place + 1]]
     return arena[arena[name] : end].view(DTYPES[name])
 
 
 def is_arena(words: Words) -> bool:
-    """Does a buffer begin as an arena does?"""
+    """Tell whether a buffer begins as an arena does."""
     return len(words) >= HEADER and int(words[MAGIC]) == _MAGIC

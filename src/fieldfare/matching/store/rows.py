@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Entries and their predicates as arrays; predicates of entry e are those from at[e] to at[e + 1]."""
+    """Entries and their predicates as arrays; the predicates of entry e are those from at[e] to at[e + 1]."""
 
     owner: Ints
     at: Ints
@@ -29,7 +29,7 @@ class Rows:
     kind: Ints
     open: Ints
     low: Ints
-    """of a set: where its keys begin in `sets`, and `high` where they end"""
+    """for a set: the start of its keys in `sets`; `high` is the end"""
     high: Ints
     sets: Ints
 
@@ -38,7 +38,7 @@ class Rows:
 
 
 def rows_of(entries: Iterable[tuple[int, Entry]]) -> Rows:
-    """Owners and entries in columnar form."""
+    """Return owners and entries as rows."""
     owner: list[int] = []
     at: list[int] = [0]
     predicates: list[tuple[int, int, int, int, int]] = []
@@ -60,7 +60,7 @@ def rows_of(entries: Iterable[tuple[int, Entry]]) -> Rows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Several sets of rows as one."""
+    """Join several sets of rows."""
     if len(parts) == 1:
         return parts[0]
     keys = np.cumsum([0, *(len(part.sets) for part in parts)])
@@ -83,7 +83,7 @@ def _is_set(kind: Ints) -> NDArray[np.bool_]:
 
 
 def extract(arena: Words) -> Rows:
-    """The rows of the entries that are alive."""
+    """Return the rows of the entries of an arena that are alive."""
     entries = int(arena[layout.ENTRIES])
     words = layout.section(arena, layout.ALIVE)[: int(arena[layout.BLOCKS]) * LANES]
     alive = np.unpackbits(words.view(np.uint8), bitorder="little")[:entries].astype(bool)
@@ -110,6 +110,6 @@ def extract(arena: Words) -> Rows:
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
-    """start, start + 1, … for each start, one after the other."""
+    """Return start, start + 1, … for each start, one range after another."""
     ends = np.cumsum(counts)
     return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)

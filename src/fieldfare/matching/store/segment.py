@@ -1,7 +1,6 @@
-"""Building a segment: entries sorted by their access predicate, cut into blocks, with rows for the columns that pay.
+"""The construction of a segment: entries sorted by access predicate, cut into blocks, with rows where they pay.
 
-`Rows` is the columnar form in which entries come from filters, go into a segment and come out of it again when segments
-are merged. `planning` decides how they are laid out.
+`segment_plan` decides the layout.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ Ints = NDArray[np.int64]
 
 
 def build_arena(rows: Rows, roles: Sequence[int], sample: Ints | None = None, *, indexed: bool = True) -> Words:
-    """The arena of some entries. Not `indexed`: predicates only, for scanning."""
+    """Return the arena of some entries. Without `indexed`, the arena has predicates only, for scans."""
     return _indexed(rows, roles, sample) if indexed else _bare(rows, roles)
 
 
 def _bare(rows: Rows, roles: Sequence[int]) -> Words:
-    """Entries as they come, without rows and lists."""
+    """Return an arena of entries in the given order, without rows and lists."""
     blocks = -(-len(rows) // BLOCK)
     words = np.stack([rows.column | rows.kind << 16 | rows.open << 18, rows.low, rows.high], axis=1).ravel()
     return _filled(
@@ -81,7 +80,7 @@ def _indexed(rows: Rows, roles: Sequence[int], sample: Ints | None) -> Words:
 def _filled(
     counts: dict[int, int], content: Mapping[int, NDArray[Any]], room: Mapping[int, int] = MappingProxyType({})
 ) -> Words:
-    """An arena of the given sections, with room for others."""
+    """Return an arena of the given sections, with room for others."""
     arena = layout.allocate(counts, {name: len(values) for name, values in content.items()} | dict(room))
     for name, values in content.items():
         layout.section(arena, name)[: len(values)] = values
@@ -89,7 +88,7 @@ def _filled(
 
 
 def _leading(at: Ints, words: Ints) -> dict[int, Ints]:
-    """The first predicate of each entry only, which is all that visits depend on."""
+    """Return the first predicate of each entry only; the lists of visits depend on no other."""
     some = at[1:] > at[:-1]
     first = words.reshape(-1, 3)[at[:-1][some]].ravel()
     return {layout.PREDICATES_AT: np.append(0, np.cumsum(some)), layout.PREDICATE: first}
@@ -102,7 +101,7 @@ def _alive(entries: int, blocks: int) -> NDArray[np.uint64]:
 
 
 def _span(access: Ints, columns: int) -> Ints:
-    """For each column the first block with entries that are found by it, and the one after the last."""
+    """Return, for each column, the first block with entries that the column leads to, and the block after the last."""
     cuts = np.searchsorted(access, np.arange(columns + 1))
     first, last = cuts[:-1], cuts[1:]
     span = np.zeros((columns + 1, 2), np.int64)

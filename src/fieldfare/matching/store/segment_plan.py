@@ -1,7 +1,7 @@
-"""Planning a segment: which predicate leads to an entry, where the buckets of a column lie, which rows pay.
+"""The plan of a segment: the access predicate of each entry, the buckets of each column, the rows that pay.
 
-What decides is *selectivity*, the share of events that satisfy a predicate: estimated from a sample of events where
-there is one, otherwise from the filters themselves, as if events asked for what filters ask for.
+*Selectivity* decides, the share of events that satisfy a predicate: estimated from a sample of events if there is a
+sample, otherwise from the filters, as if events had the constants of filters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fieldfare.matching.store.rows import Rows
 MAX_BUCKETS: Final = 1024
 MAX_BLOCK_COLUMNS: Final = 24
 WORTH: Final = 0.04
-"""a column gets rows in a block if it is expected to rule out this share of the entries"""
+"""a column gets rows in a block if the rows are expected to rule out this share of the entries"""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """How the keys of each column fall into buckets."""
+    """The assignment of the keys of each column to buckets."""
 
     mode: Ints
     bounds_at: Ints
@@ -40,21 +40,21 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """How to lay out some rows."""
+    """The layout of some rows."""
 
     share: Floats
-    """of each predicate"""
+    """share of events for each predicate"""
     best: Ints
     """the predicates of each entry, most selective first"""
     access: Ints
     """the column that leads to an entry, or the number of columns if none does"""
     buckets: Buckets
     order: Ints
-    """of the entries"""
+    """order of the entries"""
 
 
 def plan_of(rows: Rows, roles: Sequence[int], sample: Ints) -> SegmentPlan:
-    """The plan for some rows, from a sample of keys (columns × events) if there is any."""
+    """Return the plan for some rows, from a sample of keys (columns × events) if there is any."""
     columns = len(roles)
     what = rows.column, rows.kind, rows.low, rows.high, rows.sets
     at, constants, size = kernels.constants_of(columns, *what)
@@ -77,7 +77,7 @@ def plan_of(rows: Rows, roles: Sequence[int], sample: Ints) -> SegmentPlan:
 
 
 def _buckets(roles: Sequence[int], access: Ints, points: Sequence[Ints]) -> Buckets:
-    """Buckets for every column: as many as pay for the entries it leads to, cut where its points are dense."""
+    """Return buckets for every column: as many as pay for the entries of the column, cut where points are dense."""
     columns = len(roles)
     uses = np.bincount(access, minlength=columns)
     mode = np.array([ORDERED if role in (TAG, NUMBER, TIME) else HASHED for role in roles], np.int64)
@@ -102,7 +102,7 @@ def _buckets(roles: Sequence[int], access: Ints, points: Sequence[Ints]) -> Buck
 
 
 def _quantiles(points: Ints, buckets: int) -> Ints:
-    """Keys that cut points into so many parts of like size, or fewer where many are equal."""
+    """Return keys that cut points into parts of about equal size, or fewer parts if many points are equal."""
     points = points[(points > LOWEST) & (points < HIGHEST)]
     if not len(points):
         return points
@@ -116,7 +116,7 @@ def _ends(sizes: Ints) -> Ints:
 
 
 def block_columns(gain: Floats, entries: int) -> tuple[Ints, Ints]:
-    """For each block the columns whose rows are expected to rule out enough, best first, from what they rule out."""
+    """Return, for each block, the columns whose rows are expected to rule out enough, best first."""
     size = np.full(len(gain), BLOCK)
     size[len(gain) - 1 :] = entries - (len(gain) - 1) * BLOCK
     keep = gain >= np.maximum(0.5, WORTH * size)[:, None]

@@ -1,8 +1,8 @@
-"""`Store`: the log-structured heart of an index, in terms of filter numbers.
+"""`Store`: the log-structured core of an index, in terms of filter numbers.
 
-An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged in the
-background. Readers take one reference to an immutable tuple of these and never wait; writers share a lock. A removed
-filter loses its alive bits at once and its room at the next merge.
+A new filter goes into the *delta*; a full delta becomes a *segment*, and segments of similar size are merged in the
+background. Readers take a reference to an immutable tuple of segments and deltas and never wait; writers share a lock.
+A removed filter loses the alive bits at once and the room at the next merge.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from fieldfare.matching.store.state import Segment, State
 
 Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
-"""events kept for estimating selectivities"""
+"""events kept for estimates of selectivity"""
 
 
 class Store:
-    """Filters under numbers. `state` is for readers; everything that writes takes `lock`."""
+    """Filters under numbers. `state` is for readers; every writer takes `lock`."""
 
     def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
-        """An empty store, or one of the columns and the arena of a snapshot."""
+        """Make an empty store, or a store of the columns and the arena of a snapshot."""
         self._choice = kernels
         self._equipped = arena is not None or kernels != "auto"
         self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.inexact: dict[int, Filter] = {}
-        """filters that their entries do not say exactly"""
+        """filters that their entries describe inexactly"""
         self.substrings = SubstringIndex()
         self.checks: dict[int, Check] = {}
-        """how to verify those that have been"""
+        """the checks of filters that have been verified before"""
         self.lock = threading.RLock()
         self._merging: set[int] | None = None
-        """while a merge is under way: the filters removed since it began"""
+        """during a merge: the filters removed since the start of the merge"""
         self._merger: threading.Thread | None = None
         self._sample: list[Ints] = []
         self._remembered = 0
@@ -61,7 +61,7 @@ class Store:
         self._table: tuple[object, relations.Table] | None = None
 
     def insert(self, number: int, wanted: Filter) -> None:
-        """Store a filter, seen by every reader that begins after."""
+        """Store a filter, visible to every reader that begins later."""
         self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
@@ -82,20 +82,20 @@ class Store:
             self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
 
     def _equip(self) -> None:
-        """Load the kernels with the first filter: they take a hundred megabytes, which an empty index is not worth."""
+        """Load the kernels with the first filter: the kernels take a hundred megabytes, too much for an empty index."""
         if not self._equipped:
             self._equipped = True
             self.kernels = backend.choose(self._choice)
 
     def _index_substrings(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
-        """Put away the entries that are found by a substring; the rest is for arenas."""
+        """Put entries with a substring into the substring index; return the rest, which is for arenas."""
         for entry in entries:
             if entry.substring is not None:
                 self.substrings.add(number, entry.substring, owner | (VERIFY_FLAG if entry.verify else 0))
         return [entry for entry in entries if entry.substring is None]
 
     def restore_substrings(self, number: int, wanted: Filter) -> None:
-        """Put away the entries of a filter from a snapshot that are found by a substring: those that no segment has."""
+        """Put the entries of a filter from a snapshot that no segment has into the substring index."""
         entries = possible_entries(self.columns, wanted)
         there = sum(len(part.entries_of(number)) for part in self.state.segments)
         if len(entries) - there == sum(entry.substring is not None for entry in entries):
@@ -118,7 +118,7 @@ class Store:
         self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
 
     def kill(self, number: int) -> None:
-        """Let a filter match nothing any more."""
+        """Kill all entries of a filter, so that no event matches the filter."""
         self._kills += 1
         if self._merging is not None:
             self._merging.add(number)
@@ -129,7 +129,7 @@ class Store:
         self.checks.pop(number, None)
 
     def check(self, number: int) -> Check | None:
-        """How to verify a filter; None if it was removed."""
+        """Return the check that verifies a filter; None if the filter was removed."""
         wanted = self.filter(number)
         if wanted is None or number not in self.inexact:  # what is read back from entries is seldom asked for
             return None if wanted is None else wanted.matches_fields
@@ -139,7 +139,7 @@ class Store:
         return check
 
     def filter(self, number: int) -> Filter | None:
-        """The filter of a number: kept, or read back from its entries; None if it was removed."""
+        """Return the filter of a number: kept, or decoded from entries; None if the filter was removed."""
         inexact = self.inexact.get(number)
         if inexact is not None:
             return inexact
@@ -153,7 +153,7 @@ class Store:
         return None
 
     def table(self) -> relations.Table:
-        """All live entries in columns, for comparing without kernels; kept until something changes."""
+        """Return all live entries as a table, for comparisons without kernels; kept until the next change."""
         with self.lock:
             version = (id(self.state), self.state.deltas[-1].count, self._kills)
             if self._table is None or self._table[0] != version:
@@ -163,7 +163,7 @@ class Store:
     # Layout
 
     def remember(self, keys: Ints) -> None:
-        """Keep the keys of an event, for estimating selectivities."""
+        """Add the keys of an event to the sample, for estimates of selectivity."""
         if len(self._sample) < _SAMPLE:
             self._sample.append(keys.copy())
         else:
@@ -171,7 +171,7 @@ class Store:
         self._remembered += 1
 
     def sample(self) -> Ints:
-        """The remembered keys, columns × events."""
+        """Return the sampled keys, columns × events."""
         events = list(self._sample)
         sample = np.full((len(self.columns), len(events)), MISSING_KEY, np.int64)
         for i, keys in enumerate(events):
@@ -179,7 +179,7 @@ class Store:
         return sample
 
     def roles(self) -> list[int]:
-        """The role of each column."""
+        """Return the role of each column."""
         return [column.role for column in self.columns.columns]
 
     def _build(self, rows: Rows) -> Words:
@@ -189,14 +189,14 @@ class Store:
     # Merging
 
     def upgrade(self) -> None:
-        """Use kernels that have been compiled meanwhile."""
+        """Use the kernels if they have been compiled meanwhile."""
         if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
             with self.lock:
                 self.kernels = kernels
                 self._schedule()
 
     def _schedule(self) -> None:
-        """Start a merge in the background if there is something to merge and none is under way."""
+        """Start a merge in the background if there is something to merge and no merge runs."""
         if self._merging is None and mergeable(self.state, kernels=self.kernels is not None) is not None:
             self._merging = set()
             self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
@@ -219,7 +219,7 @@ class Store:
                 self.state = State(tuple(kept), tuple(delta for delta in self.state.deltas if delta not in plan.deltas))
 
     def compact(self) -> Words:
-        """Put everything into one segment, laid out by the events seen so far, and give its arena."""
+        """Put all entries into a single segment, laid out by the events seen so far, and return the arena."""
         while True:
             if (merger := self._merger) is not None:
                 merger.join()
@@ -235,9 +235,9 @@ class Store:
 
 
 def mergeable(state: State, *, kernels: bool) -> State | None:
-    """What to merge next, or None: full deltas, with the newest segments that are at most twice as large as what joins.
+    """Return the next merge, or None: full deltas, with newer segments of at most twice the size of the merged rest.
 
-    Two neighbouring segments of like size are merged too. Where kernels have arrived since segments were built without
+    Two neighbouring segments of similar size are merged too. If kernels have arrived after segments were built without
     them, everything is built anew.
     """
     if kernels and not state.indexed:

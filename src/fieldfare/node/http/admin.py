@@ -34,7 +34,6 @@ from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.routes import Routes
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.cover_graph import immediate_covers
-from fieldfare.tables.structures.forest import Forest
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 1000
@@ -553,10 +552,7 @@ def _table(found: dict[Filter, set[str]], most: int) -> TableView:
 
 
 def _edges(filters: Sequence[Filter]) -> list[tuple[int, int]]:
-    forest = Forest()
-    for filter in filters:
-        forest.add(filter)
-    return sorted(immediate_covers(filters, forest))
+    return sorted(immediate_covers(filters))
 
 
 class _Relations:

@@ -1,11 +1,11 @@
-"""`PublisherOrder`: events of one publisher keep their order, though their topics go by different trees.
+"""`PublisherOrder`: events of a publisher keep their order, although their topics use different trees.
 
-A tree keeps the order of what goes by it, because links do. When a publisher goes on to another topic, its broker holds
-the event back and asks on the tree of the last topic whether all has arrived: the request, `FlushRequest`, follows the
-events up and down the tree, and each broker answers when all that it asked have. A publisher that stays with a topic
-pays nothing; one that changes it waits for one round on the tree.
+A tree keeps the order of its events, because links do. When a publisher changes the topic, its broker holds the event
+back and sends a `FlushRequest` on the tree of the last topic: the request follows the earlier events, and each broker
+replies after all brokers that it asked. A publisher that stays with a topic pays nothing; a change of topic costs a
+round trip on the tree.
 
-Brokers that are gone need not answer, and whoever has waited for long goes on without: order is worth less than events.
+Absent brokers need not reply, and a long wait ends without replies: order is worth less than events.
 """
 
 from __future__ import annotations
@@ -19,31 +19,34 @@ from fieldfare.routing.routes import LOCAL, Outgoing
 
 
 class _Open(NamedTuple):
-    """Who wants to know, and who has not answered yet."""
+    """The asker of a request, and the brokers whose replies are missing."""
 
     asker: str
     silent: set[str]
 
 
 class PublisherOrder:
-    """The publishers of a broker, and the requests that are open."""
+    """The publishers of a broker, and the open flush requests."""
 
     def __init__(self, name: str, life: int, around: Callable[[str], Iterable[str]]) -> None:
-        """Nobody has published anything yet; `around` gives the brokers next to us on the tree of a topic."""
+        """Make the state of a broker without publishers.
+
+        `around` returns the adjacent brokers on the tree of a topic.
+        """
         self._name = name
         self._around = around
         self._number = life << 32
         self._last: dict[str, str] = {}
-        """the topic of a publisher's last event, unless all of that has arrived"""
+        """the topic of a publisher's last event, unless all its events have arrived"""
         self._held: dict[str, deque[tuple[str, Forward]]] = {}
         self._asked: dict[FlushRequest, str] = {}
-        """our own requests, and for which publishers"""
+        """the broker's own requests, and the publisher of each"""
         self._open: dict[FlushRequest, _Open] = {}
         self._old: set[FlushRequest | str] = set()
-        """requests and publishers of which nothing was heard since `sweep`"""
+        """requests and publishers without news since the last sweep"""
 
     def publish(self, topic: str, event: Forward) -> list[Outgoing]:
-        """An event is published here: it goes, or it waits and we ask."""
+        """Let an event of a publisher go, or hold the event and send a flush request."""
         publisher = event.publisher
         self._old.discard(publisher)
         if publisher in self._held:
@@ -53,7 +56,7 @@ class PublisherOrder:
         return self._advance(publisher)
 
     def _advance(self, publisher: str) -> list[Outgoing]:
-        """Let go what may go, and ask for the rest."""
+        """Release held events of the same topic, and send a request for the rest."""
         outgoing, held = [], self._held[publisher]
         while held and self._last.get(publisher, held[0][0]) == held[0][0]:
             self._last[publisher], event = held.popleft()
@@ -67,7 +70,7 @@ class PublisherOrder:
         return outgoing + self.asked(request, LOCAL)
 
     def asked(self, request: FlushRequest, asker: str) -> list[Outgoing]:
-        """Pass a request on to those next to us on its tree, but for the one who asks."""
+        """Pass a request on to the adjacent brokers on its tree, except the asker."""
         if request in self._open:  # the tree is just changing: whoever asked first gets the answer
             return [Outgoing(asker, FlushReply(request))]
         silent = {other for other in self._around(request.topic) if other != asker}
@@ -75,13 +78,13 @@ class PublisherOrder:
         return [Outgoing(other, request) for other in sorted(silent)] + self._answer([request])
 
     def answered(self, request: FlushRequest, by: str) -> list[Outgoing]:
-        """All has arrived at a broker next to us, and beyond it."""
+        """Note that all events have arrived at an adjacent broker and beyond."""
         if request in self._open:
             self._open[request].silent.discard(by)
         return self._answer([request])
 
     def gone(self, neighbour: str) -> list[Outgoing]:
-        """Who is gone does not answer, nor does it want to know."""
+        """Remove a broker from all open requests, as asker and as respondent."""
         for request, (asker, silent) in list(self._open.items()):
             silent.discard(neighbour)
             if asker == neighbour:
@@ -89,7 +92,7 @@ class PublisherOrder:
         return self._answer(list(self._open))
 
     def _answer(self, requests: Iterable[FlushRequest]) -> list[Outgoing]:
-        """Answer those that nobody is silent about any more."""
+        """Reply to requests without missing replies."""
         outgoing = []
         for request in requests:
             if request in self._open and not self._open[request].silent:
@@ -99,11 +102,11 @@ class PublisherOrder:
 
     @property
     def needs_sweep(self) -> bool:
-        """Is there anything that time may make useless?"""
+        """Whether there are remembered publishers or open requests."""
         return bool(self._last or self._open)
 
     def sweep(self) -> list[Outgoing]:
-        """Wait no longer for what was open the last time too, and forget publishers that were silent since then."""
+        """Close requests that were open at the last sweep too, and forget publishers that were silent since."""
         overdue = [request for request in self._open if request in self._old]
         for request in overdue:
             self._open[request].silent.clear()

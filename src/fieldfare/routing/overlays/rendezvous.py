@@ -1,13 +1,13 @@
-"""`Rendezvous`: for each topic there is a broker where its subscriptions and events meet, found by hashing.
+"""`Rendezvous`: for each topic, subscriptions and events meet at a broker that is found by hashing.
 
-An event's topic is its type, brought down to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
-and the owner of a topic's key is its rendezvous. Next hops towards it make a tree of brokers, on which routing is
-hierarchical: subscriptions and events travel up, and events come down where they are wanted. Nobody else keeps anything
-for the topic. A filter that does not say which types it wants is a filter for every topic.
+The topic of an event is its type, reduced to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
+and the owner of a topic's key is its rendezvous. Next hops towards the rendezvous make a tree of brokers with
+hierarchical routing: subscriptions and events travel up, and events come down where they match. Other brokers keep
+nothing for the topic. A filter without a condition on types is a filter for every topic.
 
-Brokers come and go, and ways change. A broker that gets another parent takes back what it told the old one, and tells
-the new one all. The rendezvous of a topic lets the next nodes on the ring keep copies of what it was outgoing: one of
-them will be its successor, and serves at once, while those below find their way to it.
+Brokers come and go, and ways change. A broker with a new parent withdraws its filters from the old parent, and sends
+the new parent all. The rendezvous of a topic keeps copies of its table at the next nodes on the ring: its successor,
+which is among them, serves at once, while the brokers below find their way to the successor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
     def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
-        """A node that knows no others. All brokers must agree on the field and the number of topics."""
+        """Make a node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
         self.name = name
         self.field = strategy.field
@@ -59,27 +59,27 @@ class Rendezvous(Routes):
         self._trees: dict[str, TableRoutes] = {}
         self._publisher_order = PublisherOrder(name, life, self._around)
         self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
-        """by topic, its rendezvous and a neighbour of that: what it was told"""
+        """copies of other tables: filters by topic, rendezvous, and neighbour of the rendezvous"""
         self._copied: dict[str, tuple[str, ...]] = {}
-        """who keeps copies for us, by topic"""
+        """the brokers with copies of the own tables, by topic"""
 
     # The overlay
 
     @property
     def neighbours(self) -> Collection[str]:
-        """The nodes that this one knows."""
+        """The nodes which this node knows."""
         return self.node.peers.known
 
     def accepts(self, neighbour: str) -> bool:
-        """Anybody may talk to a node of a DHT."""
+        """Tell whether a sender is another node: in a DHT any node may send messages."""
         return neighbour != LOCAL
 
     def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
-        """Enter the overlay through a node that is in it."""
+        """Enter the overlay through a node of the overlay."""
         return self._sent(self.node.join(neighbour))
 
     def disconnect(self, neighbour: str) -> list[Outgoing]:
-        """A node has failed, or cannot be reached."""
+        """Handle the failure of a node, or its absence: its children find new ways."""
         outgoing = self._sent(self.node.receive(Gone(neighbour), neighbour))
         for topic, tree in self._trees.items():
             if neighbour in tree.roles:
@@ -97,7 +97,7 @@ class Rendezvous(Routes):
         return self._sent(self.node.leave())
 
     def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
-        """What nodes say to each other."""
+        """Process a message of another node: about topics, copies, flushes or the ring."""
         match message:
             case TopicCheck(topic=topic):
                 tree = self._trees.get(topic)
@@ -134,7 +134,7 @@ class Rendezvous(Routes):
         return self.node.peers.next_hop(self._keys[topic])
 
     def _follow(self, *, refresh: bool = False) -> list[Outgoing]:
-        """Let every tree have the parent that the overlay says, and every topic of ours its copies."""
+        """Give every tree the parent that the overlay says, and every own topic its copies."""
         outgoing: list[Outgoing] = []
         for topic in {**self._trees, **self._copies}:
             parent = self._parent(topic)
@@ -157,7 +157,7 @@ class Rendezvous(Routes):
     # Copies
 
     def _keep(self, copy: TableCopy, owner: str) -> None:
-        """Keep a copy as its owner keeps the original."""
+        """Update a copy of another node's table."""
         update = copy.update
         children = self._copies.setdefault(update.topic, {}).setdefault(owner, {})
         if copy.neighbour == LOCAL:  # it is ours to keep no more
@@ -175,7 +175,7 @@ class Rendezvous(Routes):
             del children[copy.neighbour]
 
     def _succeed(self, topic: str, tree: TableRoutes) -> list[Outgoing]:
-        """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
+        """Serve the children of the former rendezvous from the copies, and check with each child."""
         asked = []
         for children in self._copies.pop(topic, {}).values():
             for neighbour, filters in children.items():
@@ -186,7 +186,7 @@ class Rendezvous(Routes):
         return asked
 
     def _copy_all(self, topic: str, tree: TableRoutes) -> list[Outgoing]:
-        """Let those that are new among the next nodes keep copies, and those that are no longer among them none."""
+        """Send copies to new replica holders, and drop the copies at former ones."""
         keepers = tuple(self.node.peers.replicas(self._keys[topic], self.replicas + 1)[1:])
         before = self._copied.get(topic, ())
         self._copied[topic] = keepers
@@ -208,7 +208,7 @@ class Rendezvous(Routes):
     # Filters and events
 
     def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
-        """Clients or a broker below change what they want."""
+        """Apply a change of the filters of clients, or of a broker below, on the trees of the topics."""
         if update.about == "advertisements":
             return []
         if sender != LOCAL and update.topic not in self._keys:
@@ -239,7 +239,7 @@ class Rendezvous(Routes):
         }
 
     def topics_of(self, filter: Filter) -> frozenset[str]:
-        """The topics of the events that a filter may match."""
+        """Return the topics of the events that a filter may match."""
         found: set[str] = set()
         for branch in filter.boxes:
             wanted = branch.on(self.field).values
@@ -251,34 +251,34 @@ class Rendezvous(Routes):
         return frozenset(found)
 
     def topic_of(self, type: object) -> str:
-        """The topic of an event with such a type; what is no text, or missing, has one too."""
+        """Return the topic of an event type; values that are no text, or missing, have a topic too."""
         return self.topics[key_of(type if isinstance(type, str) else "") % len(self.topics)]
 
     def publish(self, event: Forward) -> list[Outgoing]:
-        """Events of a publisher take turns."""
+        """Release an event in the order of its publisher."""
         return self._publisher_order.publish(self._topic(event.event), event)
 
     @property
     def needs_sweep(self) -> bool:
-        """While publishers are remembered."""
+        """Whether publishers or flush requests are remembered."""
         return self._publisher_order.needs_sweep
 
     def sweep(self) -> list[Outgoing]:
-        """Let nobody wait for ever."""
+        """End flush requests that stay without a reply."""
         return self._publisher_order.sweep()
 
     def _topic(self, event: Mapping[str, object]) -> str:
         return self.topic_of(fields_of(event).get(self.field))
 
     def _around(self, topic: str) -> Collection[str]:
-        """The brokers next to us on a tree."""
+        """Return the adjacent brokers on the tree of a topic."""
         if topic in self._trees:
             return self._trees[topic].roles
         parent = self._parent(topic) if topic in self._keys else None
         return () if parent is None else (parent,)
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """Up the tree of its topic, and down where it is wanted."""
+        """Return the recipients of an event on the tree of its topic: the parent, and matching children."""
         topic = self._topic(event.event)
         if topic in self._trees:
             return self._trees[topic].match(event, sender)
@@ -286,7 +286,7 @@ class Rendezvous(Routes):
 
     @property
     def entries(self) -> int:
-        """Of all trees."""
+        """The number of table entries of all trees."""
         return sum(tree.entries for tree in self._trees.values())
 
 

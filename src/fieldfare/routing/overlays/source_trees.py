@@ -1,12 +1,12 @@
 """`SourceTrees`: simple routing in an overlay with cycles. Each event takes the tree of shortest ways from its source.
 
-Every broker knows what the clients of every other broker want, and all links. From these it computes where an event of
-a source goes next: to those neighbours behind which, on the source's tree, somebody wants it. An event crosses no link
-twice, and the events of a publisher, all on one tree, stay in order.
+Every broker knows the filters of the clients of every other broker, and all links. From these the broker computes the
+next hops of an event of a source: the neighbours with a matching client behind them, on the source's tree. An event
+crosses no link twice, and the events of a publisher, all on the same tree, stay in order.
 
-What a broker's clients want is passed on by all to all, under numbers that grow. Links keep order, so from each of them
-numbers come one after the other; what is not newer than what is known is old news. The book's version, in which each
-subscription makes its way alone, needs tombstones lest its end should chase it in circles; here the numbers do that.
+All brokers pass on the filters of a broker's clients, under growing numbers. Links keep order, so the numbers on each
+link rise by one; an update without a higher number is old. The book's version, in which each subscription travels
+alone, needs tombstones, so that the end of a subscription does not chase it in circles; here the numbers serve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ class SourceTrees(Routes):
     """Routes by a tree for each source."""
 
     def __init__(self, name: str, life: int = 0) -> None:
-        """A broker without links."""
         super().__init__()
         self.name = name
         self.state = LinkState(name, life)
@@ -32,19 +31,19 @@ class SourceTrees(Routes):
         self._index: Index[tuple[str, Filter]] = Index()
 
     def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
-        """Tell a new neighbour all there is to know."""
+        """Add a link and send the neighbour all known links and filters."""
         self.roles[neighbour] = Role.PEER
         known = [Outgoing(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
         wants = [Outgoing(neighbour, self._all_of(origin)) for origin in self._wanted]
         return known + wants + self._announce()
 
     def disconnect(self, neighbour: str) -> list[Outgoing]:
-        """A link is gone; all trees are made anew."""
+        """Remove a link; all trees are computed anew."""
         del self.roles[neighbour]
         return self._announce()
 
     def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
-        """Our clients want something else."""
+        """Announce a change of the own clients' filters to all brokers."""
         if sender != LOCAL:
             raise ProtocolError("routing by trees of sources knows no Tell between brokers")
         if update.about == "advertisements":
@@ -55,7 +54,7 @@ class SourceTrees(Routes):
         return self._to_others(news)
 
     def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
-        """News of another broker: note it and pass it on, unless it is old."""
+        """Note the links or filters of another broker and pass them on, unless they are old."""
         match message:
             case LinkUpdate(origin=self.name) | InterestUpdate(origin=self.name):
                 return self._insist(message)
@@ -69,7 +68,7 @@ class SourceTrees(Routes):
         return super().receive(message, sender, now)
 
     def _insist(self, message: LinkUpdate | InterestUpdate) -> list[Outgoing]:
-        """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
+        """Announce anew with a higher number, if others remember an earlier life of the broker."""
         if isinstance(message, LinkUpdate):
             mine = self.state.known[self.name]
             old = message.number < mine.number or message == mine
@@ -105,11 +104,11 @@ class SourceTrees(Routes):
 
     @property
     def needs_sweep(self) -> bool:
-        """Are there brokers that cannot be reached?"""
+        """Whether there are unreachable brokers."""
         return bool(self.state.unreachable)
 
     def sweep(self) -> list[Outgoing]:
-        """Forget brokers that are gone, and what was wanted there."""
+        """Forget absent brokers and the filters of their clients."""
         for origin in self.state.sweep():
             self._numbers.pop(origin, None)
             for filter in self._wanted.pop(origin, {}):
@@ -117,7 +116,7 @@ class SourceTrees(Routes):
         return []
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """The neighbours behind which somebody wants it, and ourselves."""
+        """Return the neighbours on the way to matching clients, and LOCAL if own clients match."""
         homes = {origin for origin, _ in self._index.match(event.event)}
         hops = self.state.hops(event.source)
         found = {hops[home] for home in homes if home in hops}
@@ -125,5 +124,5 @@ class SourceTrees(Routes):
 
     @property
     def entries(self) -> int:
-        """All subscriptions of all brokers."""
+        """The number of subscriptions of all brokers."""
         return sum(map(len, self._wanted.values()))

@@ -1,7 +1,7 @@
-"""CESQL casts attributes to strings: which values become a given text, and which kinds may become one of a set.
+"""Casts of CESQL to strings: the values that become a given text, and the kinds that may become a text of a set.
 
-A set of strings says at once what it wants of string attributes. These functions say what it wants of the others: of
-integers and bools, and of the numbers, timestamps and bytes that CESQL takes for strings.
+A set of strings directly constrains string attributes. The functions here derive the constraint on the others: on
+integers and bools, and on the numbers, timestamps and bytes that CESQL takes for strings.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from fieldfare.filters.strings import StringSet, machine_of
 from fieldfare.filters.valueset import Atom, ValueSet, whole
 
 SEEN: Final = valueset.PRESENT - ValueSet(atoms=Atom.NULL | Atom.LIST | Atom.OBJECT)
-"""the values that CESQL sees; an attribute with any other counts as missing"""
+"""the values that CESQL sees; an attribute with any other value counts as missing"""
 
 _CHARACTERS: Final = {
     Kind.NUMBER: "+-.0123456789aefin",
     Kind.TIME: "-.0123456789:TZ",
     Kind.BYTES: "+/0123456789=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 }
-"""what the texts of a kind are written with, in order"""
+"""the characters in the texts of a kind, sorted"""
 _TRUTHS: Final = ("true", "false")
 _FEW: Final = 64
-"""strings of a kind to be listed one by one"""
+"""strings of a kind that are listed one by one"""
 _READERS: Final[tuple[Callable[[str], Scalar], ...]] = (int, float, parse_timestamp, b64decode)
 
 
 def text_of(value: Scalar) -> str:
-    """A value that CESQL sees, cast to a string."""
+    """Return a value, cast to a string as CESQL casts."""
     seen = attribute({"x": value}, "x")
     return str(seen).lower() if isinstance(seen, bool) else str(seen)
 
 
 def spelt(text: str) -> list[Scalar]:
-    r"""Every value that, cast to a string, is the text.
+    r"""Return every value whose cast to a string is the text.
 
     >>> spelt("5"), spelt("true"), spelt("2026-11-15T09:30:00.500Z")
     (['5', 5, 5.0], ['true', True, b'\xb6\xbb\x9e'], ['2026-11-15T09:30:00.500Z'])
@@ -59,22 +59,21 @@ def _readings(text: str) -> Iterator[Scalar]:
 
 
 def one_of(values: Iterable[Scalar]) -> ValueSet:
-    """Just these values. Other than elsewhere NaN is one like others: CESQL takes it for the string 'nan'."""
+    """Return the set of the given values. NaN is a value like others here: CESQL takes NaN for the string 'nan'."""
     listed = list(values)
     return valueset.one_of(listed) | (valueset.NAN if any(value != value for value in listed) else valueset.EMPTY)
 
 
 def is_string(value: Scalar) -> bool:
-    """Does CESQL take the value for a string?"""
+    """Tell whether CESQL takes the value for a string."""
     return isinstance(attribute({"x": value}, "x"), str)
 
 
 @remembered(4096)
 def values_of(texts: StringSet) -> tuple[ValueSet, ValueSet]:
-    """The values that, cast to strings, surely are in the set; and the kinds of which some others may be.
+    """Return the values whose casts to strings surely are in the set, and the kinds with undecided values.
 
-    What a kind is cast to is written with its characters. So it is clear about a kind if the set holds only a few such
-    strings, or all but a few.
+    A kind is decided if the set contains only a few strings of the characters of the kind, or all but a few.
     """
     listed = texts.points() if isinstance(texts, Intervals) else None
     if listed is not None:

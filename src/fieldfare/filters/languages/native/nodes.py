@@ -1,4 +1,4 @@
-"""The nodes of a parsed filter in the native language; every node knows the span of text it came from."""
+"""The nodes of a parsed filter in the native language; every node knows its span of the text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fieldfare.events.values import Scalar
 from fieldfare.filters.errors import FilterSyntaxError
 
 MAX_DEPTH: Final = 100
-"""levels of nodes in a tree; whatever walks one can therefore recurse"""
+"""levels of nodes in a tree; a walk over a tree may therefore recurse"""
 
 
 @dataclass(slots=True)
 class Node:
-    """A piece of a filter's text, from `start` to `end`."""
+    """A piece of the text of a filter, from `start` to `end`."""
 
     start: int
     end: int
@@ -23,28 +23,28 @@ class Node:
 
 @dataclass(slots=True)
 class Constant(Node):
-    """A literal value."""
+    """A literal value in the text of a filter."""
 
     value: Scalar
 
 
 @dataclass(slots=True)
 class Name(Node):
-    """A field."""
+    """The name of a field, as a dotted path."""
 
     path: str
 
 
 @dataclass(slots=True)
 class Parameter(Node):
-    """A value given when the filter is parsed."""
+    """A value that the caller gives when the filter is parsed."""
 
     name: str
 
 
 @dataclass(slots=True)
 class Operation(Node):
-    """`left op right`, arithmetic."""
+    """An arithmetic operation, `left op right`."""
 
     op: str
     left: Tree
@@ -53,7 +53,7 @@ class Operation(Node):
 
 @dataclass(slots=True)
 class Call(Node):
-    """`function(arguments)`."""
+    """A call of a function, `function(arguments)`."""
 
     function: str
     arguments: list[Tree]
@@ -69,7 +69,7 @@ class Has(Node):
 
 @dataclass(slots=True)
 class Path(Node):
-    """`PATH(selector, condition)`: an element that is selected satisfies the condition, if there is one."""
+    """`PATH(selector, condition)`: a selected element satisfies the condition, if there is a condition."""
 
     selector: Tree
     condition: Tree | None
@@ -77,7 +77,7 @@ class Path(Node):
 
 @dataclass(slots=True)
 class Comparison(Node):
-    """`left op right`."""
+    """A comparison of two values, `left op right`."""
 
     op: str
     left: Tree
@@ -86,7 +86,7 @@ class Comparison(Node):
 
 @dataclass(slots=True)
 class Between(Node):
-    """`operand BETWEEN low AND high`."""
+    """A range test, `operand BETWEEN low AND high`."""
 
     operand: Tree
     low: Tree
@@ -96,7 +96,7 @@ class Between(Node):
 
 @dataclass(slots=True)
 class In(Node):
-    """`operand IN (items)`."""
+    """A test against a list, `operand IN (items)`."""
 
     operand: Tree
     items: list[Tree]
@@ -105,7 +105,7 @@ class In(Node):
 
 @dataclass(slots=True)
 class TextTest(Node):
-    """`operand LIKE text` and its relatives."""
+    """`operand LIKE text`, or ILIKE, STARTS WITH, ENDS WITH, CONTAINS."""
 
     op: str
     operand: Tree
@@ -115,7 +115,7 @@ class TextTest(Node):
 
 @dataclass(slots=True)
 class Is(Node):
-    """`operand IS type`."""
+    """A test of the type of a value, `operand IS type`."""
 
     operand: Tree
     type: str
@@ -124,14 +124,14 @@ class Is(Node):
 
 @dataclass(slots=True)
 class Exists(Node):
-    """`EXISTS operand`."""
+    """A test of presence, `EXISTS operand`."""
 
     operand: Tree
 
 
 @dataclass(slots=True)
 class Quantified(Node):
-    """`ANY condition` or `ALL condition`, about the elements of one field."""
+    """`ANY condition` or `ALL condition`, on the elements of a single field."""
 
     quantifier: str
     condition: Tree
@@ -139,21 +139,21 @@ class Quantified(Node):
 
 @dataclass(slots=True)
 class Not(Node):
-    """`NOT condition`."""
+    """The negation of a condition, `NOT condition`."""
 
     condition: Tree
 
 
 @dataclass(slots=True)
 class And(Node):
-    """All of several conditions."""
+    """The conjunction of several conditions."""
 
     parts: list[Tree]
 
 
 @dataclass(slots=True)
 class Or(Node):
-    """One of several conditions."""
+    """The disjunction of several conditions."""
 
     parts: list[Tree]
 

@@ -1,4 +1,4 @@
-"""The syntax of the native language: text to a small tree that remembers where everything stood."""
+"""The parser of the native language: from text to a tree of nodes with their spans."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from fieldfare.filters.languages.native.nodes import (
 from fieldfare.filters.literals import MAX_DIGITS
 
 MAX_TEXT: Final = 1 << 20
-"""characters in a filter"""
+"""characters of the text of a filter"""
 
 
 _STRING: Final = r"'(?:[^']|'')*'"
@@ -50,7 +50,7 @@ _PLAIN: Final = re.compile(
     | (?P<test> \w+ ) (?: \s+ WITH )? \s* (?P<text> {_STRING} ) )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""the next predicate of a PLAIN or SIMPLE token: the grammar has checked it, this only takes it apart"""
+"""the next predicate of a PLAIN or SIMPLE token: the grammar has checked the token, the expression only splits it"""
 
 TERMINALS: Final = {
     "SIMPLE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
@@ -73,7 +73,7 @@ def _unquoted(text: str) -> str:
 
 
 def _predicate(found: re.Match[str], offset: int) -> Tree:
-    """A predicate of the terminal PLAIN, which begins at the offset."""
+    """Return the node of a predicate in a PLAIN token that begins at the offset."""
 
     def constant(text: str, start: int) -> Constant:
         value: Scalar = _unquoted(text) if text[0] == "'" else _number(text)
@@ -94,7 +94,7 @@ def _predicate(found: re.Match[str], offset: int) -> Tree:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Tree]):
-    """Makes the tree while the parser reduces."""
+    """The builder of nodes, called by the parser at each reduction."""
 
     def start(self, tree: Tree) -> Tree:
         return tree
@@ -198,7 +198,7 @@ class _Builder(Transformer[Token, Tree]):
 
 
 class _Bad(Exception):
-    """A token that reads well but means nothing."""
+    """A token of the right form without a meaning."""
 
     def __init__(self, token: Token, problem: str) -> None:
         super().__init__(problem)
@@ -221,7 +221,7 @@ def _parser() -> Lark:
 
 
 def parse_tree(text: str) -> Tree:
-    """The tree of a filter's text, or a `FilterSyntaxError`."""
+    """Return the tree of the text of a filter, or raise a `FilterSyntaxError`."""
     if len(text) > MAX_TEXT:
         raise FilterSyntaxError(text, MAX_TEXT, f"the filter is longer than {MAX_TEXT} characters")
     try:

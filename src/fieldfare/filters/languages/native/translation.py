@@ -1,11 +1,10 @@
-"""The native filter language: SQL-like conditions over an event's fields.
+"""The native filter language: SQL-like conditions over the fields of an event.
 
     symbol = 'IBM' AND price BETWEEN 100 AND 120.5 AND NOT (venue IN ('X', 'Y')) AND name LIKE 'A%' AND EXISTS data.user
 
-A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is
-true of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given
-to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects; `PATH` looks for objects
-wherever they stand.
+A predicate such as `venue != 'X'` or `venue NOT IN (…)` requires the field to exist; `NOT (…)` is plain logic, and true
+of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter of `parse`.
+Conditions on lists use `ANY` and `ALL`, or `HAS` for lists of objects; `PATH` finds objects at any depth.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from fieldfare.filters.paths import Selector, path, selector
 
 
 def parse(text: str, **parameters: Scalar) -> Filter:
-    """The filter of a text. A text that nothing can match is refused, saying which parts contradict each other.
+    """Return the filter of a text. A filter that no event can match is refused, with the parts that contradict.
 
     >>> parse("price < :limit AND symbol = 'IBM'", limit=120.5)
     parse("price < 120.5 AND symbol = 'IBM'")
@@ -51,7 +50,7 @@ def parse(text: str, **parameters: Scalar) -> Filter:
 
 
 class _Translation:
-    """One translation of a tree into a filter."""
+    """A single translation of a tree into a filter."""
 
     def __init__(self, text: str, parameters: Mapping[str, Scalar]) -> None:
         self._text = text
@@ -67,7 +66,7 @@ class _Translation:
     # Conditions
 
     def condition(self, tree: Tree) -> Filter:
-        """The filter of a condition."""
+        """Return the filter of a condition."""
         try:
             return self._condition(tree)
         except TypeError as error:
@@ -121,7 +120,7 @@ class _Translation:
     # Values
 
     def _dimension(self, tree: Tree) -> Dimension:
-        """What a value is: the path of a field, a literal, or something computed."""
+        """Return the dimension of a value: the path of a field, a literal, or an expression."""
         match tree:
             case nodes.Name():
                 return tree.path
@@ -153,7 +152,7 @@ class _Translation:
     # Contradictions
 
     def contradiction(self, tree: Tree) -> FilterSyntaxError:
-        """Why nothing can match: the two parts of a conjunction that exclude each other, where there are two."""
+        """Return the error for a filter that matches nothing: two parts that exclude each other, if there are two."""
         if isinstance(tree, nodes.Or):
             return self.contradiction(tree.parts[0])
         if isinstance(tree, nodes.And):
@@ -170,7 +169,7 @@ class _Translation:
 
 
 def _culprit(tree: Tree) -> Tree:
-    """The part of a predicate that can be of a wrong type."""
+    """Return the part of a predicate that can have a wrong type."""
     match tree:
         case nodes.Comparison():
             return tree.right if isinstance(tree.right, (nodes.Constant, nodes.Parameter)) else tree.left

@@ -1,7 +1,7 @@
-"""Filters as event patterns, where there is one: what `ruler` reads, written.
+"""The printer of event patterns: the pattern of a filter, if there is a pattern.
 
-A branch of a filter is a pattern, several are the alternatives of a `$or`. Of a set of values, what is in it is listed
-or, if that cannot be, what is not. Whether the pattern means the filter is for the caller to check.
+A branch of a filter is a pattern, several branches are the alternatives of a `$or`. A set of values is listed by its
+content or, if that is impossible, by its complement. The caller must check whether the pattern means the filter.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _WORDS: Final = ((Atom.NULL, None), (Atom.TRUE, True), (Atom.FALSE, False))
 
 
 class _Inexpressible(Exception):  # a way out, turned into a ValueError where the constraint is known
-    """No pattern says this."""
+    """Raised for a set of values without a pattern."""
 
 
 def document(filter: Filter) -> dict[str, Any]:  # as in every language
-    """A pattern that says what the filter says, or a ValueError naming what cannot be said."""
+    """Return a pattern with the meaning of the filter, or raise a ValueError that names the obstacle."""
     if filter.is_empty or filter.is_full:
         raise ValueError(f"no pattern matches {'nothing' if filter.is_empty else 'everything'}")
     patterns: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def _leaves(branch: Branch) -> Leaves:
 
 
 def _said(dimension: Dimension, wanted: Constraint) -> Iterator[tuple[str, list[Any]]]:
-    """What a constraint says of which paths."""
+    """Yield the paths of a constraint with their alternatives."""
     if isinstance(dimension, str):
         yield dimension, _alternatives(wanted)
         return
@@ -78,7 +78,7 @@ def _said(dimension: Dimension, wanted: Constraint) -> Iterator[tuple[str, list[
 
 
 def _nested(leaves: Leaves) -> dict[str, Any]:
-    """Paths as objects in objects; below a path that is a leaf too, names with dots."""
+    """Nest paths as objects in objects; names below a path that is a leaf keep their dots."""
     nested: dict[str, Any] = {}
     groups: dict[str, Leaves] = {}
     for path, alternatives in leaves.items():
@@ -91,9 +91,9 @@ def _nested(leaves: Leaves) -> dict[str, Any]:
 
 
 def _alternatives(wanted: Constraint) -> list[Any]:
-    """What is wanted of lists says which alternative it is: that some element is so, or that all are objects.
+    """Return the alternatives of a constraint, by the conditions on lists: some element, or objects only.
 
-    Other values may have been let in from the other branches of the filter, to make the branch as large as can be.
+    The single values may come from other branches of the filter, since a branch is as large as possible.
     """
     if wanted.is_plain:
         raise _Inexpressible("in a pattern a list matches if an element does, which is ANY")
@@ -114,14 +114,14 @@ def _alternatives(wanted: Constraint) -> list[Any]:
 
 
 def _checked(alternatives: list[Any], values: ValueSet) -> list[Any]:
-    """The listing of a set of strings is a guess."""
+    """Return the alternatives if they mean the set: the listing of a set of strings is a guess."""
     if leaf(alternatives, "").values != values:
         raise _Inexpressible("its string patterns are combined")
     return alternatives
 
 
 def _excluded(alternatives: list[Any]) -> Any:
-    """What `anything-but` leaves out: single values, or the texts of one operator."""
+    """Return the operand of `anything-but`: single values, or the texts of a single operator."""
     operators = {next(iter(item)) if isinstance(item, dict) else None for item in alternatives}
     if operators == {None}:
         return alternatives
@@ -132,7 +132,7 @@ def _excluded(alternatives: list[Any]) -> Any:
 
 
 def _listed(values: ValueSet) -> Iterator[Any]:
-    """What is in the set, as alternatives."""
+    """Yield the values in the set, as alternatives."""
     if not (values - LEAF).is_empty or values.atoms & Atom.NAN or not (values.times.is_empty and values.bytes.is_empty):
         raise _Inexpressible("patterns know the values of JSON only")
     yield from (word for bit, word in _WORDS if values.atoms & bit)
@@ -167,7 +167,7 @@ def _texts(strings: StringSet) -> Iterator[Any]:
 
 
 def _prefixes(low: Cut | None, high: Cut | None) -> Iterator[Any]:
-    """An interval of strings as a single one, or as prefixes side by side: from 'x' to 'z' is 'x…' and 'y…'."""
+    """Yield an interval of strings as a single string, or as adjacent prefixes: from 'x' to 'z' is 'x…' and 'y…'."""
     text: str | None = "" if low is None else low[0]
     if high == (f"{text}\0", 0):
         yield text

@@ -1,8 +1,8 @@
-"""Filters as documents of the CloudEvents Subscriptions API, in its dialects exact, prefix, suffix, all, any and not.
+"""The printer of CloudEvents filter documents, in the dialects exact, prefix, suffix, all, any and not.
 
-The dialects compare texts, so a filter is first reduced to what it says of string attributes, and refused if it says
-something of other values that does not follow from that. What remains are sets of strings: an exact text is a point, a
-prefix an interval, and other intervals are such with holes, `{"all": [{"prefix": …}, {"not": {"exact": …}}]}`.
+The dialects compare texts, so a filter is first reduced to its conditions on string attributes, and refused if a
+condition on other values does not follow. Sets of strings remain: an exact text is a point, a prefix an interval, and
+any other interval a prefix with holes, `{"all": [{"prefix": …}, {"not": {"exact": …}}]}`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from fieldfare.filters.strings import StringSet
 Document: TypeAlias = dict[str, Any]
 
 ATTRIBUTE: Final = re.compile("(?!data$)[a-z0-9]+")
-"""what CloudEvents allows as the name of an attribute"""
+"""the names that CloudEvents allows for attributes"""
 
 MAX_PARTS: Final = 1024
-"""exact texts and prefixes to say one set of strings with, besides those where it changes: ranges may need no end"""
+"""exact texts and prefixes for a single set of strings, besides the cuts of the set: ranges may need no end of them"""
 
 
 class _Unsayable(Exception):  # a way out; what is reported names the filter
-    """A set of strings for which there is no document."""
+    """Raised for a set of strings without a document."""
 
 
 def render(filter: Filter) -> Document | list[Document]:
-    """The document of a filter: for string attributes, and those that are missing, it means the same.
+    """Return the document of a filter, with the same meaning for string attributes and missing attributes.
 
-    A filter that everything matches is the empty list. What the dialects have no words for is a ValueError.
+    A filter that every event matches is the empty list. A filter without a document is a ValueError.
 
     >>> from fieldfare.filters import parse
     >>> render(parse("type STARTS WITH 'com.' AND source IN ('/a', '/b') AND subject = 'x'"))
@@ -67,7 +67,7 @@ def _refused(dimension: Dimension, wanted: Constraint) -> ValueError:
 
 
 def _on_texts(branch: Branch) -> Branch | None:
-    """What a branch says of the texts of attributes, taking them all for strings; None if no string will do."""
+    """Return the conditions of a branch on texts, as if all attributes were strings; None if no string matches."""
     sides: dict[Dimension, Constraint] = {}
     for dimension, wanted in branch.items():
         name = dimension if isinstance(dimension, str) else attribute_of(dimension)
@@ -82,9 +82,9 @@ def _on_texts(branch: Branch) -> Branch | None:
 
 
 def _expect_strings(filter: Filter) -> None:
-    """Refuse what is said of values that are no strings, unless it follows, each being written as one of the strings.
+    """Refuse conditions on values that are no strings, unless each such value is written as one of the strings.
 
-    If the attribute may be missing, it is the values outside that must follow.
+    If the attribute may be missing, the rule applies to the values outside.
     """
     for dimension, wanted in (side for branch in filter.branches for side in branch.items()):
         asked = ~wanted.values if MISSING in wanted.values else wanted.values
@@ -130,7 +130,7 @@ def _suffix(name: str, pattern: Pattern) -> Document:
 
 
 def _unheard(strings: Intervals) -> str:
-    """A character that none of the texts has between which the set changes."""
+    """Return a character that occurs in no text at which the set changes."""
     heard = {ord(char) for text, _ in strings.cuts for char in text}
     return chr(next(code for code in range(sys.maxunicode, 0, -1) if code not in heard))
 
@@ -144,10 +144,10 @@ def _intervals(name: str, strings: Intervals, unheard: str) -> Document:
 
 
 def _parts(name: str, strings: Intervals, unheard: str) -> Iterator[Document]:
-    """Exact texts, prefixes, and prefixes with holes, in order.
+    """Yield exact texts, prefixes, and prefixes with holes, in order.
 
-    The next text is in a prefix, with or without holes, if what goes on from there in an unheard-of way is in the set.
-    If there is no such prefix, the text is exact.
+    The next text is in a prefix, with or without holes, if the prefix with an unheard character is in the set. If there
+    is no such prefix, the text is exact.
     """
     said: str | None = ""  # everything before
     for low, high in strings.pieces():
@@ -180,7 +180,7 @@ def _any(parts: Iterable[Document]) -> Document:
 
 
 def _all(parts: Iterable[Document]) -> Document:
-    """All of the documents; those of one dialect on different attributes in one."""
+    """Return the conjunction of documents; documents of a dialect on different attributes are joined."""
     listed: list[Document] = []
     for part in parts:
         [(dialect, content)] = part.items()

@@ -9,15 +9,48 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake.folders import folder, folder_name, move, partitions, remove
 from fieldfare.pipeline.lake.table import STAGING
+from fieldfare.pipeline.options import OptionError, Options
+from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 _OWNER = "_owner"
+
+
+class FolderOptions(Options, frozen=True):
+    """The options of folders of subscribers."""
+
+    path: str
+    """the folder in which each subscriber has a folder"""
+    by: str = "owner"
+    """the column that names the subscriber of a row"""
+
+
+@dataclass(frozen=True)
+class FolderSink(Sink):
+    """A folder of Parquet files for each subscriber."""
+
+    path: str
+    by: str
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Write a file for each subscriber that has rows in the batch."""
+        write_by_subscriber(rows, self.path, batch=batch.number, writer=f"{batch.writer[:8]}-", owner=self.by)
+
+
+def make(settings: SinkSettings) -> FolderSink:
+    """Make a sink with a folder for each subscriber; only deliveries have subscribers."""
+    if settings.table != "deliveries":
+        raise OptionError("only deliveries have subscribers")
+    given = settings.read(FolderOptions)
+    return FolderSink(given.path, given.by)
 
 
 def write_by_subscriber(

@@ -1,17 +1,22 @@
+"""The kind `subscribers`: a folder for each owner."""
+
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.pipeline.lake.test_table import HOSTILE
+from tests.pipeline.sinks.suite import SinkSuite
 
 from fieldfare.pipeline.lake.folders import folder, folder_name
-from fieldfare.pipeline.sinks.subscriber_folders import folder_of, write_by_subscriber
+from fieldfare.pipeline.sinks import OptionError, SinkSettings, make
+from fieldfare.pipeline.sinks.folders import folder_of, write_by_subscriber
 
 OWNERS = [*HOSTILE, "_staging", "A", "trade\n", "a_b", "~a_b~c14cddc033f64b9dea80ea675cf280a0"]
 
@@ -40,3 +45,16 @@ def test_two_values_have_two_names_that_every_disk_takes(one: str, other: str) -
     assert name.isascii()
     assert name[0] not in "._"
     assert not set(name) & set('/\\:*?"<>|%= ')
+
+
+class TestFolders(SinkSuite):
+    kind = "subscribers"
+
+    def contents(self, place: Path) -> list[str]:
+        found = pq.read_table(folder_of(place / "out", "ana"))
+        return sorted(found.column("id").to_pylist())
+
+
+def test_only_deliveries_have_subscribers(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="only deliveries have subscribers"):
+        make(SinkSettings("subscribers", "late", {"path": str(tmp_path)}))

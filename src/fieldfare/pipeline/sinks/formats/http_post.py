@@ -14,8 +14,8 @@ from fieldfare.events.values import format_timestamp
 from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
-from fieldfare.pipeline.sinks import events
-from fieldfare.pipeline.sinks.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
+from fieldfare.pipeline.sinks.formats import events
+from fieldfare.pipeline.sinks.formats.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
 
 
 def post_all(deliveries: Iterable[WebhookDelivery], given: WebhookOptions) -> list[DeadLetter]:
