@@ -82,7 +82,7 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
             await until(b.node.broker.wanted)
             await publish(publisher, 10)
             assert await take(events, 5) == [0, 1, 2, 3, 4]
-            roamer._connection._urls[0] = dead  # the first node is alive, but not for us
+            roamer._driver.connection.addresses.urls[0] = dead  # the first node is alive, but not for us
             cut(roamer)
             await publish(publisher, 10)
             assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]
@@ -169,7 +169,7 @@ def test_without_a_session_a_move_is_a_new_beginning() -> None:
 
 def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> None:
     async def work() -> None:
-        kept = {"sessions.keepers": 1, "sessions.patience_seconds": 0.3}
+        kept = {"sessions.replicas": 1, "sessions.patience_seconds": 0.3}
         async with contextlib.AsyncExitStack() as stack:
             b = await stack.enter_async_context(node(tmp_path / "b", settings={"name": "b", **kept}))
             c = await stack.enter_async_context(

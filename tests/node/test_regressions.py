@@ -19,20 +19,21 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import Talker, line, linked, settings, talking, until
+from tools.effort import steps
 from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import links
-from fieldfare.node.config.config import Secret
+from fieldfare.node.config import Secret
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
 from fieldfare.node.links import LinkConnection, LinkError
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import _open, running
 from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage
@@ -350,9 +351,8 @@ def test_filters_whose_union_is_too_complex_stay_apart() -> None:
 def test_what_is_wanted_is_found_at_once() -> None:
     """It is looked for at every change, while everybody waits."""
     filters = {_complex(60, number) for number in range(10)}
-    began = time.process_time()
+    assert steps(lambda: merged(filters)) < 1_000_000
     assert set(merged(filters)) == filters
-    assert time.process_time() - began < 0.5
 
 
 # One client does not hurt the others

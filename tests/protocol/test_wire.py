@@ -77,7 +77,7 @@ def test_a_named_filter_that_is_none_is_refused(filter: list[Any]) -> None:
 
 def test_filters_that_were_prepared_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["prepared = 1", "prepared = 2", "prepared + + ("]
-    told = msgspec.msgpack.encode({"is": "Tell", "added": texts})
+    told = msgspec.msgpack.encode({"is": "FilterUpdate", "added": texts})
     event = wire.encode(m.Forward(Event({"x": 1}), "ana", 1, "i", "a"))
     assert [wire.is_event(data) for data in (told, event)] == [False, True]
     wire.prepare([told])

@@ -17,16 +17,15 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node import losses, replay
+from fieldfare.node import losses, replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.handover import NotYet, Unsettled
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.replicas import LEAP
-from fieldfare.node.security import names, rights, security, tickets
+from fieldfare.node.security import AccessDenied, Principal, names, rights, tickets
 from fieldfare.node.security.filter_admission import admitted, permitted
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import Pending, Publication, RequestRefused, Session, Step
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
@@ -189,9 +188,9 @@ class ClientConnection:
             return self._claimed(hello, broker, fresh, now)
 
         session = await node.submit(attach)
-        asked = deque((*hello.keepers, hello.at))
+        asked = deque((*hello.replicas, hello.at))
         while session is None:
-            if not await self._wait(name) and hello.keepers:
+            if not await self._wait(name) and hello.replicas:
                 asked.rotate(-1)
                 await node.submit(lambda broker, now: broker.moving.take_over(name, asked[-1], node.fresh(), now))
             session = await node.submit(attach)
@@ -209,11 +208,11 @@ class ClientConnection:
                 session.done,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
-                keepers=tuple(node.broker.keeping.copies.get(name, ())),
+                replicas=tuple(node.broker.keeping.copies.get(name, ())),
                 moves=session.moves,
-                doubt=session.doubt,
+                may_repeat=session.doubt,
                 lives=session.lives,
-                void=self._void,
+                void_from=self._void,
                 life=node.broker.life,
                 warned=session.warned,
                 ticket=self._ticket,
@@ -410,7 +409,7 @@ class ClientConnection:
                     raise FrameError(f"a frame has at most {self._node.config.limits.frame_bytes} bytes")
                 frame = self._codec.from_client(data)
             except FrameError as error:
-                self._farewell = f.Bye(str(error), again=False)
+                self._farewell = f.Bye(str(error), retry=False)
                 self._wake.set()
                 await asyncio.sleep(PATIENCE)
                 return

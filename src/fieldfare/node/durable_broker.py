@@ -182,7 +182,7 @@ class DurableBroker:
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
             else:
-                filters.update(map(unnamed, routes.told_by(neighbour)))
+                filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
 
     # Sessions
@@ -456,7 +456,7 @@ class DurableBroker:
     def _spread(self, taken: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Log events, with those who must get them."""
         origins = {_id(forward): origin for forward, origin in reversed(taken)}  # of one that is said twice the first
-        for forward, clients, neighbours in self.broker.spread([forward for forward, _ in taken], via, now):
+        for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in taken], via, now):
             self.position += 1
             to = []
             key = replacement_key(forward.publisher, forward.replaces)
@@ -668,12 +668,12 @@ class DurableBroker:
     def regain(self, neighbour: str, now: float) -> None:
         """A neighbour can be reached."""
         self._asides[neighbour] = []
-        self._say_all(self.broker.regain(neighbour, now))
+        self._say_all(self.broker.link_up(neighbour, now))
 
     def lose(self, neighbour: str, now: float) -> None:
         """For now it cannot."""
         self._asides.pop(neighbour, None)
-        self._say_all(self.broker.lose(neighbour, now))
+        self._say_all(self.broker.link_down(neighbour, now))
 
     def hear_aside(self, neighbour: str, data: bytes, now: float) -> None:
         """Take what a neighbour says that nobody keeps."""
@@ -760,7 +760,7 @@ class DurableBroker:
     def _whisper(self, neighbour: str, aside: m.ControlMessage) -> None:
         waiting = self._asides.get(neighbour)
         # What is told must not get lost while the link is up: the neighbour would not know what to send.
-        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.said, FilterUpdate)):
+        if waiting is not None and (len(waiting) < ASIDES or isinstance(aside.content, FilterUpdate)):
             waiting.append(wire.encode(aside))
             self._ready.add(neighbour)
 

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from fieldfare.node.config.config import is_name
+from fieldfare.node.config import is_name
 from fieldfare.node.connection import Socket
 from fieldfare.node.counters import LinkTraffic
 from fieldfare.node.durable_broker import DurableBroker
@@ -258,7 +258,7 @@ class LinkConnection:
             raise LinkError(
                 f"{waiting} events wait at {self._node.name} for another node called {meet.node}, which has another"
                 f" folder: give this one another --name; or, if that folder is lost for good, let"
-                f" {self._node.name} forget it: fieldfare admin link {meet.node} --part"
+                f" {self._node.name} forget it: fieldfare admin links --remove {meet.node}"
             )
 
     def _check(self, meet: LinkHello) -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from fieldfare.node import machine
-from fieldfare.node.config.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.counters import Counters
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.security.security import security_of
+from fieldfare.node.security import security_of
 from fieldfare.node.state import Publication, RequestRefused, Step
 from fieldfare.node.storage import private
 from fieldfare.node.storage.log import LogError
@@ -132,13 +132,13 @@ class Node:
         life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
         self.storage.remember(Row("life", (), life))
         broker = DurableBroker(
-            Broker(self.name, strategy_of(config), life=life, apart=True),
+            Broker(self.name, strategy_of(config), life=life, separate_names=True),
             stored,
             entries,
             limit=config.sessions.limit,
             queue=config.sessions.queue,
             policy=config.sessions.policy,
-            keepers=config.sessions.keepers,
+            keepers=config.sessions.replicas,
             secure=self.security is not None,
             life=secrets.token_hex(6),
             doubtful=self._is_elsewhere(stored),

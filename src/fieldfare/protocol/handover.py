@@ -26,6 +26,9 @@ import msgspec
 
 from fieldfare.protocol.numbers import Number
 
+VERSION: Final = 2
+"""Version of the handover messages; see `docs/reference/versions.md`."""
+
 
 class Word(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
     """Anything that nodes say about a session that moves. The ticket tells one attempt to move it from another."""

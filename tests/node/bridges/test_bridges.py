@@ -21,7 +21,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.node import bridges
 from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem, Runner, runner
-from fieldfare.node.config.config import Config, ConfigError, load
+from fieldfare.node.config import Config, ConfigError, load
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.retry import Backoff
@@ -360,14 +360,18 @@ def test_a_kind_of_your_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "says"),
     [
-        ({}, "bridge[0].kind", "say which kind of bridge it is: mqtt"),
-        ({"kind": "mqqt"}, "bridge[0].kind", "there is no kind 'mqqt'"),
+        ({}, "bridge[0].kind", "the kind of the bridge is missing (choices: mqtt)"),
+        (
+            {"kind": "mqqt"},
+            "bridge[0].kind",
+            "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, or your own as package.module:make)",
+        ),
         ({"kind": "no_such_module:make", "name": "n"}, "bridge[0].kind", "no module no_such_module"),
         ({"kind": "json:make", "name": "n"}, "bridge[0].kind", "json has no function make"),
         ({"kind": "json:make"}, "bridge[0].name", "needs a name"),
         ({"kind": "mqtt", "name": "a b"}, "bridge[0].name", "letters, digits"),
         ({"kind": "mqtt", "name": 3}, "bridge[0].name", "letters, digits"),
-        ({"kind": "mqtt"}, "bridge[0]", "url is missing"),
+        ({"kind": "mqtt"}, "bridge[0]", "the setting 'url' is missing"),
     ],
 )
 def test_mistakes(table: dict[str, Any], key: str, says: str) -> None:

@@ -31,7 +31,7 @@ from tools.waiting import PATIENCE
 from fieldfare.events.event import Event
 from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
 from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
-from fieldfare.node.config.config import ConfigError
+from fieldfare.node.config import ConfigError
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.retry import Backoff
@@ -654,16 +654,16 @@ GOOD: dict[str, Any] = {"url": "mqtt://h:1", "in": [{"topic": "a/+"}]}
         ({"in": [{"topic": "$share/g"}]}, "in[0].topic", "is no topic"),
         ({"in": [{"topic": "a"}, {"topic": "a"}]}, "in", "two have the same topic"),
         ({"in": [{"topic": "a/+", "fields": {"x": 2}}]}, "in[0].fields", "a/+ has levels 0 to 1"),
-        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[0].fields[...]", ">= 0"),
-        ({"in": [{"topic": "a", "qos": 2}]}, "in[0].qos", "invalid enum value 2"),
-        ({"in": [{"topik": "a"}]}, "in[0]", "there is no setting topik; did you mean topic?"),
+        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[0].fields.x", ">= 0"),
+        ({"in": [{"topic": "a", "qos": 2}]}, "in[0].qos", "2 is not valid (choices: 0, 1)"),
+        ({"in": [{"topik": "a"}]}, "in[0]", "there is no setting 'topik'; did you mean 'topic'?"),
         ({"out": [{"filter": "x <", "topic": "a"}]}, "out[0].filter", "line 1"),
         ({"out": [{"filter": "x > 1", "topic": "a/{x"}]}, "out[0].topic", "is no topic with fields"),
         ({"out": [{"filter": "x > 1", "topic": "a/+"}]}, "out[0].topic", "is no topic with fields"),
-        ({"out": [{"filter": "x > 1"}]}, "out[0]", "topic is missing"),
-        ({"outt": []}, "", "there is no setting outt"),
+        ({"out": [{"filter": "x > 1"}]}, "out[0]", "the setting 'topic' is missing"),
+        ({"outt": []}, "", "there is no setting 'outt'; did you mean 'out'?"),
         ({"password": "secret"}, "username", "is missing"),
-        ({"password": 17}, "password", "expected str"),
+        ({"password": 17}, "password", "expected a string"),
         ({"password_variable": "NO_SUCH_VARIABLE"}, "password_variable", "there is no variable"),
         ({"authorities": "/no/such/file"}, "authorities", "there is no file"),
         ({"certificate": "/no/such/file"}, "certificate", "go together"),

@@ -43,10 +43,10 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fieldfare.filters import EVERYTHING, Filter, FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.languages.python import field
-from fieldfare.node.bridges import settings
 from fieldfare.node.bridges.interface import Arrived, Batch, BridgeError, Leaving, Problem
 from fieldfare.node.bridges.mqtt_messages import FIELD, In, Message, Out, arrived, leaving, sayable
-from fieldfare.node.config.config import ConfigError, Secret
+from fieldfare.node.bridges.registry import settings
+from fieldfare.node.config import ConfigError, Secret
 
 UNACKNOWLEDGED: Final = 200
 """messages that may be on their way, either way, before the first is acknowledged"""

@@ -35,9 +35,9 @@ from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
 from fieldfare.node.internal_session import Delivered, InternalSession
+from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.rights import DEAD_LETTER, may_read
-from fieldfare.node.security.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.state import RequestRefused, Session
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row

@@ -31,7 +31,7 @@ from pyspark.sql.types import StructType
 from fieldfare.client.errors import ConnectionLost, Refused
 from fieldfare.filters import parse
 from fieldfare.pipeline import options
-from fieldfare.pipeline.sinks.node import NODE_BACKOFF, NodeStreamWriter, NodeWriter, writer_of
+from fieldfare.pipeline.sinks.formats.node import NODE_BACKOFF, NodeStreamWriter, NodeWriter, writer_of
 from fieldfare.pipeline.sources import rows
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.retry import call
