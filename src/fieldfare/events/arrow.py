@@ -1,12 +1,12 @@
 """Events as Arrow record batches: a column per top-level field, a struct per nested object.
 
-Arrow knows null but not missing, and a missing field is far the more common, so a null is read as a missing field
-unless `nulls="null"` is asked for; in a list, where a hole would move the others up, it always stays null. A column
-holds values of one kind; integers among floats become floats if that loses nothing. An interval is a struct of `low`,
-`high` and `closed` whose field has the metadata `fieldfare: interval`. The column `$valid` is reserved for validity
-periods.
+Arrow knows null but not missing, and a missing field is far more common. A null is therefore read as a missing field
+unless `nulls="null"` is given; in a list, where a hole would move the other elements, a null always stays null. A
+column holds values of a single kind; integers among floats become floats if the conversion is exact. An interval is a
+struct of `low`, `high` and `closed` with the field metadata `fieldfare: interval`. The column `$valid` is reserved for
+validity periods.
 
-Arrow makes and reads the columns. Python looks at each row only for what Arrow does not know: missing fields,
+Arrow makes and reads the columns. Python looks at each row only for values that Arrow does not know: missing fields,
 intervals, decimals and tuples.
 """
 
@@ -28,7 +28,7 @@ from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import INT64_MAX, INT64_MIN, Interval, Kind, Value, kind_of
 
 Nulls: TypeAlias = Literal["missing", "null"]
-"""what a null in a column is read as"""
+"""the meaning of a null in a column"""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _SCALARS: Final = {Kind.BOOL: pa.bool_(), Kind.STRING: pa.string(), Kind.BYTES: pa.binary(), Kind.TIME: _TIME}
@@ -37,7 +37,7 @@ _Column: TypeAlias = tuple[pa.Field, pa.Array]
 
 
 def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
-    """The events as a record batch, its columns in the order in which their fields first occur.
+    """Return the events as a record batch, with columns in the order in which fields first occur.
 
     >>> to_batch([Event({"symbol": "IBM", "price": 1}), Event({"symbol": "SAP", "price": 1.5})]).to_pydict()
     {'symbol': ['IBM', 'SAP'], 'price': [1.0, 1.5]}
@@ -51,7 +51,7 @@ def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limits = DEFAULT_LIMITS) -> list[Event]:
-    """An event per row."""
+    """Return an event for each row of a record batch."""
     if VALID in batch.schema.names and not is_interval(batch.schema.field(VALID)):
         raise EventError(VALID, "the column is reserved for validity periods, which are intervals")
     events = []
@@ -65,7 +65,7 @@ def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limit
 
 
 def rows(batch: pa.RecordBatch, *, nulls: Nulls = "missing") -> list[dict[str, Value]]:
-    """A plain mapping per row, for matching without events; validity periods are in `$valid`."""
+    """Return a plain mapping for each row, for matching without events; validity periods are in `$valid`."""
     if not batch.num_columns:
         return [{} for _ in range(batch.num_rows)]
     _refuse_equal(batch.schema.names, "")
@@ -138,7 +138,7 @@ def _struct(columns: Sequence[_Column], missing: list[bool]) -> pa.Array:
 
 def _intervals(values: Sequence[Interval | None], path: str) -> pa.Array:
     ends = [value and value.low for value in values] + [value and value.high for value in values]
-    _, array = _column(ends, "end", path)  # together, that both may be of one type
+    _, array = _column(ends, "end", path)  # together, so that both have the same type
     closed = pa.array([value and value.closed for value in values], pa.string())
     parts = {"low": array[: len(values)], "high": array[len(values) :], "closed": closed}
     return _struct([(pa.field(name, part.type), part) for name, part in parts.items()], [v is None for v in values])
@@ -155,7 +155,7 @@ def _cast(column: pa.Array, path: str) -> pa.Array:
 
 
 def _readable(kind: pa.DataType, path: str) -> pa.DataType:
-    """The type to read the column as."""
+    """Return the type to read the column as."""
     if any(test(kind) for test in _AS_IT_IS):
         return kind
     if pt.is_uint64(kind):
@@ -185,7 +185,7 @@ _AS_IT_IS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 def _to_pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         return cast("list[dict[str, Any]]", batch.to_pylist())
-    except (ValueError, OverflowError):  # a timestamp after the year 9999, bytes that are not UTF-8: look for it
+    except (ValueError, OverflowError):  # a timestamp after the year 9999, bytes that are not UTF-8: find the column
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
                 column.to_pylist()
@@ -195,7 +195,7 @@ def _to_pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _reader(field: pa.Field, path: str, nulls: Nulls) -> Callable[[Any], Any] | None:
-    """How to make a value of what Arrow gives; None if it is one already."""
+    """Return a function from Arrow's values to field values; None if the two are the same."""
     kind = field.type
     if pt.is_decimal(kind):
         return lambda value: None if value is None else _number(value, path)
@@ -236,7 +236,7 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_interval(field: pa.Field) -> bool:
-    """Does a struct column stand for intervals?"""
+    """Tell whether a struct column holds intervals."""
     return (field.metadata or {}).get(b"fieldfare") == b"interval" and pt.is_struct(field.type)
 
 

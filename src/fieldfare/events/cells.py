@@ -1,4 +1,4 @@
-"""Cells of tables that have no types, such as CSV: a cell is what it looks like.
+"""Cells of tables without types, such as CSV: the text of a cell decides the type of the value.
 
 12, 1.5, true or an RFC 3339 timestamp, or else a string; 007 is a string.
 """
@@ -15,11 +15,11 @@ _INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLS: Final = {"true": True, "false": False}
 _MOST_DIGITS: Final = 20
-"""with its sign, an integer of 64 bits has no more"""
+"""characters of a 64-bit integer at most, with the sign"""
 
 
 def typed(cell: str) -> object:
-    """The value that a cell looks like.
+    """Return the value of a cell, with the type that the text suggests.
 
     >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
     (12, 1.5, True, '007', 2026)

@@ -1,10 +1,10 @@
-"""Events as JSON objects, and as lines of them.
+"""Events as JSON objects, and as lines of JSON objects.
 
-What JSON lacks is tagged, see `tags`. The top-level key `$valid` is reserved for the period in which the event is
-valid: `[from, until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
+Types that JSON lacks are tagged, see `tags`. The top-level key `$valid` is reserved for the validity period: `[from,
+until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
 
-JSON is read by msgspec, which is fast, but keeps the last of two equal keys and names no field in its errors. A text
-that has, or only might have, something wrong about it is therefore read again by the slow and exact `_read_exactly`.
+msgspec reads JSON fast, but keeps the last of two equal keys and names no field in errors. A text that is, or might be,
+wrong is therefore read again by the slow and exact `_read_exactly`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fieldfare.events.tags import as_timestamp, read_interval, read_time, tag, u
 from fieldfare.events.values import Interval, format_timestamp
 
 VALID: Final = "$valid"
-"""the top-level name no field can have, for it holds the validity period"""
+"""the top-level name that no field can have: the validity period"""
 
 Timestamps = Collection[str]
 
 
 def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)) -> Event:
-    """The event in a JSON object. RFC 3339 strings in the fields named in `timestamps` are read as timestamps.
+    """Return the event in a JSON object. RFC 3339 strings in the fields named in `timestamps` become timestamps.
 
     >>> decode('{"symbol": "IBM", "price": {"$interval": [100, 110]}}')
     Event({'symbol': 'IBM', 'price': Interval('[100, 110]')})
@@ -40,7 +40,7 @@ def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Ti
 
 
 def encode(event: Event) -> bytes:
-    """The event as a JSON object.
+    """Return the event as a JSON object.
 
     >>> encode(Event({"price": 1.5, "digest": b"AB"}))
     b'{"price":1.5,"digest":{"$bytes":"QUI="}}'
@@ -60,7 +60,7 @@ def encode(event: Event) -> bytes:
 def decode_lines(
     lines: Iterable[bytes | str], *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)
 ) -> Iterator[Event]:
-    """An event per line; blank lines are skipped. An error says in which line it is."""
+    """Yield an event for each line; blank lines are skipped. An error names the line."""
     for number, line in enumerate(lines, 1):
         if line and not line.isspace():
             try:
@@ -71,19 +71,19 @@ def decode_lines(
 
 
 def encode_lines(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""A line per event, with its `\n`."""
+    r"""Yield a line for each event, with the final `\n`."""
     return (encode(event) + b"\n" for event in events)
 
 
 write: Final[Callable[[object], bytes]] = msgspec.json.Encoder().encode
-"""What `tag` gave, as bytes."""
+"""The encoder: the output of `tag` as bytes."""
 
 _read: Final[Callable[[bytes], object]] = msgspec.json.Decoder().decode
 _split: Final[Callable[[bytes], list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def read_object(data: bytes | str, limits: Limits) -> dict[str, Any]:
-    """The JSON object, its tags not read yet; no key occurs twice in it and every number has a value."""
+    """Return the JSON object with unread tags; no key occurs twice and every number has a value."""
     raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     if len(raw) > limits.bytes:
         raise EventError("", f"{len(raw)} bytes, more than the limit of {limits.bytes}")
@@ -99,28 +99,28 @@ def read_object(data: bytes | str, limits: Limits) -> dict[str, Any]:
 
 
 def read_array(data: bytes | str) -> list[bytes]:
-    """The text of each element of a JSON array."""
+    """Return the text of each element of a JSON array."""
     raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     try:
         return [bytes(item) for item in _split(raw)]
     except RecursionError:
         raise EventError("", "not a JSON array of events: nested too deep") from None
     except ValueError as error:
-        _read_exactly(raw)  # names the field, if there is one
+        _read_exactly(raw)  # raises with the field, if there is a field
         raise EventError("", f"not a JSON array: {error}") from None
 
 
 def refuse_reserved(tree: Collection[str]) -> None:
-    """Raise an error for a field that has the name of the validity period."""
+    """Raise an error for a field with the name of the validity period."""
     if VALID in tree:
         raise EventError(VALID, "the name is reserved for the validity period")
 
 
 def _read_quickly(raw: bytes) -> object:
-    """What the text says, or None if there may be more to it.
+    """Return the decoded text, or None if only the exact reader can tell.
 
-    Every key ends in `":`, so as many of these as keys means that no key went lost: strings can only add to the count.
-    A key with a space before its colon would be missed, and leaves the text to the exact reader.
+    Every key ends in `":`, so an equal count of `":` and keys proves that no key was lost: strings can only add to the
+    count. A key with a space before the colon would be missed, and leaves the text to the exact reader.
     """
     try:
         tree = _read(raw)
@@ -151,11 +151,11 @@ def _read_valid(content: object) -> Interval:
 
 
 class _Object(list[tuple[str, object]]):
-    """The members of an object, equal keys and all."""
+    """The members of an object as pairs, repeated keys included."""
 
 
 class _Wrong(str):
-    """A number without a value; the string says why."""
+    """A number without a value; the string gives the reason."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ def _read_exactly(raw: bytes) -> object:
 
 
 def _checked(node: object, path: str) -> object:
-    """The node without `_Object` and `_Wrong`, or an error that names the field."""
+    """Return the node without `_Object` and `_Wrong`, or raise an error with the field."""
     if isinstance(node, _Object):
         tree: dict[str, object] = {}
         for name, value in node:

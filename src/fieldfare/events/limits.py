@@ -1,4 +1,4 @@
-"""How large an event may be, and the one error that says which field is wrong."""
+"""Limits on the size of an event, and the error that names the wrong field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class EventError(ValueError):
-    """An event that cannot be accepted. `field` is the dotted path of the culprit ("" for the event as a whole)."""
+    """An event that cannot be accepted. `field` is the dotted path of the wrong field ("" for the whole event)."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -17,12 +17,12 @@ class EventError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a decoder accepts; anything beyond is refused with an `EventError` naming the field."""
+    """The sizes that a decoder accepts; a larger event is refused with an `EventError` that names the field."""
 
     bytes: int = 1 << 20
     """encoded size of one event"""
     fields: int = 4096
-    """number of fields, counting every nested one"""
+    """number of fields, nested fields included"""
     depth: int = 32
     """nesting of objects and lists"""
     string: int = 1 << 18

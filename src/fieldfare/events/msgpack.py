@@ -1,10 +1,10 @@
 """Events as MessagePack maps.
 
-Timestamps and bytes are MessagePack's own. An interval is the extension type 73 ("I"), whose data is the MessagePack
-array `[low, high, closed]`. The top-level key `$valid` is reserved for the validity period, an interval.
+Timestamps and bytes have types in MessagePack. An interval is the extension type 73 ("I") with the MessagePack array
+`[low, high, closed]` as data. The top-level key `$valid` is reserved for the validity period, an interval.
 
-Of two equal keys msgspec keeps the last. But an event that is written again exactly as it came has had no two, and
-that is cheap to see; anything else (not the shortest form of a number, say) is looked through by the slow `_check`.
+msgspec keeps the last of two equal keys. But an event that encodes to the same bytes had no repeated key, which is
+cheap to test; any other event (with a number not in the shortest form, say) is read again by the slow `_check`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INTERVAL: Final = 73
 
 
 def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
-    """The event in a MessagePack map."""
+    """Return the event in a MessagePack map."""
     if len(data) > limits.bytes:
         raise EventError("", f"{len(data)} bytes, more than the limit of {limits.bytes}")
     try:
@@ -44,7 +44,7 @@ def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
 
 
 def encode(event: Event) -> bytes:
-    r"""The event as a MessagePack map.
+    r"""Return the event as a MessagePack map.
 
     >>> encode(Event({"a": 1}))
     b'\x81\xa1a\x01'
@@ -63,7 +63,7 @@ _NATIVE: Final = frozenset({str, int, float, bool, type(None), bytes, datetime})
 
 
 def _wrap(value: Value) -> object:
-    """The value with its intervals as extensions."""
+    """Return the value with intervals as extensions."""
     match value:
         case Interval(low, high, closed):
             return Ext(INTERVAL, _write([low, high, closed]))
@@ -75,7 +75,7 @@ def _wrap(value: Value) -> object:
 
 
 def _unwrap(node: Any, path: str) -> Any:
-    """The node with its extensions as intervals, in place."""
+    """Return the node with extensions as intervals; maps are changed in place."""
     kind = type(node)
     if kind is dict:
         for name, item in node.items():
@@ -101,7 +101,7 @@ def _read(data: bytes) -> object:
     try:
         tree = _decode(data)
     except ValueError as error:
-        _check(data)  # names the field, if there is one
+        _check(data)  # raises with the field, if there is a field
         raise EventError("", f"not MessagePack: {error}") from None
     if _write(tree) != data:
         _check(data)
@@ -109,7 +109,7 @@ def _read(data: bytes) -> object:
 
 
 def _check(data: bytes) -> None:
-    """Raise the error that names the field, if the bytes hold one."""
+    """Raise the error that names the field, if the bytes are wrong."""
     try:
         _check_value(data, 0, "")
     except IndexError:
@@ -117,7 +117,7 @@ def _check(data: bytes) -> None:
 
 
 def _check_value(data: bytes, start: int, path: str) -> int:
-    """Check the value at `start`, and say where the next one is."""
+    """Check the value at `start`, and return the start of the next value."""
     kind, count, at = _head(data, start)
     if kind == "map":
         seen: set[str] = set()
@@ -148,7 +148,7 @@ def _leaf(data: bytes, path: str) -> object:
 
 
 def _head(data: bytes, at: int) -> tuple[str, int, int]:
-    """The kind of the value, how many bytes or items follow its head, and where they do."""
+    """Return the kind of the value, the number of bytes or items after the head, and their start."""
     kind, count, size = _HEADS[data[at]]
     start = at + 1 + size
     return kind, count + int.from_bytes(data[at + 1 : start]), start
@@ -160,7 +160,7 @@ _HEADS: Final[dict[int, tuple[str, int, int]]] = {
     **{0x80 + n: ("map", n, 0) for n in range(16)},
     **{0x90 + n: ("array", n, 0) for n in range(16)},
     **{0xA0 + n: ("leaf", n, 0) for n in range(32)},  # short strings
-    **{0xC0 + n: ("leaf", 0, 0) for n in range(4)},  # nil, one that is never used, false, true
+    **{0xC0 + n: ("leaf", 0, 0) for n in range(4)},  # nil, an unused byte, false, true
     **{0xC4 + n: ("leaf", 0, 1 << n) for n in range(3)},  # bytes
     **{0xC7 + n: ("leaf", 1, 1 << n) for n in range(3)},  # extensions
     **{0xCA + n: ("leaf", 4 << n, 0) for n in range(2)},  # floats
