@@ -35,7 +35,7 @@ class Automaton:
     edges: tuple[Runs, ...]
 
     def begin(self) -> Hashable:
-        """Return the start state, 0."""
+        """Return the start state, which always is 0."""
         return 0
 
     def breaks(self, state: Hashable) -> Iterable[int]:

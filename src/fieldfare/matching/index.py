@@ -320,6 +320,25 @@ class Index(Matcher[Id], Generic[Id]):
         """Return the reasons why an event does or does not match the filter of an id, constraint by constraint."""
         return diagnose(self.filter(id), event, mode)
 
+    def profile(self, events: Iterable[Mapping[str, object]], clock: Callable[[], float]) -> dict[str, float]:
+        """Return the seconds of each step of matching some events, by a clock such as `time.process_time`."""
+        spent = {"flatten": 0.0, "look up": 0.0, "verify": 0.0, "name": 0.0}
+        for event in events:
+            start = clock()
+            fields = fields_of(event)
+            flat = clock()
+            owners = self._reader.owners(fields)
+            found = clock()
+            with contextlib.suppress(_Replaced):
+                owners = self._decided(owners, fields, "overlaps")
+            decided = clock()
+            self._ids.named(owners)
+            for step, seconds in zip(
+                spent, (flat - start, found - flat, decided - found, clock() - decided), strict=True
+            ):
+                spent[step] += seconds
+        return spent
+
     def stats(self) -> Stats:
         """Return figures on the content of the index and on the distribution of the work."""
         busiest = [(self._ids.by_number[number], count) for number, count in self._checks.most_common(10)]

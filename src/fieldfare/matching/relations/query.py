@@ -185,7 +185,7 @@ def query_of(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -
 
 
 class _Builder:
-    """A query under construction."""
+    """A query under construction: words, tables and plans collected side by side."""
 
     def __init__(self, sides: int) -> None:
         self._words = [0] * (SIDES_AT + sides * SIDE)

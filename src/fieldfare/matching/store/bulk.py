@@ -35,7 +35,7 @@ _BELOW, _ABOVE = 2, 3
 
 
 class Collector:
-    """Rows under construction."""
+    """Rows under construction, from many filters at once."""
 
     def __init__(self, columns: Columns, rest: Callable[[int, int, list[Entry]], list[Entry]]) -> None:
         """Take `rest`, which stores the entries that do not belong in rows and returns the others."""
@@ -153,7 +153,7 @@ class Collector:
         return plain and not any(entry.verify or entry.substring is not None for entry in entries)
 
     def rows(self) -> Rows:
-        """Return all collected entries."""
+        """Return all collected entries as rows, recognised and general ones."""
         return joined([self._recognised(), rows_of(self._others)]) if self._others else self._recognised()
 
     def _recognised(self) -> Rows:
