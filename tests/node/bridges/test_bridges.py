@@ -20,7 +20,7 @@ from tests.node.talking import line, settings, talking, until
 from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.node import bridges
-from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem, Runner, runner
+from fieldfare.node.bridges import Batch, BridgeError, IncomingEvent, OutgoingEvent, Rejection, Runner, runner
 from fieldfare.node.config import Config, ConfigError, load
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
@@ -33,16 +33,16 @@ class Fake:
     def __init__(
         self, wants: str = "", *, promises: str = "TRUE", fails: Callable[[str], bool] = lambda _: False
     ) -> None:
-        self.wants: Filter | None = parse(wants) if wants else None
-        self.promises: Filter | None = parse(promises) if promises else None
-        self.to_come: list[Arrived | Problem] = []
-        self.got: list[Leaving] = []
+        self.subscription: Filter | None = parse(wants) if wants else None
+        self.advertisement: Filter | None = parse(promises) if promises else None
+        self.to_come: list[IncomingEvent | Rejection] = []
+        self.got: list[OutgoingEvent] = []
         self.hopeless: set[object] = set()
         self.connections = 0
         self._fails = fails
         self._more = asyncio.Event()
 
-    def say(self, *messages: Arrived | Problem) -> None:
+    def say(self, *messages: IncomingEvent | Rejection) -> None:
         self.to_come += messages
         self._more.set()
 
@@ -71,15 +71,15 @@ class Fake:
             self._more.clear()
             await self._more.wait()
 
-    async def outgoing(self, leaving: Sequence[Leaving], /) -> Sequence[Problem]:
+    async def outgoing(self, leaving: Sequence[OutgoingEvent], /) -> Sequence[Rejection]:
         self._perhaps_fail("out")
         self.got += [one for one in leaving if one.event.get("x") not in self.hopeless]
         self._perhaps_fail("confirm")
-        return [Problem("hopeless") for one in leaving if one.event.get("x") in self.hopeless]
+        return [Rejection("hopeless") for one in leaving if one.event.get("x") in self.hopeless]
 
 
-def x(*numbers: int, ids: bool = False) -> list[Arrived]:
-    return [Arrived(Event(x=number), id=str(number) if ids else "") for number in numbers]
+def x(*numbers: int, ids: bool = False) -> list[IncomingEvent]:
+    return [IncomingEvent(Event(x=number), id=str(number) if ids else "") for number in numbers]
 
 
 def begin(service: Context, fake: Fake, name: str = "fake") -> Runner:
@@ -200,7 +200,7 @@ def test_bad_messages_are_counted_and_do_not_stop_it() -> None:
         async with running(settings()) as node, talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             made = begin(node, fake)
-            fake.say(Problem("unreadable"), *x(1), Problem("unreadable too"))
+            fake.say(Rejection("unreadable"), *x(1), Rejection("unreadable too"))
             assert await ana.events(1) == [{"x": 1}]
             await until(lambda: not fake.to_come)
             assert (made.status().bad, made.status().problem) == (2, "unreadable too")
@@ -256,7 +256,7 @@ def test_time_to_live_goes_both_ways() -> None:
             await ana.subscribe("s", "x > 0")
             fake = Fake("y > 0")
             made = begin(node, fake)
-            fake.say(Arrived(Event(x=1), 1000), Arrived(Event(x=2), 0.000_001), Arrived(Event(x=3)))
+            fake.say(IncomingEvent(Event(x=1), 1000), IncomingEvent(Event(x=2), 0.000_001), IncomingEvent(Event(x=3)))
             assert await ana.events(2) == [{"x": 1}, {"x": 3}]
             await ana.publish(1, {"y": 1}, ttl=1000.0)
             await ana.publish(2, {"y": 2})
@@ -396,5 +396,5 @@ def test_tables_come_from_the_file(tmp_path: Path) -> None:
     )
     [made] = bridges.make_all(load(file, {}, {}))
     assert (made.name, made.kind) == ("plant", "mqtt")
-    assert str(made.bridge.promises) == "type = 't'"
-    assert made.bridge.wants is None
+    assert str(made.bridge.advertisement) == "type = 't'"
+    assert made.bridge.subscription is None

@@ -69,8 +69,11 @@ def test_a_pipeline_is_read_and_its_paths_are_relative_to_its_file(tmp_path: Pat
             "line 20: sink[0].path: expected a boolean or an integer or a number or a string, got an array",
         ),
         (('["http://127.0.0.1:7400", "http://127.0.0.1:7401"]', '["a.csv"]'), "a list is of nodes, such as http"),
-        (('kind = "lake"', 'kind = "lak"'), "sink[0].kind: there is no sink of the kind 'lak': take lake, parquet,"),
-        (("[[sink]]", "[sink]"), ""),
+        (
+            ('kind = "lake"', 'kind = "lak"'),
+            "line 19: sink[0].kind: there is no sink of the kind 'lak'; did you mean 'lake'? (choices: lake, parquet,",
+        ),
+        (('kind = "webhooks"\nof = "late"', "kind = 1"), "sink[1].kind: expected a string, got an integer"),
         (("every =", "every"), "line"),
     ],
 )

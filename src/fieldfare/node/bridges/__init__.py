@@ -6,25 +6,25 @@ the bridge and its settings, and returns the bridge.
 """
 
 from fieldfare.node.bridges.interface import (
-    Arrived,
     Batch,
     Bridge,
     BridgeConnection,
     BridgeError,
-    Leaving,
-    Problem,
+    IncomingEvent,
+    OutgoingEvent,
+    Rejection,
 )
 from fieldfare.node.bridges.registry import make_all, settings, start
 from fieldfare.node.bridges.runner import Runner, Status
 
 __all__ = [
-    "Arrived",
     "Batch",
     "Bridge",
     "BridgeConnection",
     "BridgeError",
-    "Leaving",
-    "Problem",
+    "IncomingEvent",
+    "OutgoingEvent",
+    "Rejection",
     "Runner",
     "Status",
     "make_all",

@@ -193,7 +193,7 @@ def _check(found: Pipeline) -> None:
         try:
             check_kind(sink.kind)
         except OptionError as error:
-            raise TomlError(str(error), f"sink[{number}].kind") from None
+            raise TomlError(error, f"sink[{number}].kind") from None
         if sink.table == "deliveries" and found.match is None:
             raise TomlError("there are no deliveries without [match]; say of = 'events'", f"sink[{number}]")
         if sink.table == "late" and found.normalise.late is None:
