@@ -31,6 +31,8 @@ def add_plugins(app: typer.Typer, plugins: Iterable[EntryPoint]) -> None:
 
 
 def _absent(name: str, distribution: str) -> Callable[[], None]:
+    """Make a command that names the distribution to install."""
+
     def command() -> None:
         fail(f"fieldfare {name} is not installed: pip install {distribution}")
 
