@@ -28,8 +28,10 @@ from fieldfare.node.descriptors import raise_limit, share
 from fieldfare.node.handover_sender import HandoverSender
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
-from fieldfare.node.links import LinkConnection, LinkError, Neighbourhood
+from fieldfare.node.link_checks import LinkError
+from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.listener import WIDEN, Door, Plain
+from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import security
 from fieldfare.node.security.security import AccessDenied
@@ -106,7 +108,7 @@ def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> S
 
     routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
     app = Starlette(routes=routes, lifespan=lifespan)
-    app.add_middleware(Origins, config=service.node.config, traffic=service.node.traffic)
+    app.add_middleware(Origins, config=service.node.config, traffic=service.node.counters)
     return app
 
 
@@ -121,7 +123,7 @@ async def _client(service: Context, socket: WebSocket) -> None:
     await socket.accept(subprotocol=codec.name)
     token = security.bearer(socket.headers.get("authorization"))
     with contextlib.suppress(ConnectionError):
-        await ClientConnection(service.node, service.wishes, _Accepted(socket), codec, token).serve()
+        await ClientConnection(service.node, service.interests, _Accepted(socket), codec, token).serve()
 
 
 async def _link(service: Context, socket: WebSocket) -> None:
@@ -142,7 +144,7 @@ async def _link(service: Context, socket: WebSocket) -> None:
     subject = None if node.security is None else principal.name
     met = partial(widen, link_frames.MAX_FRAME)
     connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
-    unwatch = security.watch(principal, node.security, connection.end)
+    unwatch = security.watch(principal, node.security, connection.stop)
     try:
         await connection.serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
@@ -186,8 +188,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     HandoverSender(node)
     await node.start()
     if node.security is not None and node.security.revocations is not None:
-        node.beside(node.security.revocations.run())
-    await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
+        node.spawn(node.security.revocations.run())
+    await node.submit(lambda broker, now: broker.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
     await loading
     try:
         _listen(listening, config)
@@ -207,7 +209,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
     tasks = [asyncio.create_task(work, name="door") for work in (door.accept(listening, protocol), door.sweep())]
     tasks += [
-        asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
+        asyncio.create_task(keep_linked(hood, url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
     ]
     node.reports |= {runner.session: runner.status for runner in bridges.start(service)}

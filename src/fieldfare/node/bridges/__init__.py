@@ -92,7 +92,7 @@ def start(service: Context) -> list[Runner]:
     """Begin with all bridges of a node; they end with it."""
     runners = [Runner(service.node, one.name, one.bridge, one.kind) for one in make_all(service.node.config)]
     for runner in runners:
-        service.node.beside(runner.run()).set_name(runner.session)
+        service.node.spawn(runner.run()).set_name(runner.session)
     return runners
 
 

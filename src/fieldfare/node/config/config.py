@@ -149,10 +149,10 @@ class Sessions(_Part, frozen=True):
     """
     life_seconds: Seconds = 7 * 86400.0
     """a durable session that nobody came back to for so long ends"""
-    keepers: Annotated[int, msgspec.Meta(ge=0, le=5)] = 0
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=5)] = 0
     """so many neighbours keep a copy of each durable session, should this node fail for good"""
     patience_seconds: Seconds = 10.0
-    """so long a node waits for a session that is to come from another one; then it asks keepers, if there are any"""
+    """so long a node waits for a session from another node; then it asks the replica holders, if there are any"""
     queue: Count = 1000
     """so many events wait, in memory, for a subscriber without a durable session, unless the policy is `buffer`"""
 

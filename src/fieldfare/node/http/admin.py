@@ -279,7 +279,7 @@ class _Sampler:
         self._samples: deque[_Sample] = deque([self._now()], maxlen=WINDOW)
 
     def _now(self) -> _Sample:
-        traffic = self._node.traffic
+        traffic = self._node.counters
         return _Sample(asyncio.get_running_loop().time(), traffic.events_in, traffic.deliveries, traffic.busy)
 
     async def run(self) -> None:
@@ -299,7 +299,7 @@ class _Sampler:
 def handlers(service: Context, hooks: Webhooks) -> dict[str, dict[str, Handler]]:
     """What answers, by path and method."""
     sampler = _Sampler(service.node)
-    service.node.beside(sampler.run())
+    service.node.spawn(sampler.run())
     relations = _Relations(service.node)
 
     async def overview(call: Call) -> Response:
@@ -335,7 +335,7 @@ def handlers(service: Context, hooks: Webhooks) -> dict[str, dict[str, Handler]]
 
 def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
     node, hood = service.node, service.hood
-    traffic: dict[str, float] = asdict(node.traffic)
+    traffic: dict[str, float] = asdict(node.counters)
     started = traffic.pop("started")
     traffic.pop("links")
     all_sessions = node.broker.sessions.values()
@@ -349,14 +349,14 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
         traffic=traffic,
         rates=rates,
         sessions=len(all_sessions),
-        here=sum(one.here for one in all_sessions),
+        here=sum(one.connected for one in all_sessions),
         pending=sum(len(one.pending) for one in all_sessions),
         subscriptions=sum(len(client.subscriptions) for client in node.broker.broker.clients.all.values()),
         table=node.broker.broker.entries,
         log=LogView(log.first, log.last, log.bytes),
         memory=_memory(),
         links=_links(service),
-        overlay=hood.reaches(),
+        overlay=hood.reachable(),
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.broker.broker.routes),
@@ -366,7 +366,7 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
 async def other(call: Call) -> Response:
     """Another node at a glance, asked over the links: the token of who asks stays here."""
     name, hood = call.request.path_params["name"], call.service.hood
-    if name == call.service.node.name or name not in hood.reaches():
+    if name == call.service.node.name or name not in hood.reachable():
         raise Problem(404, f"there is no other node {name[:200]} in this overlay")
     try:
         found = msgspec.json.decode(await hood.overviews.ask(name), type=Overview)
@@ -399,11 +399,11 @@ def _memory() -> int:
 
 def _links(service: Context) -> list[LinkView]:
     node, hood = service.node, service.hood
-    reached = hood.reaches()
+    reached = hood.reachable()
     views = []
     for name, link in node.broker.links.items():
         up = hood.up.get(name)
-        counted = node.traffic.links.get(name)
+        counted = node.counters.links.get(name)
         traffic = asdict(counted) if counted is not None else {}
         url = up.url if up is not None else reached.get(name, "")
         views.append(LinkView(name, url, up is not None, link.role.value, len(link.outbox), traffic))
@@ -420,7 +420,7 @@ async def part(call: Call) -> Response:
     name = call.request.path_params["name"]
     if name not in call.service.node.broker.links:
         raise Problem(404, f"there is no neighbour {name[:200]}")
-    await call.service.hood.part(name)
+    await call.service.hood.remove(name)
     return Response(None, 204)
 
 
@@ -430,11 +430,11 @@ def _view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "name": name,
         "owner": one.owner,
         "durable": one.durable,
-        "here": one.here,
-        "seen": one.seen + node.broker.ahead,
+        "here": one.connected,
+        "seen": one.last_seen + node.broker.ahead,
         "published": one.sequence,
         "delivered": one.count,
-        "acknowledged": one.done,
+        "acknowledged": one.acknowledged,
         "pending": len(one.pending),
         "dropped": one.dropped,
         "subscriptions": len(client.subscriptions) if client is not None else 0,
@@ -479,14 +479,14 @@ async def end_session(call: Call) -> Response:
     """End a session, with all that waits for it; its client is disconnected."""
     name, _ = _session(call)
     node = call.service.node
-    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.kept("webhook"):
+    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.rows("webhook"):
         raise Problem(409, f"this session brings events to a sink: DELETE /subscriptions/{name.removeprefix(SESSION)}")
     if name == HTTP:
         raise Problem(409, "this is the session of all who publish over HTTP, and stays")
     closer = node.closers.get(name)
     if closer is not None:
         closer("the session was ended by an administrator")
-    await node.submit(lambda broker, now: broker.leave(name, now) if name in broker.sessions else None)
+    await node.submit(lambda broker, now: broker.sessions.leave(name, now) if name in broker.sessions else None)
     return Response(None, 204)
 
 
@@ -497,10 +497,10 @@ async def move(call: Call) -> Response:
     session = node.broker.sessions.get(asked.session)
     if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no session {asked.session[:200]} that survives and has a client")
-    if asked.to == node.name or asked.to not in call.service.hood.reaches():
+    if asked.to == node.name or asked.to not in call.service.hood.reachable():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
-    ticket = node.fresh()
-    await node.submit(lambda broker, _: broker.moving.offer(asked.session, asked.to, ticket))
+    ticket = node.fresh_name()
+    await node.submit(lambda broker, _: broker.handovers.offer(asked.session, asked.to, ticket))
     return Response(None, 202)
 
 

@@ -200,12 +200,12 @@ class Webhooks:
         self.total = Progress()
         """of all, those that have ended included"""
         self.source = f"/fieldfare/{quote(service.node.name, safe='')}"
-        for (id, *_), row in self._node.kept("webhook").items():
+        for (id, *_), row in self._node.rows("webhook").items():
             try:
                 self._start(msgspec.convert(row, Webhook))
             except msgspec.ValidationError as error:
                 logger.error("the webhook %s cannot be read, and waits for a version that can: %s", id, error)
-        self._node.beside(self._look_after())
+        self._node.spawn(self._look_after())
 
     @property
     def origin(self) -> str:
@@ -215,10 +215,10 @@ class Webhooks:
     async def _look_after(self) -> None:
         """End sessions whose webhook was not kept; when the node stops, hang up."""
         try:
-            rows = {f"{SESSION}{id}" for id, *_ in self._node.kept("webhook")}
+            rows = {f"{SESSION}{id}" for id, *_ in self._node.rows("webhook")}
             left = [name for name in self._node.broker.sessions if name.startswith(SESSION) and name not in rows]
             for name in left:
-                await self._node.submit(lambda broker, now, name=name: broker.end(name, now))  # type: ignore[misc]
+                await self._node.submit(lambda broker, now, name=name: broker.sessions.end(name, now))  # type: ignore[misc]
             await asyncio.Event().wait()
         finally:
             await asyncio.gather(*(client.aclose() for client in self._clients.values()))
@@ -234,19 +234,21 @@ class Webhooks:
         node, owner = self._node, principal.name
         check_new_session(node, node.broker, owner)
         hook = Webhook(
-            id=id, owner=owner, wanted=wanted, active=False, key=node.fresh() + node.fresh(), private=private,
+            id=id, owner=owner, wanted=wanted, active=False, key=node.fresh_name() + node.fresh_name(), private=private,
             roles=principal.roles, token=principal.token, issued=principal.issued,
         )  # fmt: skip
         hook = await self._agreed(hook)
-        await node.submit(lambda broker, now: broker.attach(hook.session, node.fresh(), now, owner=owner))
+        await node.submit(lambda broker, now: broker.sessions.attach(hook.session, node.fresh_name(), now, owner=owner))
         try:
             if wanted.config.since is None:
-                await node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), hook.session, now))
+                await node.submit(
+                    lambda broker, now: broker.sessions.change_filters(m.Subscribe(id, filter), hook.session, now)
+                )
             else:
                 await replay.subscribe(node, hook.session, id, filter, wanted.config.since)
             await self._keep(hook)
         except ValueError:
-            await node.submit(lambda broker, now: broker.end(hook.session, now))
+            await node.submit(lambda broker, now: broker.sessions.end(hook.session, now))
             raise
         self._start(hook)
         return hook
@@ -268,8 +270,8 @@ class Webhooks:
         self._still(hook)
 
         def job(broker: DurableBroker, now: float) -> None:
-            broker.change(m.Subscribe(hook.id, filter), hook.session, now)
-            self._node.keep(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
+            broker.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
+            self._node.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
 
         await self._node.submit(job)
         self._replace(new)
@@ -306,15 +308,15 @@ class Webhooks:
 
     async def _keep(self, hook: Webhook) -> None:
         row = Row("webhook", (hook.id,), msgspec.to_builtins(hook))
-        await self._node.submit(lambda _, __: self._node.keep(row))
+        await self._node.submit(lambda _, __: self._node.store_row(row))
 
     async def _forget(self, hook: Webhook) -> None:
         self.progress.pop(hook.id, None)
 
         def job(broker: DurableBroker, now: float) -> None:
-            self._node.keep(Row("webhook", (hook.id,)))
+            self._node.store_row(Row("webhook", (hook.id,)))
             if hook.session in broker.sessions:
-                broker.end(hook.session, now)
+                broker.sessions.end(hook.session, now)
 
         await self._node.submit(job)
 
@@ -357,7 +359,7 @@ class Webhooks:
     def _start(self, hook: Webhook) -> None:
         self.all[hook.id] = hook
         self.progress[hook.id] = Progress()
-        self._tasks[hook.id] = self._node.beside(self._run(hook.id))
+        self._tasks[hook.id] = self._node.spawn(self._run(hook.id))
 
     async def _run(self, id: str) -> None:
         """Bring events to a sink, as long as there is the subscription."""
@@ -390,7 +392,7 @@ class Webhooks:
 
     def _acknowledge(self, session: str, number: int) -> None:
         """It is done; nobody needs to wait until that is written."""
-        done = self._node.submit(lambda broker, _: broker.acknowledge(session, number))
+        done = self._node.submit(lambda broker, _: broker.deliveries.acknowledge(session, number))
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def _bring(self, id: str, delivered: Delivered) -> None:
@@ -479,7 +481,7 @@ class Webhooks:
         }
         head = {
             "specversion": "1.0",
-            "id": self._node.fresh(),
+            "id": self._node.fresh_name(),
             "source": self.source,
             "type": DEAD_LETTER,
             "subject": hook.id,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from fieldfare.node.config.config import Log as LogSettings
-from fieldfare.node.state import Step
+from fieldfare.node.step import Step
 from fieldfare.node.storage import private
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
