@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class LinkCounters:
-    """Totals of one link: events, filter updates and bytes in both directions."""
+    """Totals of one link: events, filter updates (`tells`) and bytes in both directions.
+
+    The names are keys of `GET /admin/links` and parts of metrics, and must not change.
+    """
 
     events_out: int = 0
     events_in: int = 0
-    updates_out: int = 0
-    updates_in: int = 0
+    tells_out: int = 0
+    tells_in: int = 0
     bytes_out: int = 0
     bytes_in: int = 0
 

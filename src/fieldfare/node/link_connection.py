@@ -295,7 +295,7 @@ class LinkConnection:
             if size > CHUNK_BYTES:
                 break
             if isinstance(what, bytes):
-                self.counters.updates_out += 1
+                self.counters.tells_out += 1
                 messages.append(what)
             else:
                 messages.append(self._encoded_event(what, entries))
@@ -354,7 +354,7 @@ class LinkConnection:
                     await asyncio.to_thread(wire.prepare, updates)
                 events = await node.submit(partial(_receive_messages, other, first, messages))
                 self.counters.events_in += events
-                self.counters.updates_in += len(messages) - events
+                self.counters.tells_in += len(messages) - events
             case UnnumberedMessage(message=message):
                 await node.submit(partial(_receive_unnumbered, other, message))
             case Received(number=number):
