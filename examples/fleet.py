@@ -68,7 +68,7 @@ class Station:
         while True:
             with suppress(ConnectionError):
                 async with ff.connect(self.node) as client:
-                    wanted = [ff.parse(text) for text in await client.wanted()]
+                    wanted = [ff.parse(text) for text in await client.interest()]
                     if all(any(one.covers(filter) for one in wanted) for filter in filters):
                         return
             await asyncio.sleep(0.1)
@@ -111,7 +111,7 @@ class Taxi(Roamer):
                 district, fare = DISTRICTS[int(angle // 120)], ("free", "taken")[int(angle // 50 % 2)]
                 state = {"district": district, "speed": round(speed), "fare": fare}
                 self.events.append(ff.Event({"taxi": self.name, "n": len(self.events), **state}))
-                self.client.post(self.events[-1])
+                self.client.publish_soon(self.events[-1])
                 if self.client.node != district and moving.done():
                     moving = asyncio.create_task(self.move(district))
                 await asyncio.sleep(0.05)

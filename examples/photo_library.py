@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from datetime import UTC, datetime, timedelta
 
 import fieldfare as ff
-from fieldfare.profiles.collections import AccessError, Message, Rule, TrackingService, View
+from fieldfare.profiles.collections import AccessError, CollectionMessage, Rule, TrackingService, View
 from fieldfare.profiles.event_profile import profile_of
 
 CITIES = {"Helsinki": (60.17, 24.94), "Turku": (60.45, 22.27), "Tampere": (61.50, 23.76)}
@@ -43,11 +43,11 @@ class Network:
 
     def __init__(self, *clients: str) -> None:
         """All clients are online, and know nothing."""
-        self.waiting: dict[str, dict[Hashable, Message]] = {}
+        self.waiting: dict[str, dict[Hashable, CollectionMessage]] = {}
         """for each client that is away the messages that wait, one for each object"""
         self.views = {client: View() for client in clients}
 
-    def send(self, messages: list[Message]) -> None:
+    def send(self, messages: list[CollectionMessage]) -> None:
         """One message reaches all whom it concerns."""
         for message in messages:
             for client in message.recipients:
@@ -56,7 +56,7 @@ class Network:
                 else:
                     self.receive(client, message)
 
-    def receive(self, client: str, message: Message) -> None:
+    def receive(self, client: str, message: CollectionMessage) -> None:
         """A client takes notice, and says so."""
         self.views[client].apply(message)
         print(f"  {client:<5} {message.what:<7} {message.object.uri}")

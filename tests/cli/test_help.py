@@ -7,9 +7,11 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
@@ -19,24 +21,27 @@ ON_A_NODE = (
     "pub", "sub", "top", "admin overview", "admin sessions", "admin session", "admin subscriptions", "admin table",
     "admin links", "admin token",
 )  # fmt: skip
-"""commands that want a node; `test_nodes` runs their examples"""
+"""commands that need a node; `test_http` runs their examples"""
 ON_A_FOLDER = {"admin salvage"}
 """commands that want the folder of a node; `tests/node/test_salvage.py` runs them"""
 SMALL = {"bench match": "--filters 10 --events 20 --rounds 1", "lab city": "--taxis 3 --seconds 5"}
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
+LABORATORY = {"bench match", "lab routing", "lab city"}
+"""commands of another distribution"""
 TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""
 
 
 def commands(command: object, name: str = "") -> Iterator[str]:
     """The names of a command and of all below it, but for groups, which only list others."""
-    below = getattr(command, "commands", None)
-    if below is None or not name:
+    if not isinstance(command, TyperGroup) or not name:
         yield name
-    for step, inner in (below or {}).items():
-        yield from commands(inner, f"{name} {step}".strip())
+    context: Any = None
+    if isinstance(command, TyperGroup):
+        for step in command.list_commands(context):
+            yield from commands(command.get_command(context, step), f"{name} {step}".strip())
 
 
 def help_text(command: str) -> str:
@@ -76,6 +81,23 @@ def test_every_example_works(command: str, example: str, tmp_path: Path) -> None
     done = shell(f"{example} {SMALL.get(command, '')}", tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout or any(tmp_path.iterdir())
+
+
+def test_a_node_a_publisher_and_a_subscriber_come_first() -> None:
+    listed = help_text("").partition("Commands:\n")[2].split("\n")
+    assert [line.split()[0] for line in listed[:3]] == ["up", "pub", "sub"]
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK, "up", "demo"} - LABORATORY))
+def test_the_help_of_an_option_stands_alone(name: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for step in name.split():
+        command = command.commands[step]
+    texts = {parameter.name: parameter.help for parameter in command.params if hasattr(parameter, "help")}
+    for option, text in texts.items():
+        assert text, option
+        assert len(text.split()) >= 2, (option, text)
+        assert not re.match(r"(Of|So|What|Where|Who|Whose|How|Which|It|They)\b", text), (option, text)
 
 
 def test_the_version() -> None:

@@ -82,7 +82,7 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
             await until(b.node.broker.interest)
             await publish(publisher, 10)
             assert await take(events, 5) == [0, 1, 2, 3, 4]
-            roamer._connection._urls[0] = dead  # the first node is alive, but not for us
+            roamer._driver.connection.addresses.urls[0] = dead  # the first node is alive, but not for us
             cut(roamer)
             await publish(publisher, 10)
             assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]

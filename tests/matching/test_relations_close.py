@@ -101,6 +101,6 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 def test_of_filters_that_touch(kernels: str, stored: list[Filter], asked: list[Filter], settle: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
     if settle:
-        index.settle()
+        index.compact()
     for wanted in (*asked, *stored):
         check(index, dict(enumerate(stored)), wanted)

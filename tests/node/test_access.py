@@ -19,10 +19,10 @@ from tools.waiting import PATIENCE
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.filters import parse
-from fieldfare.node.config.config import Secret, load
+from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.security.security import AccessDenied, make_token
+from fieldfare.node.security import AccessDenied, make_token
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
@@ -134,7 +134,7 @@ def test_one_owner_cannot_have_all_sessions(tmp_path: Path) -> None:
 
 
 def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fieldfare.node.security.security.LEEWAY", 0.0)
+    monkeypatch.setattr("fieldfare.node.security.tokens.LEEWAY", 0.0)
 
     async def test() -> None:
         async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=4)) as ana:
@@ -200,7 +200,7 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             with pytest.raises(websockets.InvalidStatus):
                 await websockets.connect(
                     a.hood.url + "/link",
-                    subprotocols=[websockets.Subprotocol("fieldfare.v1.link")],
+                    subprotocols=[websockets.Subprotocol("fieldfare.v2.link")],
                     additional_headers={"Authorization": f"Bearer {token('eve', 'trader')}"},
                 )
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))

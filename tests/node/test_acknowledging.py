@@ -80,7 +80,7 @@ def test_a_program_that_is_done_after_a_break_says_so(caplog: pytest.LogCaptureF
                 delivery = await events.next_delivery()
                 cut(ana)
                 await until(lambda: not ana.connected)
-                await delivery.done()
+                await delivery.acknowledge()
                 await until(lambda: ana.connected)
             assert service.node.broker.sessions["ana"].acknowledged == 1
         assert not caplog.records

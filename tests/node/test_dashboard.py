@@ -21,11 +21,11 @@ from fieldfare.cli import app
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
-from fieldfare.node.config.config import Config, Secret, SecuritySettings, load
+from fieldfare.node.config import Config, Secret, SecuritySettings, load
 from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 
 T = TypeVar("T")

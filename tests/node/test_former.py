@@ -10,7 +10,7 @@ from tests.node.security.test_tickets import SETTINGS, token
 from tests.node.talking import settings, talking, until
 
 from fieldfare.events.event import Event
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f

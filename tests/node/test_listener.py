@@ -18,9 +18,9 @@ import websockets
 from tests.node.http.helpers import SECRET, Api, api, until
 
 from fieldfare.node import listener as doors
-from fieldfare.node.config.config import Limits
+from fieldfare.node.config import Limits
 from fieldfare.node.listener import Door
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC
 from fieldfare.protocol.link_frames import SUBPROTOCOL, LinkHello, encode
@@ -30,7 +30,7 @@ HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Protocol: {protocol}\r\n{more}\r\n"
 )
-JSON = websockets.Subprotocol("fieldfare.v1.json")
+JSON = websockets.Subprotocol("fieldfare.v2.json")
 PATIENT = 30
 """seconds that a test waits for what must happen"""
 
@@ -68,7 +68,7 @@ async def peer(found: Api) -> AsyncIterator[Peer]:
 
 @contextlib.asynccontextmanager
 async def upgraded(
-    found: Api, path: str = "/", protocol: str = "fieldfare.v1.json", more: str = ""
+    found: Api, path: str = "/", protocol: str = "fieldfare.v2.json", more: str = ""
 ) -> AsyncIterator[Peer]:
     async with peer(found) as one:
         one.say(HANDSHAKE.format(path=path, protocol=protocol, more=more).encode())
@@ -345,7 +345,7 @@ def test_who_begins_tls_and_says_no_more_counts_and_is_shown_out(certificate: tu
 FLOODED = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 512))
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.http import routes
 from fieldfare.node.server import running
 from fieldfare.events.event import Event

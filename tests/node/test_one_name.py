@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.node.talking import linked, settings, talking, until
 
-from fieldfare.node.config import config as configuration
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load, names
 from fieldfare.node.server import running
 
 
@@ -81,10 +80,10 @@ def test_a_session_may_have_the_name_of_a_node() -> None:
 
 def test_names_that_are_made_differ_on_cloned_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "clone")
-    names = []
+    made = []
     for machine in ("111111", "222222"):
-        monkeypatch.setattr(configuration, "_machine", lambda machine=machine: machine)
-        names.append(load(None, {}, {}).name)
-    assert names == ["clone-7400-111111", "clone-7400-222222"]
+        monkeypatch.setattr(names, "_machine", lambda machine=machine: machine)
+        made.append(load(None, {}, {}).name)
+    assert made == ["clone-7400-111111", "clone-7400-222222"]
     (tmp_path / "name").write_text("clone-7400-111111\n")
     assert load(None, {}, {"data": str(tmp_path)}).name == "clone-7400-111111"  # it stays, wherever the folder goes

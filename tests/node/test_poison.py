@@ -98,8 +98,8 @@ def test_unreadable_filters_in_every_message() -> None:
     message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(tell))
     assert message == m.FilterUpdate((EVERYTHING, parse("x = 1")))
     assert unreadable == [BAD, BAD]
-    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "said": tell}))
-    assert EVERYTHING in message.said.added  # type: ignore[attr-defined]
+    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "content": tell}))
+    assert EVERYTHING in message.content.added  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="cannot be read"):
         wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
 
@@ -111,14 +111,14 @@ def test_unreadable_filters_in_every_message() -> None:
         {"is": "Leave"},
         {"is": "Unsubscribe", "id": "s"},
         {"is": "Publish", "event": msgpack.encode(Event({"x": 1}))},
-        {"is": "TableCopy", "neighbour": "c", "tell": {"is": "FilterUpdate"}},
+        {"is": "TableCopy", "neighbour": "c", "update": {"is": "FilterUpdate"}},
         {"is": "TopicCheck", "topic": "t"},
         {"is": "FilterUpdate", "added": ["x > 1", "x < 1 AND x > 1"]},
     ],
 )
 def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) -> None:
     """A neighbour may have the name of a session: it must not be taken for it."""
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.links.connect("ana", m.Role.PEER, 0.0)
     for name in ("ana", "bob"):
         broker.sessions.attach(name, name, 0.0)

@@ -109,7 +109,7 @@ def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp
 
 def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     """The node looked at each number between two, and did nothing else meanwhile."""
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.links.connect("mallory", Role.PEER, 0.0)
     count, moved = 2**50, h.SessionTransferred("s", "t", 0, 2**50, 0, 0, [])
     for word in (
@@ -139,7 +139,7 @@ def test_filters_of_sessions_that_come_are_read_within_a_budget(
     words: list[h.HandoverMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fieldfare.protocol.wire.STEPS", 1)
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.links.connect("mallory", Role.PEER, 0.0)
     for word in words:
         broker.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
@@ -190,7 +190,7 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
 
 def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
     """A neighbour said an event of ana's with a number that she had not reached: all of hers were duplicates then."""
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.links.connect("mallory", Role.PEER, 0.0)
     broker.sessions.attach("ana", "i", 0.0)
     before = broker.drain()
@@ -200,12 +200,12 @@ def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
     rows: dict[str, dict[Any, Any]] = {}
     for kind, key, value in [*before.rows, *step.rows]:
         rows.setdefault(kind, {})[key] = value
-    again = DurableBroker(Broker("a", apart=True, life=1), rows, step.entries)
+    again = DurableBroker(Broker("a", separate_names=True, life=1), rows, step.entries)
     assert again.sessions["ana"].sequence == 0
 
 
 def test_a_client_that_names_keepers_nobody_knows_leaves_no_letters() -> None:
-    broker = DurableBroker(Broker("a", apart=True))
+    broker = DurableBroker(Broker("a", separate_names=True))
     broker.links.connect("b", Role.PEER, 0.0)
     assert broker.handovers.claim("s", "t", 0.0, at="b", identity="i") is None
     for number in range(10):

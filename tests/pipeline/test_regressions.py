@@ -12,11 +12,13 @@ from fieldfare.events import Event, msgpack
 from fieldfare.events.values import Kind
 from fieldfare.node.storage.log import Log, LogError
 from fieldfare.pipeline import match_events
+from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.job import report
-from fieldfare.pipeline.job.config import PipelineError, Sink, parse
-from fieldfare.pipeline.job.sinks import write
-from fieldfare.pipeline.lake.table import Batch, read_table, write_table
-from fieldfare.pipeline.sinks.subscriber_folders import write_by_subscriber
+from fieldfare.pipeline.job.config import PipelineError, parse
+from fieldfare.pipeline.lake.table import read_table, write_table
+from fieldfare.pipeline.options import OptionError
+from fieldfare.pipeline.sinks import SinkSettings, make
+from fieldfare.pipeline.sinks.folders import write_by_subscriber
 from fieldfare.pipeline.sources.log import LogStreamReader
 from fieldfare.pipeline.statistics.attributes import Attribute
 from fieldfare.pipeline.statistics.sketches import Tally
@@ -31,9 +33,10 @@ def test_two_sinks_never_share_a_path() -> None:
         parse(HEAD + sinks)
 
 
-def test_what_is_no_event_is_not_sent() -> None:
-    with pytest.raises(PipelineError, match=r"sink\[0\]: what is no event cannot be sent as one"):
-        parse(HEAD + 'sink = [{kind = "node", of = "quarantine", url = "ws://a"}]')
+@pytest.mark.parametrize("kind", ["node", "webhooks"])
+def test_what_is_no_event_is_not_sent(kind: str) -> None:
+    with pytest.raises(OptionError, match="what is no event cannot be sent as one"):
+        make(SinkSettings(kind, "quarantine", {"url": "ws://a"}))
 
 
 def test_numbers_that_no_range_holds_have_no_histogram() -> None:
@@ -67,8 +70,11 @@ def test_names_that_differ_in_their_case_are_one_to_spark(spark: SparkSession) -
 def test_a_new_state_does_not_overwrite_what_an_old_one_wrote(spark: SparkSession, tmp_path: Path) -> None:
     table = spark.range(3).select(F.col("id").cast("string"), F.lit("ana").alias("owner"))
     for query in ("11111111-first", "22222222-second", "22222222-second"):
-        write(Sink("parquet", "events", {"path": str(tmp_path / "p")}), table, query, 0)
-        write(Sink("subscribers", "deliveries", {"path": str(tmp_path / "s")}), table, query, 0)
+        for settings in (
+            SinkSettings("parquet", "events", {"path": str(tmp_path / "p")}),
+            SinkSettings("subscribers", "deliveries", {"path": str(tmp_path / "s")}),
+        ):
+            make(settings).write(table, Batch(f"{query}:{settings.table}", 0))
     assert spark.read.parquet(str(tmp_path / "p")).count() == 6
     assert spark.read.parquet(str(tmp_path / "s" / "ana")).count() == 6
 

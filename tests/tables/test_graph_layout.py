@@ -15,8 +15,8 @@ from fieldfare.filters import Filter, FilterTooComplex, parse
 from fieldfare.filters.filter import NOTHING
 from fieldfare.tables import cover_graph as covergraph
 from fieldfare.tables.cover_graph import CoverGraph, Structure, cover_graph
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.graph_layout import Drawing, Edge, Gaps, Size, draw
-from fieldfare.tables.structures.naive import minimal_cover
 
 # Graphs
 

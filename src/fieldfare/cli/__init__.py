@@ -11,7 +11,6 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from importlib.metadata import version as version_of
 from typing import Annotated, Final
 
@@ -33,9 +32,11 @@ from fieldfare.cli.commands import (
     warmup,
 )
 from fieldfare.cli.help import help_of
+from fieldfare.cli.plugins import Commands
 
 app: Final = typer.Typer(
     name="fieldfare",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: rich would take `[...]` in an example for markup, and the time to be imported
     pretty_exceptions_enable=False,
@@ -60,13 +61,14 @@ def _show_version(wanted: bool) -> None:
 
 def start(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit.")
     ] = False,
 ) -> None:
-    """Content-based publish/subscribe: each event to exactly those who asked for it.
+    """Content-based publish/subscribe: each event reaches exactly the subscribers whose filters match.
 
-    A filter says which events somebody wants, by what is in them: price < 20 AND symbol STARTS WITH 'A'. Filters are
-    sets, so they can be compared, joined and turned round; these commands show how.
+    A filter selects events by their fields: price < 20 AND symbol STARTS WITH 'A'. To begin, start a node with
+    fieldfare up, subscribe with fieldfare sub, and publish with fieldfare pub. Filters are sets, so they can be
+    compared, merged and inverted; match, explain and convert work without a node.
 
     Examples:
         fieldfare match
@@ -77,11 +79,11 @@ def start(
 
 app.callback(help=help_of(start))(start)
 for _name, _command in (
-    ("demo", demo.command),
     ("up", up.command),
     ("pub", pub.command),
     ("sub", sub.command),
     ("top", top.command),
+    ("demo", demo.command),
     ("match", match.command),
     ("explain", explain.command),
     ("convert", convert.command),
@@ -90,7 +92,7 @@ for _name, _command in (
 ):
     app.command(_name, help=help_of(_command))(_command)
 
-admins: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a node, and put things right.")
+admins: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a node, and repair it.")
 _admin: tuple[tuple[str, Callable[..., None]], ...] = (
     ("overview", admin.overview),
     ("sessions", admin.sessions),
@@ -105,7 +107,7 @@ for _name, _command in _admin:
     admins.command(_name, help=help_of(_command))(_command)
 app.add_typer(admins, name="admin")
 
-pipelines: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Events in bulk, on Spark.")
+pipelines: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Process events in bulk, on Spark.")
 _pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", pipeline.run),
     ("check", pipeline.check),
@@ -115,6 +117,3 @@ _pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
 for _name, _command in _pipeline:
     pipelines.command(_name, help=help_of(_command))(_command)
 app.add_typer(pipelines, name="pipeline")
-
-for _plugin in entry_points(group="fieldfare.commands"):
-    app.add_typer(_plugin.load(), name=_plugin.name)

@@ -18,19 +18,19 @@ from fieldfare.protocol.addresses import is_exposed
 
 DEFAULT_NODE: Final = "ws://127.0.0.1:7400"
 PATIENCE: Final = 10.0
-"""seconds for a node to answer"""
+"""seconds that a node has for an answer"""
 _warned: Final[set[str]] = set()
-"""addresses that were warned of"""
+"""addresses of nodes for which the warning was printed already"""
 
 NodeOption: TypeAlias = Annotated[
-    str, typer.Option("--node", "-n", metavar="URL", envvar="FIELDFARE_NODE", help="Which node.")
+    str, typer.Option("--node", "-n", metavar="URL", envvar="FIELDFARE_NODE", help="Address of the node.")
 ]
 TokenOption: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="TOKEN",
         envvar="FIELDFARE_TOKEN",
-        help="Who you are, for a node that wants to know.",
+        help="Your token, for a node with security.",
         show_default=False,
     ),
 ]

@@ -92,7 +92,7 @@ async def _dial_one(
             wait(welcome.source)
             welcome = await _heard(socket, codec)
         if isinstance(welcome, f.Bye):
-            raise ConnectionLost(welcome.reason) if welcome.again else ConnectionRefused(welcome.reason)
+            raise ConnectionLost(welcome.reason) if welcome.retry else ConnectionRefused(welcome.reason)
         if not isinstance(welcome, f.Welcome):
             raise ConnectionRefused(f"{url} said {type(welcome).__name__} and not Welcome")
     except FrameError as error:

@@ -1,4 +1,4 @@
-"""The languages filters are written in, by name. Each is imported when it is first used."""
+"""Dialects: the languages of filters by name. The module of a language is imported at first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dialect(StrEnum):
 
 
 def read(written: object, dialect: Dialect) -> Filter:
-    """The filter of a text or, in the JSON dialects, of a document; ValueError says what is wrong and where.
+    """Return the filter of a text or, in the JSON dialects, of a document; a ValueError gives problem and place.
 
     >>> read('{"price": [{"numeric": ["<", 5]}]}', Dialect.RULER)
     parse('ANY price < 5')
@@ -46,7 +46,7 @@ def read(written: object, dialect: Dialect) -> Filter:
 
 
 def _in_a_line(problem: str) -> str:
-    """The problem without the number of the line that it is in if it is the first: most filters have but one."""
+    """Drop the line number from a problem in the first line: most filters have a single line."""
     return problem.removeprefix("line 1, ").replace("(line 1, column ", "(column ", 1)
 
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from fieldfare.mobility.messages import Letter
+from fieldfare.mobility.messages import MobileEnvelope
 from fieldfare.protocol.messages import Forward, Message, Send
 from fieldfare.routing.broker import Broker
 
-Way = Callable[[str], str]
+NextHop = Callable[[str], str]
 """the neighbour through which another broker is reached: an overlay address"""
 
 
 class Part:
     """One thing that a broker can do beside routing."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = ()
+    handles: ClassVar[tuple[type[Message], ...]] = ()
 
     def join(self, base: Base) -> None:
         """Become part of a broker."""
@@ -31,7 +31,7 @@ class Part:
         """Take a message of a kind that it hears, of a client, a neighbour or any broker."""
         raise NotImplementedError
 
-    def overhear(self, send: Send, now: float) -> list[Send]:
+    def transform(self, send: Send, now: float) -> list[Send]:
         """What the broker tells a client or a neighbour: let it pass, or send something else."""
         return [send]
 
@@ -48,11 +48,11 @@ class Part:
 class Base:
     """What parts share: the broker, and how to reach others."""
 
-    def __init__(self, broker: Broker, parts: Iterable[Part], way: Way) -> None:
+    def __init__(self, broker: Broker, parts: Iterable[Part], next_hop: NextHop) -> None:
         """A broker and its parts, none of which has done anything."""
         self.broker = broker
         self.parts = tuple(parts)
-        self.way = way
+        self.next_hop = next_hop
         self.place = ""
         """the broker where the event was published that is handed to clients right now"""
         for part in self.parts:
@@ -63,34 +63,34 @@ class Base:
         """The name of the broker."""
         return self.broker.name
 
-    def say(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Let the broker take a message, as of a client or a neighbour; parts overhear what it answers."""
+    def submit(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Let the broker take a message, as of a client or a neighbour; parts transform what it answers."""
         before, self.place = self.place, message.source if isinstance(message, Forward) else self.name
-        sends = self.overheard(self.broker.receive(message, sender, now), now)
+        sends = self.transformed(self.broker.receive(message, sender, now), now)
         self.place = before
         return sends
 
-    def overheard(self, sends: list[Send], now: float) -> list[Send]:
+    def transformed(self, sends: list[Send], now: float) -> list[Send]:
         """What parts make of what the broker says."""
         for part in self.parts:
-            sends = [other for send in sends for other in part.overhear(send, now)]
+            sends = [other for send in sends for other in part.transform(send, now)]
         return sends
 
-    def post(self, to: str, content: Message) -> Send:
+    def envelope(self, to: str, content: Message) -> Send:
         """A letter to another broker."""
-        return Send(self.way(to), Letter(to, self.name, content))
+        return Send(self.next_hop(to), MobileEnvelope(to, self.name, content))
 
 
 class MobileBroker:
     """A broker and its parts, as one machine."""
 
-    def __init__(self, broker: Broker, *parts: Part, way: Way) -> None:
+    def __init__(self, broker: Broker, *parts: Part, next_hop: NextHop) -> None:
         """Nothing has happened yet."""
-        self.base = Base(broker, parts, way)
-        self._hearing: dict[type[Message], list[Part]] = {}
+        self.base = Base(broker, parts, next_hop)
+        self._handlers: dict[type[Message], list[Part]] = {}
         for part in parts:
-            for kind in part.hears:
-                self._hearing.setdefault(kind, []).append(part)
+            for kind in part.handles:
+                self._handlers.setdefault(kind, []).append(part)
 
     @property
     def name(self) -> str:
@@ -110,18 +110,18 @@ class MobileBroker:
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
         """Take a message; gives what is to be sent."""
-        if isinstance(message, Letter):
+        if isinstance(message, MobileEnvelope):
             if message.to != self.name:
-                return [Send(self.base.way(message.to), message)]
+                return [Send(self.base.next_hop(message.to), message)]
             return self.receive(message.content, message.origin, now)
-        hearing = self._hearing.get(type(message))
-        if hearing is None:
-            return self.base.say(message, sender, now)
-        return [send for part in hearing for send in part.receive(message, sender, now)]
+        handling = self._handlers.get(type(message))
+        if handling is None:
+            return self.base.submit(message, sender, now)
+        return [send for part in handling for send in part.receive(message, sender, now)]
 
     def tick(self, now: float) -> list[Send]:
         """Let time pass."""
-        sends = self.base.overheard(self.base.broker.tick(now), now)
+        sends = self.base.transformed(self.base.broker.tick(now), now)
         return sends + [send for part in self.base.parts for send in part.tick(now)]
 
     def snapshot(self) -> bytes:

@@ -15,15 +15,15 @@ from typing import ClassVar, NamedTuple
 from fieldfare.events.event import Event
 from fieldfare.filters import FilterTooComplex
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.location_messages import Locate, Whereabouts
+from fieldfare.mobility.location_messages import Locate, LocationUpdate
 from fieldfare.mobility.places import World
-from fieldfare.mobility.side_table import SideTable, Wanting
+from fieldfare.mobility.side_table import Recipients, SideTable
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.structures.distinct import DistinctTable
 
 
-class Kept(NamedTuple):
+class LocatedSubscription(NamedTuple):
     """A subscription as a broker knows it."""
 
     name: str
@@ -33,24 +33,24 @@ class Kept(NamedTuple):
     filter: Filter
     """F_i, by the hop"""
 
-    def told(self, place: str | None = None) -> Whereabouts:
+    def next_update(self, place: str | None = None) -> LocationUpdate:
         """What the next broker hears."""
-        return Whereabouts(self.name, self.template, self.place if place is None else place, self.hop + 1)
+        return LocationUpdate(self.name, self.template, self.place if place is None else place, self.hop + 1)
 
 
 class Location(SideTable):
     """The part of a broker that keeps them."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = (
-        *SideTable.hears,
-        *(Locate, Whereabouts, m.Subscribe, m.Unsubscribe, m.Leave, m.Connect, m.Disconnect),
+    handles: ClassVar[tuple[type[Message], ...]] = (
+        *SideTable.handles,
+        *(Locate, LocationUpdate, m.Subscribe, m.Unsubscribe, m.Leave, m.Connect, m.Disconnect),
     )
 
     def __init__(self, world: World, *, stop: bool = True) -> None:
         """With `stop`, news of a move go no farther than they change anything."""
         self.world = world
         self.stop = stop
-        self.kept: dict[tuple[str, str], Kept] = {}
+        self.subscriptions: dict[tuple[str, str], LocatedSubscription] = {}
         """by client and id, and by neighbour and name"""
         self._table: DistinctTable[tuple[str, str]] = DistinctTable()
 
@@ -58,22 +58,22 @@ class Location(SideTable):
         """Take what concerns such a subscription, and let the broker have the rest."""
         match message:
             case m.Publish() | m.Forward():
-                return self.pass_by(message, sender, now)
+                return self.route(message, sender, now)
             case Locate():
                 return self._locate(message, sender, now)
-            case Whereabouts():
+            case LocationUpdate():
                 key = sender, message.name
                 return self._follow(key, message) if message.place else self._forget([key])
-            case m.Subscribe() | m.Unsubscribe() if (sender, message.id) not in self.kept:
-                return self.base.say(message, sender, now)
+            case m.Subscribe() | m.Unsubscribe() if (sender, message.id) not in self.subscriptions:
+                return self.base.submit(message, sender, now)
             case m.Subscribe():
-                return [*self.base.say(message, sender, now), *self._forget([(sender, message.id)])]
+                return [*self.base.submit(message, sender, now), *self._forget([(sender, message.id)])]
             case m.Unsubscribe():
                 return self._forget([(sender, message.id)])
-        gone = self._forget([key for key in self.kept if key[0] == sender])
-        said = self.base.say(message, sender, now)
+        gone = self._forget([key for key in self.subscriptions if key[0] == sender])
+        said = self.base.submit(message, sender, now)
         if isinstance(message, m.Connect):
-            said += [Send(sender, kept.told()) for kept in self.kept.values()]
+            said += [Send(sender, kept.next_update()) for kept in self.subscriptions.values()]
         return [*gone, *said]
 
     # Places
@@ -86,46 +86,48 @@ class Location(SideTable):
         except (ValueError, FilterTooComplex) as problem:
             return [Send(client, m.Refuse(str(problem), message.id))]
         name = f"{self.base.name}/{client}/{message.id}"
-        sends = self._follow((client, message.id), Whereabouts(name, message.template, message.place, 0))
-        return [*sends, *self.base.say(m.Unsubscribe(message.id), client, now)]
+        sends = self._follow((client, message.id), LocationUpdate(name, message.template, message.place, 0))
+        return [*sends, *self.base.submit(m.Unsubscribe(message.id), client, now)]
 
-    def _follow(self, key: tuple[str, str], news: Whereabouts) -> list[Send]:
-        old, near = self.kept.get(key), self.world.near(news.place, news.hop)
-        new = Kept(news.name, news.template, news.place, news.hop, self.world.filter(news.template, near))
+    def _follow(self, key: tuple[str, str], news: LocationUpdate) -> list[Send]:
+        old, near = self.subscriptions.get(key), self.world.near(news.place, news.hop)
+        new = LocatedSubscription(
+            news.name, news.template, news.place, news.hop, self.world.filter(news.template, near)
+        )
         self._keep(key, new)
         # Where one can be decides, not the filter: two places may mean the same here, and not one step farther on.
         same = old is not None and (old.template, self.world.near(old.place, old.hop)) == (new.template, near)
-        return [] if same and self.stop else self._pass_on(key[0], new.told())
+        return [] if same and self.stop else self._pass_on(key[0], new.next_update())
 
     def _forget(self, keys: list[tuple[str, str]]) -> list[Send]:
         return [send for key in keys for send in self._forget_one(key)]
 
     def _forget_one(self, key: tuple[str, str]) -> list[Send]:
-        old = self.kept.get(key)
+        old = self.subscriptions.get(key)
         self._keep(key, None)
-        return [] if old is None else self._pass_on(key[0], old.told(""))
+        return [] if old is None else self._pass_on(key[0], old.next_update(""))
 
-    def _keep(self, key: tuple[str, str], new: Kept | None) -> None:
-        old = self.kept.pop(key, None)
+    def _keep(self, key: tuple[str, str], new: LocatedSubscription | None) -> None:
+        old = self.subscriptions.pop(key, None)
         if old is not None:
             self._table.remove(old.filter, key)
         if new is not None:
-            self.kept[key] = new
+            self.subscriptions[key] = new
             if not new.filter.is_empty:
                 self._table.add(new.filter, key)
 
-    def _pass_on(self, sender: str, news: Whereabouts) -> list[Send]:
+    def _pass_on(self, sender: str, news: LocationUpdate) -> list[Send]:
         return [Send(neighbour, news) for neighbour in self.base.broker.neighbours if neighbour != sender]
 
     # Events
 
-    def wanting(self, event: Event) -> Wanting:
+    def recipients(self, event: Event) -> Recipients:
         """Clients by F_0, and neighbours by the F_i that is theirs."""
         clients: dict[str, list[str]] = {}
         neighbours = set()
         for who, id in sorted(self._table.match(event)):
-            if self.kept[who, id].hop:
+            if self.subscriptions[who, id].hop:
                 neighbours.add(who)
             else:
                 clients.setdefault(who, []).append(id)
-        return Wanting(clients, neighbours)
+        return Recipients(clients, neighbours)

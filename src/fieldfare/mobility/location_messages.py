@@ -13,7 +13,7 @@ class Locate(Message, frozen=True):
     place: str
 
 
-class Whereabouts(Message, frozen=True):
+class LocationUpdate(Message, frozen=True):
     """A broker tells a neighbour where a client was last heard of."""
 
     name: str

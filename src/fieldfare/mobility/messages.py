@@ -17,7 +17,7 @@ class MoveIn(Message, frozen=True):
     """the broker where I was; nowhere, if it is empty"""
     subscriptions: dict[str, Filter] = msgspec.field(default_factory=dict)
     advertisements: dict[str, Filter] = msgspec.field(default_factory=dict)
-    taken: int = 0
+    received: int = 0
     """the number of the last delivery that I have got"""
     moves: int = 0
     """how often I have moved: the highest is the latest"""
@@ -41,7 +41,7 @@ class Acknowledge(Message, frozen=True):
 # Between brokers
 
 
-class Letter(Message, frozen=True):
+class MobileEnvelope(Message, frozen=True):
     """Something for a broker that is no neighbour. It goes from link to link, behind all that was said there before."""
 
     to: str

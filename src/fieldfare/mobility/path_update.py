@@ -12,7 +12,7 @@ a link, the subscription that the one causes is behind the other. So the broker 
 behind the advertisement, and it comes again behind the subscription.
 
 `CoveredUpdate` spares all this if the new broker need tell nobody anything. It is only for *complete* topologies, where
-every subscription has taken effect everywhere it should; and only if what brokers tell each other directly is not
+every subscription has received effect everywhere it should; and only if what brokers tell each other directly is not
 faster than events on the overlay: else the old broker asks no more while an event is still on its way to it.
 """
 
@@ -24,7 +24,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.subscriber_messages import Bounce, MoveUpdate
+from fieldfare.mobility.subscriber_messages import MoveUpdate, ReturnedUpdate
 from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Message, Role, Send
 from fieldfare.routing.routes import LOCAL, Routes
@@ -34,7 +34,7 @@ from fieldfare.routing.table_routes import TableRoutes
 class PathUpdate(Subscribers):
     """For any overlay without cycles, complete or not."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = (*Subscribers.hears, Bounce)
+    handles: ClassVar[tuple[type[Message], ...]] = (*Subscribers.handles, ReturnedUpdate)
 
     def __init__(self, *, addressed: bool = True, again: float = 1.0) -> None:
         """Nobody is here; a flooded update gets so many seconds until it is sent as a letter."""
@@ -43,38 +43,40 @@ class PathUpdate(Subscribers):
         self.again = again
         self._waiting: dict[tuple[str, int], tuple[float, MoveUpdate]] = {}
 
-    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+    def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Send the update behind what neighbours have just been told."""
         filters = tuple(self._client(client).subscriptions.values())
         addressed = self.addressed or not filters
-        update = MoveUpdate(client, stay.source, self.base.name, stay.number, filters, addressed)
+        update = MoveUpdate(client, visit.source, self.base.name, visit.number, filters, addressed)
         if not addressed:
-            self._waiting[client, stay.number] = now + self.again, replace(update, addressed=True)
-        return self._spread(update, LOCAL)
+            self._waiting[client, visit.number] = now + self.again, replace(update, addressed=True)
+        return self._forward(update, LOCAL)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
         """Hear also of updates that come back."""
-        if isinstance(message, Bounce):
+        if isinstance(message, ReturnedUpdate):
             return [Send(sender, replace(message.update, again=True))]
         return super().receive(message, sender, now)
 
-    def updated(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
+    def receive_update(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
         """Take an update, or pass it on; send it back if the subscriptions that it should be behind are not here."""
         routes = self.base.broker.routes
-        if sender in routes.neighbours and not message.again and _met_promise(routes, message.filters, sender):
-            return [Send(sender, Bounce(message))]
+        if sender in routes.neighbours and not message.again and _met_advertisement(routes, message.filters, sender):
+            return [Send(sender, ReturnedUpdate(message))]
         if message.source == self.base.name:
-            return super().updated(message, sender, now)
-        return self._spread(replace(message, again=False), sender)
+            return super().receive_update(message, sender, now)
+        return self._forward(replace(message, again=False), sender)
 
-    def _spread(self, update: MoveUpdate, sender: str) -> list[Send]:
+    def _forward(self, update: MoveUpdate, sender: str) -> list[Send]:
         if update.addressed:
-            return [Send(self.base.way(update.source), update)]
-        return [Send(to, update) for to in sorted(promising(self.base.broker.routes, update.filters) - {sender})]
+            return [Send(self.base.next_hop(update.source), update)]
+        return [
+            Send(to, update) for to in sorted(neighbours_towards(self.base.broker.routes, update.filters) - {sender})
+        ]
 
-    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
+    def session_arrived(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
         """Do not send the update again."""
-        self._waiting.pop((client, stay.number), None)
+        self._waiting.pop((client, visit.number), None)
         return []
 
     @property
@@ -85,20 +87,20 @@ class PathUpdate(Subscribers):
     def tick(self, now: float) -> list[Send]:
         """Send the updates that have found nothing on the shortest way."""
         late = [key for key, (time, _) in self._waiting.items() if time <= now]
-        return [send for key in late for send in self._spread(self._waiting.pop(key)[1], LOCAL)]
+        return [send for key in late for send in self._forward(self._waiting.pop(key)[1], LOCAL)]
 
 
 class CoveredUpdate(PathUpdate):
     """For complete topologies only: if others here want as much already, the old broker is asked directly."""
 
-    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+    def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
         """Ask directly, if neighbours had to be told nothing."""
         if told:
-            return super().prove(client, stay, told=told, now=now)
-        return [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
+            return super().confirm_path(client, visit, told=told, now=now)
+        return [Send(visit.source, MoveUpdate(client, visit.source, self.base.name, visit.number))]
 
 
-def _met_promise(routes: Routes, filters: Iterable[Filter], sender: str) -> bool:
+def _met_advertisement(routes: Routes, filters: Iterable[Filter], sender: str) -> bool:
     """Is there something advertised here that a neighbour must be told of, but not yet what it wants of that?"""
     if not isinstance(routes, TableRoutes) or routes.advertised is None:
         return False
@@ -110,7 +112,7 @@ def _met_promise(routes: Routes, filters: Iterable[Filter], sender: str) -> bool
     )
 
 
-def promising(routes: Routes, filters: Iterable[Filter]) -> set[str]:
+def neighbours_towards(routes: Routes, filters: Iterable[Filter]) -> set[str]:
     """Neighbours behind which somebody may be who wants all of a filter: its client's old broker is behind one."""
     if not isinstance(routes, TableRoutes):
         return set(routes.neighbours)

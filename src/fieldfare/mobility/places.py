@@ -24,7 +24,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import literal
 
 Graph: TypeAlias = Mapping[str, Collection[str]]
-"""for each place those that are one step away; to stay is always possible"""
+"""for each place those that are one step away; to visit is always possible"""
 Reach: TypeAlias = Callable[[int], int | None]
 """by hops: the steps that a client may be ahead; None: it may be anywhere"""
 MyLoc: TypeAlias = Callable[[str], Collection[str]]

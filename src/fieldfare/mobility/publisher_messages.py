@@ -8,27 +8,27 @@ from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import Message
 
 
-class Prepare(Message, frozen=True):
+class PreparePublisher(Message, frozen=True):
     """A publisher will come to you, or may: promise already what it promises."""
 
     client: str
     advertisements: dict[str, Filter] = msgspec.field(default_factory=dict)
 
 
-class Forget(Message, frozen=True):
+class ForgetPublisher(Message, frozen=True):
     """A publisher has left for good."""
 
     client: str
 
 
-class Arrival(Message, frozen=True):
+class PublisherArrival(Message, frozen=True):
     """A publisher that was with you is here, and I have promised what it promises. Let go of it, and tell me then."""
 
     client: str
     moves: int
 
 
-class Yield(Message, frozen=True):
+class PublisherRelease(Message, frozen=True):
     """It is yours. If it was complete here, all subscriptions that it had here have come to you before this."""
 
     client: str
@@ -36,14 +36,14 @@ class Yield(Message, frozen=True):
     complete: bool
 
 
-class Survey(Message, frozen=True):
+class BarrierRequest(Message, frozen=True):
     """Say so when all that came before this has arrived, with you and beyond."""
 
     origin: str
     number: int
 
 
-class Echo(Message, frozen=True):
+class BarrierReply(Message, frozen=True):
     """It has; and all subscriptions that go your way because of it have come before this."""
 
     origin: str

@@ -3,7 +3,7 @@
 Subscriptions go where something they overlap is promised, so a publisher has a tree of them, with its broker as root.
 When it moves the tree must follow:
 
-| manner | when it goes | when it comes |
+| policy | when it goes | when it comes |
 |---|---|---|
 | `STANDARD` | promises end | promises begin |
 | `PREFETCHING` | they end, and begin at the broker where it is expected | nothing, if the guess was right |
@@ -38,4 +38,4 @@ PROXY: Final = PublisherPolicy("proxy", proxies=True)
 DELAYED: Final = PublisherPolicy("delayed", linger=10.0)
 PREFETCH_DELAYED: Final = PublisherPolicy("prefetch-delayed", ahead=True, linger=10.0)
 SAFE: Final = PublisherPolicy("safe", linger=3600.0, holds=True)
-MANNERS: Final = {m.name: m for m in (STANDARD, PREFETCHING, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)}
+POLICIES: Final = {m.name: m for m in (STANDARD, PREFETCHING, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)}

@@ -12,7 +12,7 @@ from fieldfare.mobility.sessions import Publisher
 from fieldfare.protocol.messages import Deliver, Message
 
 
-class Resub(Message, frozen=True):
+class Resubscribe(Message, frozen=True):
     """A client is at a border broker now, and wants this: whatever is for it goes the way from which you hear this."""
 
     client: str
@@ -22,7 +22,7 @@ class Resub(Message, frozen=True):
     subscriptions: dict[str, Filter] = msgspec.field(default_factory=dict)
     change: int = 0
     """how often it has changed its mind there"""
-    taken: int = 0
+    received: int = 0
     """the number of the last delivery that it had got when it came"""
     source: str = ""
     """the broker where it was before, for when advertisements do not show the way"""
@@ -34,14 +34,14 @@ class Resub(Message, frozen=True):
 
 
 class Replay(Message, frozen=True):
-    """What was kept for a client during some of its stays, all of it."""
+    """What was kept for a client during some of its visits, all of it."""
 
     client: str
     moves: int
-    """the stay that it is for"""
+    """the visit that it is for"""
     first: int
     last: int
-    """the stays that it is of"""
+    """the visits that it is of"""
     deliveries: tuple[Deliver, ...] = ()
     had: tuple[tuple[Publisher, int], ...] = ()
     """the highest count of each publisher that the client has got"""
@@ -51,31 +51,31 @@ class Replay(Message, frozen=True):
     """who waits itself for more, and will send it on"""
 
 
-class Release(Message, frozen=True):
+class ReleaseEntry(Message, frozen=True):
     """What a client left behind is on its way; who has its entry only for that need keep it no longer."""
 
     client: str
     moves: int
 
 
-class Settled(Message, frozen=True):
-    """A client's stay has got all that there was of those before: nobody need send anything on."""
+class VisitComplete(Message, frozen=True):
+    """A client's visit has got all that there was of those before: nobody need send anything on."""
 
     client: str
     moves: int
 
 
-class Gone(Message, frozen=True):
+class ClientGone(Message, frozen=True):
     """A client has left for good."""
 
     client: str
     moves: int
 
 
-class Gap(Message, frozen=True):
+class GapNotice(Message, frozen=True):
     """To a client: some events are missing."""
 
-    stays: tuple[int, ...] = ()
+    visits: tuple[int, ...] = ()
     """nothing is known of what came for you there"""
     lost: int = 0
     """so many were thrown away"""

@@ -18,7 +18,7 @@ from fieldfare.protocol.messages import Message, Send
 from fieldfare.routing.routes import LOCAL
 
 
-class Wanting(NamedTuple):
+class Recipients(NamedTuple):
     """Who wants an event."""
 
     clients: Mapping[str, list[str]]
@@ -29,7 +29,7 @@ class Wanting(NamedTuple):
 class SideTable(Part):
     """A part that all events pass by; there can be one of the kind at a broker."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)
+    handles: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)
 
     def join(self, base: Base) -> None:
         """Become part of a broker whose overlay has no cycles."""
@@ -38,33 +38,33 @@ class SideTable(Part):
         super().join(base)
         self._count = 0
 
-    def wanting(self, event: Event) -> Wanting:
+    def recipients(self, event: Event) -> Recipients:
         """Who wants an event, of those that the part knows."""
         raise NotImplementedError
 
-    def pass_by(self, message: m.Publish | m.Forward, sender: str, now: float) -> list[Send]:
+    def route(self, message: m.Publish | m.Forward, sender: str, now: float) -> list[Send]:
         """Send an event to all that want it, by the broker's tables or the part's."""
         if isinstance(message, m.Forward):
-            return self._spread(message, sender, now)
+            return self._route_one(message, sender, now)
         broker = self.base.broker
         if broker.strategy.advertisements is not None and not broker.clients.may_publish(sender, message.event):
-            return self.base.say(message, sender, now)  # which refuses it
+            return self.base.submit(message, sender, now)  # which refuses it
         sequence, by = message.sequence, ""
         if sequence is None:  # the broker itself never gets to count
             self._count += 1
             sequence, by = (broker.life << 32) + self._count, broker.name
-        return self._spread(m.Forward(message.event, sender, sequence, by, broker.name), LOCAL, now)
+        return self._route_one(m.Forward(message.event, sender, sequence, by, broker.name), LOCAL, now)
 
-    def _spread(self, event: m.Forward, sender: str, now: float) -> list[Send]:
+    def _route_one(self, event: m.Forward, sender: str, now: float) -> list[Send]:
         sends: list[Send] = []
-        for spread in self.base.broker.spread([event], sender, now):
-            mine = self.wanting(event.event)
-            clients = {client: list(ids) for client, ids in spread.clients.items()}
+        for routed in self.base.broker.route([event], sender, now):
+            mine = self.recipients(event.event)
+            clients = {client: list(ids) for client, ids in routed.clients.items()}
             for client, ids in mine.clients.items():
                 clients.setdefault(client, []).extend(ids)
             sends += [
                 Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
                 for client, ids in clients.items()
             ]
-            sends += [Send(one, event) for one in sorted({*mine.neighbours, *spread.neighbours} - {sender})]
-        return self.base.overheard(sends, now)
+            sends += [Send(one, event) for one in sorted({*mine.neighbours, *routed.neighbours} - {sender})]
+        return self.base.transformed(sends, now)

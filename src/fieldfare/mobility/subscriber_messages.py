@@ -1,15 +1,15 @@
-"""What brokers say to each other when a subscriber moves. A stay is known by its client and how often it had moved."""
+"""What brokers say to each other when a subscriber moves. A visit is known by its client and how often it had moved."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.sessions import MobileSession
 from fieldfare.protocol.messages import Message
 
 
-class Expect(Message, frozen=True):
+class PrepareSubscriber(Message, frozen=True):
     """A client goes from me to you: ask for what it wants."""
 
     client: str
@@ -27,7 +27,7 @@ class MoveUpdate(Message, frozen=True):
     source: str
     target: str
     moves: int
-    """the stay at the target; what is asked for is the one before that"""
+    """the visit at the target; what is asked for is the one before that"""
     filters: tuple[Filter, ...] = ()
     """what the client wants, for those on the way"""
     addressed: bool = True
@@ -36,27 +36,27 @@ class MoveUpdate(Message, frozen=True):
     """whether it has been sent back on the last link, and comes behind more subscriptions now"""
 
 
-class Transfer(Message, frozen=True):
-    """Here is the session for a stay."""
+class SubscriberTransfer(Message, frozen=True):
+    """Here is the session for a visit."""
 
     client: str
     moves: int
-    session: Session
+    session: MobileSession
 
 
-class Bounce(Message, frozen=True):
+class ReturnedUpdate(Message, frozen=True):
     """This update met an advertisement on the link between us: send it again, behind what that makes you tell me."""
 
     update: MoveUpdate
 
 
-class Climb(Message, frozen=True):
+class UpwardUpdate(Message, frozen=True):
     """An update on its way up to the rendezvous point, behind the subscriptions."""
 
     update: MoveUpdate
 
 
-class Complete(Message, frozen=True):
+class CompleteToRendezvous(Message, frozen=True):
     """The subscriptions that an update came behind are in force all the way from its target to the rendezvous point."""
 
     update: MoveUpdate

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from fieldfare.node import security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.replicas import NUMBER_GAP
-from fieldfare.node.security import rights, security, tickets
+from fieldfare.node.security import AccessDenied, Principal, rights, tickets
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import Session
 from fieldfare.node.step import Step
 from fieldfare.protocol import frames as f
@@ -89,9 +89,9 @@ async def attach(
         return _claimed(hello, principal, broker, fresh, now, secure=node.security is not None)
 
     attached = await node.submit(job)
-    candidates = deque((*hello.keepers, hello.at))
+    candidates = deque((*hello.replicas, hello.at))
     while attached is None:
-        if not await _wait(node, name, send) and hello.keepers:
+        if not await _wait(node, name, send) and hello.replicas:
             candidates.rotate(-1)
             await node.submit(
                 lambda broker, now: broker.handovers.arrivals.take_over(name, candidates[-1], node.fresh_name(), now)

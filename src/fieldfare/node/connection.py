@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fieldfare.events import msgpack
-from fieldfare.node import attachment, losses
+from fieldfare.node import attachment, losses, security
 from fieldfare.node.attachment import Attached
 from fieldfare.node.delivery_frames import delivery_parts
 from fieldfare.node.durable_broker import DurableBroker
@@ -22,8 +22,7 @@ from fieldfare.node.handover_state import TemporarilyRefused
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.requests import Client, Requests
-from fieldfare.node.security import names, rights, security, tickets
-from fieldfare.node.security.security import Principal
+from fieldfare.node.security import Principal, names, rights, tickets
 from fieldfare.node.sockets import Socket
 from fieldfare.node.state import Pending, Session
 from fieldfare.protocol import frames as f
@@ -151,11 +150,11 @@ class ClientConnection:
                 session.acknowledged,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
-                keepers=tuple(node.broker.replicas.holders.get(name, ())),
+                replicas=tuple(node.broker.replicas.holders.get(name, ())),
                 moves=session.moves,
-                doubt=session.doubt,
+                may_repeat=session.doubt,
                 lives=session.lives,
-                void=attached.void,
+                void_from=attached.void,
                 life=node.broker.life,
                 warned=session.warned,
                 ticket=self._ticket,
@@ -301,7 +300,7 @@ class ClientConnection:
                     raise FrameError(f"a frame has at most {limits.frame_bytes} bytes")
                 frame = self._codec.from_client(data)
             except FrameError as error:
-                self._farewell = f.Bye(str(error), again=False)
+                self._farewell = f.Bye(str(error), retry=False)
                 self._wake.set()
                 await asyncio.sleep(PATIENCE)
                 return

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import unnamed
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.node import recovery
 from fieldfare.node.deliveries import Deliveries
 from fieldfare.node.envelopes import Envelopes
@@ -171,7 +171,7 @@ class DurableBroker:
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
             else:
-                filters.update(map(unnamed, routes.told_by(neighbour)))
+                filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
 
     # Events
@@ -218,7 +218,7 @@ class DurableBroker:
     def route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Match events and log each with the sessions and neighbours that must get it."""
         origins = {_id(forward): origin for forward, origin in reversed(accepted)}  # of a duplicate the first
-        for forward, clients, neighbours in self.broker.spread([forward for forward, _ in accepted], via, now):
+        for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in accepted], via, now):
             self.position += 1
             to = []
             key = replacement_key(forward.publisher, forward.replaces)

@@ -21,7 +21,7 @@ from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.node.node import Node
-from fieldfare.node.security.security import Permission
+from fieldfare.node.security import Permission
 from fieldfare.node.step import Step
 
 MOMENT: Final = 0.05

@@ -10,11 +10,10 @@ from typing import NamedTuple
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import losses, replay
+from fieldfare.node import losses, replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.security import rights, security
-from fieldfare.node.security.security import AccessDenied, Principal
+from fieldfare.node.security import AccessDenied, Principal, rights
 from fieldfare.node.state import NEVER, RequestRefused, Session
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.lineage import still_valid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldfare.node.config.config import is_name
+from fieldfare.node.config import is_name
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.protocol import link_frames
@@ -59,5 +59,5 @@ def check_stranger(hello: LinkHello, node: Node) -> None:
         raise LinkError(
             f"{waiting} events wait at {node.name} for another node called {hello.node}, which has another"
             f" folder: give this one another --name; or, if that folder is lost for good, let"
-            f" {node.name} forget it: fieldfare admin link {hello.node} --part"
+            f" {node.name} forget it: fieldfare admin links --remove {hello.node}"
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -41,6 +40,7 @@ from fieldfare.protocol.link_frames import (
     UnnumberedMessage,
 )
 from fieldfare.protocol.messages import FilterUpdate, Role
+from fieldfare.retry import Backoff
 
 CHUNK: Final = 500
 """Largest number of messages in a frame."""
@@ -50,9 +50,8 @@ PATIENCE: Final = 10.0
 """Seconds in which both nodes must have introduced themselves."""
 MOST_OVERVIEWS: Final = 1000
 """Requests and replies about overviews that may wait for a slow neighbour; the oldest are dropped."""
-FIRST_PAUSE: Final = 0.2
-"""Seconds before the second attempt to dial; each further pause is twice as long."""
-LONGEST_PAUSE: Final = 15.0
+BACKOFF: Final = Backoff(0.2, 15.0, (0.7, 1.3))
+"""Pauses between attempts to dial a neighbour."""
 
 F = TypeVar("F", bound=LinkFrame)
 
@@ -61,7 +60,7 @@ logger = logging.getLogger("fieldfare.node")
 
 async def keep_linked(hood: Neighbourhood, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
     """Dial a node again and again, for ever; pauses grow with each failure and vary at random."""
-    pause, before = FIRST_PAUSE, ""
+    delays, before = BACKOFF.delays(), ""
     while True:
         began = hood.node.steady()
         try:
@@ -70,13 +69,13 @@ async def keep_linked(hood: Neighbourhood, url: str, open_socket: Callable[[str]
             problem = "the link is down"
         except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
             problem = str(error) or type(error).__name__
-        if hood.node.steady() - began > LONGEST_PAUSE:
-            pause = FIRST_PAUSE
+        if hood.node.steady() - began > BACKOFF.longest:
+            delays = BACKOFF.delays()
+        delay = next(delays)
         log = logger.info if problem == before else logger.warning
-        log("link to %s: %s; again in %.1f s", url, problem, pause)
+        log("link to %s: %s; again in %.1f s", url, problem, delay)
         before = problem
-        await asyncio.sleep(pause * random.uniform(0.7, 1.3))
-        pause = min(LONGEST_PAUSE, 2 * pause)
+        await asyncio.sleep(delay)
 
 
 class LinkConnection:

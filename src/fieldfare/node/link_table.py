@@ -141,12 +141,12 @@ class LinkTable(dict[str, Link]):
     def link_up(self, neighbour: str, now: float) -> None:
         """Note that a neighbour can be reached."""
         self._unnumbered[neighbour] = []
-        self.send_all(self._core.broker.regain(neighbour, now))
+        self.send_all(self._core.broker.link_up(neighbour, now))
 
     def link_down(self, neighbour: str, now: float) -> None:
         """Note that a neighbour cannot be reached for now."""
         self._unnumbered.pop(neighbour, None)
-        self.send_all(self._core.broker.lose(neighbour, now))
+        self.send_all(self._core.broker.link_down(neighbour, now))
 
     # Messages to neighbours
 
@@ -206,7 +206,7 @@ class LinkTable(dict[str, Link]):
     def _send_unnumbered(self, neighbour: str, message: m.ControlMessage) -> None:
         waiting = self._unnumbered.get(neighbour)
         # A filter update must not get lost while the link is up: the neighbour would not know what to send.
-        if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.said, FilterUpdate)):
+        if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.content, FilterUpdate)):
             waiting.append(wire.encode(message))
             self._core.step.wake(neighbour)
 

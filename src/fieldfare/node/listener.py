@@ -30,7 +30,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from fieldfare.node.config.config import Limits
+from fieldfare.node.config import Limits
 
 BURST: Final = 32
 """connections that are accepted in a row"""

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from fieldfare.node import startup
-from fieldfare.node.config.config import Config
+from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.security.security import security_of
+from fieldfare.node.security import security_of
 from fieldfare.node.state import Publication, RequestRefused
 from fieldfare.node.step import Step
 from fieldfare.node.storage.log import LogError

@@ -12,14 +12,13 @@ from typing import Any, Final, NamedTuple
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node import replay
+from fieldfare.node import replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.handover_state import SessionMoving
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.security import security
+from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, permitted
-from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import Publication, RequestRefused
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m

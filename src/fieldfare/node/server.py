@@ -20,8 +20,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fieldfare.filters import parse
 from fieldfare.matching import backend
-from fieldfare.node import bridges
-from fieldfare.node.config.config import Config, Limits
+from fieldfare.node import bridges, security
+from fieldfare.node.config import Config, Limits
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.descriptors import raise_limit, share
@@ -33,8 +33,7 @@ from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
-from fieldfare.node.security import security
-from fieldfare.node.security.security import AccessDenied
+from fieldfare.node.security import AccessDenied
 from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fieldfare.node import machine
-from fieldfare.node.config.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
@@ -68,7 +68,7 @@ def recovered_broker(
     life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - EPOCH_2000))
     storage.remember(Row("life", (), life))
     broker = DurableBroker(
-        Broker(config.name, strategy_of(config), life=life, apart=True),
+        Broker(config.name, strategy_of(config), life=life, separate_names=True),
         stored,
         entries,
         limit=config.sessions.limit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final, TypeVar
@@ -34,13 +35,27 @@ def read(name: str, options: Mapping[str, str], kind: type[Given]) -> Given:
     >>> read("mine", {"url": "ws://a", "rows": "5"}, Some)
     Traceback (most recent call last):
         ...
-    fieldfare.pipeline.options.OptionError: mine: Object contains unknown field `rows`; its options: url, max_rows
+    fieldfare.pipeline.options.OptionError: mine: there is no option `rows`; its options: url, max_rows
     """
     given = {key: value for key, value in options.items() if key not in SPARKS}
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise OptionError(f"{name}: {error}; its options: {', '.join(kind.__struct_fields__)}") from None
+        problem = str(error)
+        if found := re.fullmatch(r"Object contains unknown field `(.*)`", problem, re.DOTALL):
+            problem = f"there is no option `{found[1]}`"
+        elif found := re.fullmatch(r"Object missing required field `(.*)`", problem):
+            problem = f"the option `{found[1]}` is missing"
+        raise OptionError(f"{name}: {problem}; its options: {', '.join(kind.__struct_fields__)}") from None
+
+
+def texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Return options as Spark passes them on: all as text, and `true` for True.
+
+    >>> texts({"max_rows": 5, "public": True})
+    {'max_rows': '5', 'public': 'true'}
+    """
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def needs(name: str, module: str, extra: str) -> None:

@@ -38,8 +38,8 @@ class Roamer:
         if broker != self.expected:
             self.source = self.expected or self.source
             self.moves += 1
-        taken = self.network.taken.get(self.name, 0)
-        said = MoveIn(self.source, dict(self.subscriptions), dict(self.advertisements), taken, self.moves)
+        received = self.network.taken.get(self.name, 0)
+        said = MoveIn(self.source, dict(self.subscriptions), dict(self.advertisements), received, self.moves)
         self.source, self.expected = broker, ""
         self.network.move(self.name, broker, said)
 

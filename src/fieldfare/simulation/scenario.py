@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import math
-import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-import msgspec.inspect
 
+from fieldfare import toml
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.strategies import Strategy, by_name
@@ -33,6 +31,7 @@ from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology, from_edges
 from fieldfare.simulation.trace import Record
 from fieldfare.simulation.workloads import Action, Count, Positive, Share
+from fieldfare.toml import TomlError
 
 STEPS: Final = 100
 """`run` says so many times how far it is while time passes, and once before it checks"""
@@ -217,16 +216,12 @@ def parse(text: str) -> Scenario:
     'simple'
     >>> parse("topology.brokers = 'ten'")
     Traceback (most recent call last):
-    fieldfare.simulation.scenario.ScenarioError: topology.brokers: Expected `int | null`, got `str`
+    fieldfare.simulation.scenario.ScenarioError: line 1: topology.brokers: expected an integer, got a string
     """
     try:
-        return msgspec.convert(tomllib.loads(text), Scenario)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError("", f"no TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").removeprefix(".")
-        raise ScenarioError(place, _with_choices(problem, place)) from None
+        return toml.decode(text, Scenario)
+    except TomlError as error:
+        raise ScenarioError("", error) from None
 
 
 def strategy_of(name: str) -> Strategy:
@@ -238,28 +233,6 @@ def strategy_of(name: str) -> Strategy:
     if strategy.overlay == "rendezvous":
         raise ScenarioError("strategy", "rendezvous needs brokers that all reach each other, which a scenario has not")
     return strategy
-
-
-def _with_choices(problem: str, place: str) -> str:
-    """A problem with what one may write there instead."""
-    here: Any = msgspec.inspect.type_info(Scenario)
-    for part in re.findall(r"[a-z_]+", place):
-        here = getattr(here, "item_type", here)
-        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
-        structs = [kind for kind in kinds if isinstance(kind, msgspec.inspect.StructType)]
-        tags = [str(kind.tag) for kind in structs if kind.tag_field == part]
-        if tags:
-            return f"{problem}; there are {', '.join(tags)}"
-        here = next((field.type for kind in structs for field in kind.fields if field.name == part), here)
-    if "enum" in problem and isinstance(here, msgspec.inspect.LiteralType | msgspec.inspect.UnionType):
-        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
-        values = [value for kind in kinds for value in getattr(kind, "values", ())]
-        return f"{problem}; there are {', '.join(map(str, values))}"
-    if "unknown field" in problem and isinstance(here, msgspec.inspect.StructType):
-        return f"{problem}; there are {', '.join(field.name for field in here.fields)}"
-    if "Expected `array`, got `object`" in problem:
-        return f"{problem}: write [[{place}]]"
-    return problem
 
 
 @dataclass(frozen=True, slots=True)

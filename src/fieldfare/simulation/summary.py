@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from fieldfare.simulation.checker import EventId, Violation
+from fieldfare.simulation.checker.violations import EventId, Violation
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Delivered, Forwarded, Published, Trace

@@ -147,10 +147,10 @@ def test_the_scenarios_in_the_examples_can_be_run(file: Path) -> None:
     ("text", "problem"),
     [
         ("strategy = 'clever'", "strategy: there is no strategy 'clever'"),
-        ("[topology]\nkind = 'line'\nbrokers = 'four'", "topology.brokers: Expected `int | null`, got `str`"),
-        ("[links]\nloss = 2.0", "links.loss: "),
-        ("[[faults]]\ntime = 1\ndo = 'explode'", "faults[0].do: "),
-        ("topology = [", "no TOML"),
+        ("[topology]\nkind = 'line'\nbrokers = 'four'", "line 3: topology.brokers: expected an integer, got a string"),
+        ("[links]\nloss = 2.0", "line 2: links.loss: "),
+        ("[[faults]]\ntime = 1\ndo = 'explode'", "line 3: faults[0].do: 'explode' is not valid (choices: "),
+        ("topology = [", "this is not TOML"),
         ("[workload]\nfile = 'none.parquet'", "workload.file: "),
     ],
 )

@@ -19,7 +19,7 @@ from websockets.streams import StreamReader
 
 from fieldfare_lab.node import contest, fieldfare_node, sessions, websocket
 from fieldfare_lab.node import load as loads
-from fieldfare_lab.node.crew import Contender, Send, Take, Wishes
+from fieldfare_lab.node.client_processes import Contender, Send, Take, Wishes
 from fieldfare_lab.node.servers import Server, free_ports
 
 SMALL = contest.Effort(events=300, seconds=0.5, rounds=2)
@@ -77,7 +77,7 @@ async def write_file(folder: Path, port: int, mine: Sequence[loads.Said]) -> Sen
 
 
 def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("fieldfare_lab.node.crew.PATIENCE", 0.3)
+    monkeypatch.setattr("fieldfare_lab.node.client_processes.PATIENCE", 0.3)
     load = loads.make(1, filters=20, subscribers=4)
     effort = contest.Effort(events=100, seconds=0.05, rounds=1)
     good, bad = (

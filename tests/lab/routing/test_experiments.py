@@ -10,7 +10,7 @@ from fieldfare_lab.results import Settings
 from fieldfare_lab.routing.experiments import EXPERIMENTS
 from fieldfare_lab.routing.interests import Interests, depth_first
 from fieldfare_lab.routing.runs import Run, tree
-from fieldfare_lab.routing.scaling import scaling
+from fieldfare_lab.routing.scale import scaling
 
 TINY = Settings(1, 1, 0.05)
 

@@ -1,4 +1,4 @@
-"""Filters found by a piece of text, and the checks that verify what arrays and needles cannot decide."""
+"""Filters found by a piece of text, and the checks that verify what arrays and substrings cannot decide."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_single_events(kernels: str, more: int) -> None:
     for id in list(index)[::2]:
         index.remove(id)
         brute.remove(id)
-    index.settle()
+    index.compact()
     for tree in trees:
         assert sorted(index.match(tree)) == sorted(brute.match(tree)), tree
 
@@ -102,7 +102,7 @@ def test_batches(kernels: str) -> None:
         assert pairs(index.match_batch(other.slice(50))) == {(row - 50, id) for row, id in expected if row >= 50}
 
 
-def test_a_needle_that_says_all_is_not_verified() -> None:
+def test_a_substring_that_says_all_is_not_verified() -> None:
     index: Index[str] = Index([("alone", RULES["alone"]), ("key", RULES["key"])])
     for _ in range(3):
         assert index.match({"line": "a timeout of a disk", "service": "s1"}) == ["alone", "key"]
@@ -112,7 +112,7 @@ def test_a_needle_that_says_all_is_not_verified() -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_snapshots_keep_what_is_found_by_needles(kernels: str, tmp_path: Path) -> None:
+def test_snapshots_keep_what_is_found_by_substrings(kernels: str, tmp_path: Path) -> None:
     index, brute = filled(kernels, 300)
     index.add_many((f"user{i}", f"user = 'u{i}' AND line CONTAINS 'time'") for i in range(300))  # some here, some there
     brute.add_many((f"user{i}", f"user = 'u{i}' AND line CONTAINS 'time'") for i in range(300))

@@ -17,7 +17,7 @@ from tests.node.http.helpers import (
 )
 
 from fieldfare.events.event import Event
-from fieldfare.node.http import webhooks
+from fieldfare.node.http import sinks, webhooks
 from fieldfare.node.internal_session import Delivered
 
 
@@ -123,8 +123,8 @@ def test_retry_after_is_kept_and_timeouts_count() -> None:
             await publish(found, 1)
             await to.wait(2)
             assert asyncio.get_running_loop().time() - before >= 1
-        assert webhooks.pause_before(3, 1.0, None) == pytest.approx(4, rel=0.26)
-        assert webhooks.pause_before(1000, 1.0, None) <= 75
+        assert sinks.backoff_of(1.0).delay(3) == pytest.approx(4, rel=0.26)
+        assert sinks.backoff_of(1.0).delay(1000) <= 75
 
     asyncio.run(main())
 

@@ -16,12 +16,11 @@ from tests.node.http.helpers import sink
 from tests.node.talking import linked, talking, until
 
 from fieldfare.events.event import Event
-from fieldfare.node.config.config import ConfigError, Secret, load
+from fieldfare.node.config import ConfigError, Secret, load
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
-from fieldfare.node.security import revocations
+from fieldfare.node.security import make_token, revocations
 from fieldfare.node.security.revocations import Credential, Revocations
-from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 

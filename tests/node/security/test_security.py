@@ -17,10 +17,9 @@ from tests.matching.strategies import events, filters
 from fieldfare.events import Event, Interval
 from fieldfare.filters import EVERYTHING, Filter, FilterTooComplex, parse
 from fieldfare.filters.branch import MAX_BRANCHES
-from fieldfare.node.config.config import Config, ConfigError, RoleSettings, Secret, SecuritySettings, Tls, load
-from fieldfare.node.security.security import (
+from fieldfare.node.config import Config, ConfigError, RoleSettings, Secret, SecuritySettings, Tls, load
+from fieldfare.node.security import (
     EVERYBODY,
-    LEEWAY,
     AccessDenied,
     Principal,
     Role,
@@ -41,6 +40,7 @@ from fieldfare.node.security.security import (
     tls_context,
     union,
 )
+from fieldfare.node.security.tokens import LEEWAY
 
 SECRET = Secret("correct-horse-battery-staple-xyzzy")
 NOW = 1_000_000.0
@@ -95,7 +95,7 @@ def test_no_token_is_the_anonymous_role_or_nothing() -> None:
     assert principal == Principal("", ("reader",), Role(subscribe=True))
     with pytest.raises(Unauthenticated):  # a bad token is not taken for none
         principal_of("", open_to_readers, NOW)
-    with pytest.raises(AccessDenied, match=r"^somebody without a token may not administer"):
+    with pytest.raises(AccessDenied, match=r"^a client without a token may not administer"):
         may_administer(principal)
 
 
@@ -119,7 +119,7 @@ CLAIMS: list[tuple[Any, str]] = [
     ({"exp": NOW - 29.5}, ""),
     ({"exp": NOW - 30}, "has expired"),
     ({"exp": 10**30}, ""),
-    ({"exp": None}, "the token lacks something: Expected float, got null - at $.exp"),
+    ({"exp": None}, "a claim of the token is missing or wrong: Expected float, got null - at $.exp"),
     ({"exp": "tomorrow"}, "Expected float, got str"),
     ({"exp": True}, "Expected float, got bool"),
     ({"sub": 7}, "Expected str, got int - at $.sub"),
@@ -219,7 +219,7 @@ def test_what_is_not_signed_as_it_must_be_is_refused(token: str) -> None:
 def test_only_pinned_algorithms_count() -> None:
     strong = Security(DOUBLE.key, ("HS512",), ROLES)
     assert principal_of(signed(GOOD, "HS512"), strong, NOW).name == "ana"
-    with pytest.raises(Unauthenticated, match="not signed with HS512, as it must be"):
+    with pytest.raises(Unauthenticated, match="not signed with HS512, which this node requires"):
         principal_of(signed(GOOD), strong, NOW)
     both = Security(DOUBLE.key, ("HS512", "HS256"), ROLES)
     assert principal_of(signed(GOOD), both, NOW).name == "ana"
@@ -401,7 +401,7 @@ def test_too_many_filters_are_refused_and_not_cut() -> None:
 
     security = Security(DOUBLE.key, ("HS256",), {"a": many("a"), "b": many("b")})
     assert principal_of(signed(GOOD | {"roles": ["a"]}), security, NOW).permissions == security.roles["a"]
-    with pytest.raises(AccessDenied, match="roles a, b are too many to hold together") as caught:
+    with pytest.raises(AccessDenied, match="roles a, b are too many to combine") as caught:
         principal_of(signed(GOOD | {"roles": ["a", "b"]}), security, NOW)
     assert not isinstance(caught.value, Unauthenticated)
 
@@ -472,7 +472,7 @@ def test_nodes_that_share_a_secret_may_join_each_other() -> None:
 
 @pytest.mark.parametrize("secret", ["-----BEGIN PUBLIC KEY-----\nabcdefghijklmnop\n-----END PUBLIC KEY-----\n"])
 def test_a_public_key_is_no_secret(secret: str) -> None:
-    with pytest.raises(ConfigError, match=r"^security.secret: this is no key for HS256") as caught:
+    with pytest.raises(ConfigError, match=r"^security.secret: this is not a key for HS256") as caught:
         security_of(settings(secret=Secret(secret)))
     assert "abcdef" not in str(caught.value)
 
@@ -500,7 +500,7 @@ def test_a_public_key_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="this is the private key"):
         security_of(key_settings(file, "EdDSA"))
     file.write_text("nonsense")
-    with pytest.raises(ConfigError, match=r"needs the package cryptography|this is no key for EdDSA"):
+    with pytest.raises(ConfigError, match=r"needs the package cryptography|this is not a key for EdDSA"):
         security_of(key_settings(file, "EdDSA"))
 
 
@@ -516,7 +516,7 @@ def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, kind: list[str
     assert principal_of(token, security, NOW) == Principal("ana", ("trader",), Role(True, False, True), GOOD["exp"] + LEEWAY)  # fmt: skip
     with pytest.raises(Unauthenticated):
         principal_of(token[:-4] + "AAAA", security, NOW)
-    with pytest.raises(ConfigError, match=f"this is no key for {'RS256' if algorithm != 'RS256' else 'ES256'}"):
+    with pytest.raises(ConfigError, match=f"this is not a key for {'RS256' if algorithm != 'RS256' else 'ES256'}"):
         security_of(key_settings(public, "RS256" if algorithm != "RS256" else "ES256"))
 
 
@@ -578,8 +578,8 @@ def test_files_that_hold_no_certificates_are_named(tmp_path: Path) -> None:
     openssl("pkey", "-in", oslo.key, "-aes128", "-passout", "pass:abcd", "-out", str(locked))
     (tmp_path / "empty.pem").touch()
     for tls, problem in [
-        (Tls(authorities=str(tmp_path / "empty.pem")), "tls.authorities: holds no certificates"),
-        (Tls(authorities=oslo.key), "tls.authorities: holds no certificates"),
+        (Tls(authorities=str(tmp_path / "empty.pem")), "tls.authorities: contains no certificates"),
+        (Tls(authorities=oslo.key), "tls.authorities: contains no certificates"),
         (Tls(certificate=oslo.certificate, key=rome.key), "must be a pair in PEM"),
         (Tls(certificate=oslo.certificate, key=str(locked)), "without a passphrase"),
     ]:

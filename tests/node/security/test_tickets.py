@@ -14,10 +14,9 @@ import websockets
 from tests.node.talking import linked, talking, until
 
 from fieldfare.client.client import connect
-from fieldfare.node.config.config import Secret, load
+from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
-from fieldfare.node.security import tickets
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token, tickets
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
@@ -140,7 +139,7 @@ def test_a_node_that_calls_a_session_does_not_get_the_token(tmp_path: Path) -> N
 
 
 def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fieldfare.node.security.security.LEEWAY", 0.0)
+    monkeypatch.setattr("fieldfare.node.security.tokens.LEEWAY", 0.0)
 
     async def refused(url: str, session: str, ticket: str) -> str:
         async with websockets.connect(url, subprotocols=[websockets.Subprotocol(MSGPACK_CODEC.name)]) as socket:

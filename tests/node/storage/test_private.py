@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.node.talking import settings, talking
 
-from fieldfare.node.config.config import Log as LogSettings
+from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.server import running
 from fieldfare.node.storage.log import export
 from fieldfare.node.storage.storage import Storage

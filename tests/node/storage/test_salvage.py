@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from fieldfare.cli import app
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.config.config import Log as LogSettings
+from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.server import running

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tools.waiting import wait_until
 
 from fieldfare import Event, parse
 from fieldfare.node.pipeline_reports import PipelineReport
-from fieldfare.pipeline.job import report as reporting
-from fieldfare.pipeline.job import sinks
+from fieldfare.pipeline.batch import Batch
+from fieldfare.pipeline.job import report
 from fieldfare.pipeline.job.config import PipelineError, read
 from fieldfare.pipeline.job.run import ready, run
 from fieldfare.pipeline.lake.table import read_table
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import SubscriptionError
-from fieldfare.pipeline.sinks.subscriber_folders import folder_of
+from fieldfare.pipeline.sinks.folders import folder_of
+from fieldfare.pipeline.sinks.table import TableSink
 
 PIPELINE = """
 name = "market"
@@ -97,21 +98,21 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
     _put(folder, "1.jsonl", [*lines, lines[0], "nonsense", "nonsense", '{"price": "dear"}'])
     assert _run(folder)[-1].state == "ended"
     _put(folder, "2.jsonl", [*(json.dumps(event) for event in second), lines[1]])
-    real = sinks.write
+    real = TableSink.write
 
-    def crash(sink: Any, table: Any, query: str, number: int) -> None:
-        if sink.of == "quarantine":
+    def crash(sink: TableSink, rows: DataFrame, batch: Batch) -> None:
+        if sink.quarantine:
             raise RuntimeError("the disk is gone")
-        real(sink, table, query, number)
+        real(sink, rows, batch)
 
-    monkeypatch.setattr(sinks, "write", crash)
+    monkeypatch.setattr(TableSink, "write", crash)
     with pytest.raises(PipelineError, match=r"market stopped; run it again to go on from there\. .*the disk is gone"):
         _run(folder)
-    failed = reporting.last(folder / "state")
+    failed = report.last(folder / "state")
     assert failed is not None
     assert (failed.state, failed.events) == ("failed", 39)
     monkeypatch.undo()
-    report = _run(folder)[-1]
+    last = _run(folder)[-1]
 
     timely = [event for event in (*first, *second) if "at" not in event]
     expected = Counter(
@@ -130,10 +131,10 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
     assert Counter((row.id, row.subscription) for row in mine) == Counter(
         {k: v for k, v in expected.items() if k[1] == "a"}
     )
-    assert (report.events, report.quarantined, report.late) == (78, 3, 2)
-    assert report.deliveries == sum(expected.values())
-    assert {one.subscription: one.count for one in report.busiest} == Counter(id for _, id in expected.elements())
-    assert report.subscriptions == 3
+    assert (last.events, last.quarantined, last.late) == (78, 3, 2)
+    assert last.deliveries == sum(expected.values())
+    assert {one.subscription: one.count for one in last.busiest} == Counter(id for _, id in expected.elements())
+    assert last.subscriptions == 3
 
 
 def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: SparkSession, folder: Path) -> None:

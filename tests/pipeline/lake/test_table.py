@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake import table as lake
 from fieldfare.pipeline.lake.commits import load
 from fieldfare.pipeline.lake.folders import folder_name
-from fieldfare.pipeline.lake.table import Batch, keep, read_table, write_table
+from fieldfare.pipeline.lake.table import keep, read_table, write_table
 from fieldfare.pipeline.table.normalisation import normalise
 from fieldfare.pipeline.table.schema import TableError
 

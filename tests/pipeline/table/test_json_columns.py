@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.events import strategies as some
 
 from fieldfare.events import Event, Limits, cloudevents, json
-from fieldfare.pipeline.table.json_columns import TIME, Decoder, Unknown
+from fieldfare.pipeline.table.event_columns import TIME, Unknown
+from fieldfare.pipeline.table.json_columns import Decoder
 
 ENDS = pa.struct({"low": pa.float64(), "high": pa.float64(), "closed": pa.string()})
 FIELDS = pa.struct(

@@ -226,7 +226,7 @@ def copies_are_right(cloud: Cloud) -> None:
         for topic, tree in mine._trees.items():
             if mine._parent(topic) is None:
                 keepers = Ring().closest(routes, key_of(topic), mine.replicas + 1)[1:]
-                told = {child: set(tree.told_by(child)) for child in tree.roles}
+                told = {child: set(tree.filters_of(child)) for child in tree.roles}
                 expected |= {(k, topic, name, c): wanted for k in keepers for c, wanted in told.items() if wanted}
     kept = {
         (name, topic, owner, child): set(filters)

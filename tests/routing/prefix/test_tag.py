@@ -11,14 +11,14 @@ from tools.prefix.samples import EVENTS, all_filters, limits, optimized
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.prefix.tag import Fpt, Step, decode, encode
+from fieldfare.routing.prefix.selection import match
+from fieldfare.routing.prefix.tag import Step, Tag, decode, encode
 from fieldfare.routing.prefix.tagger import Tagger
-from fieldfare.routing.prefix.tagging import match
-from fieldfare.routing.prefix.tree import Term, Tree, Version
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import apply
 
 terms = st.builds(Term, st.integers(-1, 300), st.text(max_size=9))
-versions = st.builds(Version, terms, st.integers(0, 1 << 40))
+versions = st.builds(TreeVersion, terms, st.integers(0, 1 << 40))
 
 
 @st.composite
@@ -37,8 +37,8 @@ def steps(draw: st.DrawFn) -> tuple[Step, ...]:
 
 
 @given(st.integers(0, 1 << 40), versions, limits, steps())
-def test_wire_form(since: int, version: Version, limit: int | None, way: tuple[Step, ...]) -> None:
-    fpt = Fpt(version, since, limit, way)
+def test_wire_form(since: int, version: TreeVersion, limit: int | None, way: tuple[Step, ...]) -> None:
+    fpt = Tag(version, since, limit, way)
     data = encode(fpt)
     assert decode(data) == fpt
     header = len(encode(fpt._replace(steps=())))
@@ -47,10 +47,10 @@ def test_wire_form(since: int, version: Version, limit: int | None, way: tuple[S
 
 @given(versions, limits, steps(), st.data())
 def test_what_is_cut_off_is_no_tag(
-    version: Version, limit: int | None, way: tuple[Step, ...], data: st.DataObject
+    version: TreeVersion, limit: int | None, way: tuple[Step, ...], data: st.DataObject
 ) -> None:
-    written = encode(Fpt(version, version.number, limit, way))
-    header = len(encode(Fpt(version, version.number, limit, ())))
+    written = encode(Tag(version, version.number, limit, way))
+    header = len(encode(Tag(version, version.number, limit, ())))
     cut = data.draw(st.integers(0, len(written) - 1))
     if cut != header:  # a tag without steps is a tag
         with pytest.raises(ValueError, match="cut off"):

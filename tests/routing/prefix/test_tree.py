@@ -33,7 +33,8 @@ from fieldfare.filters.valueset import ValueSet
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
 from fieldfare.routing.prefix.optimizer import Optimizer, part
-from fieldfare.routing.prefix.tagging import forward, match, select
+from fieldfare.routing.prefix.selection import match, select
+from fieldfare.routing.prefix.tag_reader import forward
 from fieldfare.routing.prefix.tree import ROOT, Tree
 from fieldfare.routing.prefix.updates import height
 

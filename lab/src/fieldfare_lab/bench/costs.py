@@ -26,7 +26,7 @@ START: Final = """
 import time
 from fieldfare.matching.index import Index
 index = Index([("a", "price < 10")], kernels="numba")
-index.settle()
+index.compact()
 assert index.match({"price": 5}) == ["a"]
 print(time.process_time())
 """
@@ -55,7 +55,7 @@ def costs(name: str, filters: int, step: Callable[[str], None] = lambda _: None)
     started = time.process_time()
     index.add_many(enumerate(parsed))
     yield Cost("bulk load", filters / (time.process_time() - started), "filters/s", "add_many of parsed filters")
-    index.settle()
+    index.compact()
     yield Cost("segment", index.stats().bytes / filters, "bytes/filter", "what a snapshot would hold")
     step("costs: memory")
     yield _memory(workload)
@@ -74,7 +74,7 @@ def _memory(workload: Workload) -> Cost:
     try:
         index: Index[int] = Index(kernels="auto")
         index.add_many((number, parse(text)) for number, text in enumerate(texts))
-        index.settle()
+        index.compact()
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

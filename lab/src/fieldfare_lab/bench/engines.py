@@ -88,10 +88,10 @@ def events_for(contender: Contender, workload: Workload, effort: float = 1.0) ->
 def contenders() -> dict[str, Contender]:
     """All of them by name, ours first; the modules of peers are imported when they are prepared."""
     from fieldfare_lab.bench import (  # noqa: PLC0415 - they import this module
+        fieldfare_contenders,
         libraries,
-        ours,
         tables,
     )
 
-    every: Iterable[Contender] = (*ours.CONTENDERS, *tables.CONTENDERS, *libraries.CONTENDERS)
+    every: Iterable[Contender] = (*fieldfare_contenders.CONTENDERS, *tables.CONTENDERS, *libraries.CONTENDERS)
     return {contender.name: contender for contender in every}

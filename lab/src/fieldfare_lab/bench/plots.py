@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fieldfare_lab.bench.measure import Row
+from fieldfare_lab.bench.measurement import Row
 
 
 def plot(rows: Sequence[Row], folder: Path) -> list[Path]:

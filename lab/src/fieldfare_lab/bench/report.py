@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fieldfare_lab.bench.costs import Cost
-from fieldfare_lab.bench.measure import Row
+from fieldfare_lab.bench.measurement import Row
 
 
 def report(rows: Sequence[Row], costs: Sequence[Cost], baseline: str) -> Group:

@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from fieldfare.filters import Filter, parse
-from fieldfare_lab.bench import designed, lifelike, three
+from fieldfare_lab.bench import design_workloads, realistic_workloads, reference_workloads
+from fieldfare_lab.bench.parametric_workload import Sweep
+from fieldfare_lab.bench.reference_workloads import EXPECTED, SEED, Made
 from fieldfare_lab.bench.rules import Event, Predicate, Rule, native
-from fieldfare_lab.bench.sweep import Sweep
-from fieldfare_lab.bench.three import EXPECTED, SEED, Made
 
 SEEN: Final = 512
 ABOUT: Final = {
@@ -34,8 +34,8 @@ ABOUT: Final = {
     "ads": "ad exchange: IN, OR, budgets, NOT",
     "alerts": "log lines: CONTAINS, ENDS WITH, LIKE",
 }
-_DESIGNED: Final = {"w1": designed.w1, "w2": designed.w2, "w3": designed.w3}
-_LIFELIKE: Final = {"ads": lifelike.ads, "alerts": lifelike.alerts}
+_DESIGNED: Final = {"w1": design_workloads.w1, "w2": design_workloads.w2, "w3": design_workloads.w3}
+_LIFELIKE: Final = {"ads": realistic_workloads.ads, "alerts": realistic_workloads.alerts}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,9 @@ def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload
     base, _, options = name.partition(":")
     if options and base != "sweep":
         raise ValueError(f"{base} has no parameters; only sweep has")
-    if base in three.THREE:
+    if base in reference_workloads.THREE:
         rules, made = _three(base, filters, events + SEEN, seed)
-        known = EXPECTED.get((base, filters)) if (events, seed) == (three.EVENTS, SEED) else None
+        known = EXPECTED.get((base, filters)) if (events, seed) == (reference_workloads.EVENTS, SEED) else None
         return Workload(name, [native(rule) for rule in rules], made[:events], rules, known, made[events:])
     rng = np.random.default_rng(seed)
     if base in _LIFELIKE:
@@ -100,7 +100,7 @@ def sweep(options: str) -> Sweep:
 def _three(name: str, filters: int, events: int, seed: int) -> Made:
     original = shared()
     if original is None:
-        return three.generate(name, filters, events, seed)
+        return reference_workloads.generate(name, filters, events, seed)
     rules, made = original.generate(name, filters, events, seed)
     return [[Predicate(name, op, tuple(operands)) for name, op, *operands in rule] for rule in rules], made
 

@@ -13,7 +13,7 @@ from fieldfare.cli.errors import InputError, reported
 
 if TYPE_CHECKING:
     from fieldfare_lab.bench.engines import Contender
-    from fieldfare_lab.bench.measure import Row
+    from fieldfare_lab.bench.measurement import Row
 
 
 @reported()
@@ -55,7 +55,7 @@ def command(
     from rich.console import Console
 
     from fieldfare.cli.progress import steps
-    from fieldfare_lab.bench import measure, report
+    from fieldfare_lab.bench import measurement, report
     from fieldfare_lab.bench.costs import costs as measure_costs
     from fieldfare_lab.bench.plots import plot as draw
     from fieldfare_lab.bench.workloads import generate
@@ -81,7 +81,7 @@ def command(
                     made = generate(name, size, events)
                 except ValueError as error:
                     raise InputError("--workload", error) from None
-                rows += measure.measure(made, chosen, rounds, step, effort=0.2 if quick else 1)
+                rows += measurement.measure(made, chosen, rounds, step, effort=0.2 if quick else 1)
         found = list(measure_costs(names[0], max(sizes), step)) if costs else []
     console.print(report.report(rows, found, baseline))
     if to_json is not None:

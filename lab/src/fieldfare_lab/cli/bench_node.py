@@ -14,7 +14,7 @@ from fieldfare.cli.errors import InputError, reported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldfare_lab.node.crew import Contender
+    from fieldfare_lab.node.client_processes import Contender
     from fieldfare_lab.node.load import Result
     from fieldfare_lab.node.sessions import Sessions
 

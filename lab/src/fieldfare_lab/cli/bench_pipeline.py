@@ -90,16 +90,16 @@ def _chosen(only: str) -> list[str]:
 def _measures(
     filters: int, events: int, cores: int, rounds: int, *, patience: float, step: Step
 ) -> Mapping[str, Callable[[], list[Line]]]:
-    from fieldfare_lab.pipeline import joining, operator, scaling, stream
+    from fieldfare_lab.pipeline import join_plans, operator, scale, stream
     from fieldfare_lab.pipeline.data import data
 
     usual, fewer, many = data(filters, events), data(filters // 10, events), data(filters * 10, max(1, events // 5))
     return {
         "operator": lambda: operator.measure(usual, cores, rounds, step),
-        "join": lambda: joining.measure(fewer, cores, rounds, step),
-        "many": lambda: joining.very_many(many, cores, patience, step),
-        "cores": lambda: scaling.cores(usual, rounds, step),
-        "opening": lambda: scaling.opening(many, rounds, step),
-        "memory": lambda: scaling.memory(many, step),
+        "join": lambda: join_plans.measure(fewer, cores, rounds, step),
+        "many": lambda: join_plans.very_many(many, cores, patience, step),
+        "cores": lambda: scale.cores(usual, rounds, step),
+        "opening": lambda: scale.opening(many, rounds, step),
+        "memory": lambda: scale.memory(many, step),
         "stream": lambda: stream.measure(max(10, filters // 100) * 10, max(1000, events // 10), cores, step),
     }

@@ -62,7 +62,7 @@ def tables(
         fieldfare lab tables --quick --only E8 --scaling 100,1000 --budget 5
     """
     from fieldfare_lab.tables.experiments import EXPERIMENTS
-    from fieldfare_lab.tables.scaling import scaling as scale
+    from fieldfare_lab.tables.scale import scaling as scale
 
     sizes = _sizes(scaling)
     _run(
@@ -101,7 +101,7 @@ def routing(
         fieldfare lab routing --quick --only R4 --scaling 5,10
     """
     from fieldfare_lab.routing.experiments import EXPERIMENTS
-    from fieldfare_lab.routing.scaling import scaling as scale
+    from fieldfare_lab.routing.scale import scaling as scale
 
     sizes = _sizes(scaling)
     _run(

@@ -24,7 +24,7 @@ from fieldfare.simulation.links import Wire
 from fieldfare.simulation.mobile_clients import ways
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import balanced_tree
-from fieldfare_lab.mobility.watched import NONE, Model, Remembering, Watch, Watched
+from fieldfare_lab.mobility.observed_brokers import NONE, Model, Remembering, Watch, Watched
 
 CELL: Final = 0.5
 """kilometres of street that a broker serves"""
@@ -42,7 +42,7 @@ _STRATEGY: Final = with_advertisements(COVERING)
 class Case(NamedTuple):
     """A run, before it has happened."""
 
-    manner: PublisherPolicy
+    policy: PublisherPolicy
     model: Model
     publishers: int
     subscribers: int = 500
@@ -108,7 +108,7 @@ class _Run:
         """and where it is when the run begins"""
 
         def machine(name: str) -> Watched:
-            mobile = Publishers(case.manner, proxies=self._proxies, patience=1e6)
+            mobile = Publishers(case.policy, proxies=self._proxies, patience=1e6)
             return Watched(
                 Broker(name, _STRATEGY, remember=30.0, index=part), mobile, way(name), self.watch, case.model
             )

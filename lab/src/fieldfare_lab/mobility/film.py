@@ -2,7 +2,7 @@
 
 Each cell of the city has an antenna, which is a broker; four and four are joined by an inner broker, and those by the
 root. A taxi is a client of the antenna of its cell. It moves as a subscriber by `PathUpdate` and as a publisher in the
-`SAFE` manner, and in the tunnel it hears nobody. So does a dispatcher, who walks. Customers and the office stay.
+`SAFE` policy, and in the tunnel it hears nobody. So does a dispatcher, who walks. Customers and the office stay.
 
 What is recorded is a simulated run, and the checker judges it. What a taxi wants follows it a moment after it has come:
 it first gets what has waited for it as it wanted it then.
@@ -83,9 +83,9 @@ class Film(NamedTuple):
         return sum(violation.rule == "liveness" for violation in self.violations)
 
 
-def record(taxis: int = 12, seconds: float = 120.0, seed: int = 1, *, manner: PublisherPolicy = SAFE) -> Film:
+def record(taxis: int = 12, seconds: float = 120.0, seed: int = 1, *, policy: PublisherPolicy = SAFE) -> Film:
     """Let the city live for some seconds."""
-    return _City(taxis, seconds, seed, manner).film()
+    return _City(taxis, seconds, seed, policy).film()
 
 
 def judged(trace: Trace) -> list[Violation]:
@@ -123,15 +123,15 @@ class _Watched(PathUpdate):
         super().__init__()
         self._city = city
 
-    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
-        self._city.handed_over(client, stay, self.base.name)
-        return super().proven(client, stay, now)
+    def session_arrived(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
+        self._city.handed_over(client, visit, self.base.name)
+        return super().session_arrived(client, visit, now)
 
 
 class _City:
     """A run."""
 
-    def __init__(self, taxis: int, seconds: float, seed: int, manner: PublisherPolicy) -> None:
+    def __init__(self, taxis: int, seconds: float, seed: int, policy: PublisherPolicy) -> None:
         self.dice = Random(seed)
         self.seconds = seconds
         self.topology, self.places = antennas()
@@ -140,7 +140,7 @@ class _City:
 
         def machine(name: str) -> MobileBroker:
             part = self.sessions[name] = _Watched(self)
-            return MobileBroker(Broker(name, STRATEGY), part, Publishers(manner), way=way(name))
+            return MobileBroker(Broker(name, STRATEGY), part, Publishers(policy), next_hop=way(name))
 
         self.network: Network[Any] = Network(
             machine, self.topology, seed=seed, mesh=True, hear=self._hear,
@@ -234,10 +234,10 @@ class _City:
         roamer.arrive(cell)
         self.arrivals[name, roamer.moves] = self.now
 
-    def handed_over(self, client: str, stay: SubscriberVisit, broker: str) -> None:
+    def handed_over(self, client: str, visit: SubscriberVisit, broker: str) -> None:
         """A session is where its client is, or was."""
-        came = self.arrivals.pop((client, stay.number))
-        self.handovers.append(Handover(came, self.now, client, stay.source, broker))
+        came = self.arrivals.pop((client, visit.number))
+        self.handovers.append(Handover(came, self.now, client, visit.source, broker))
 
     def _ask(self, taxi: str, cell: str) -> None:
         if self.roamers[taxi].here == cell:
@@ -280,7 +280,9 @@ class _City:
         """See how much waits for those who are away."""
         before = {name: count for _, name, count in self.waiting}
         for name, roamer in self.roamers.items():
-            stays = self.sessions[roamer.source].stays.get(name, {}).values() if roamer.here is None else ()
-            count = max((len(stay.aside if stay.session is None else stay.session.kept) for stay in stays), default=0)
+            visits = self.sessions[roamer.source].visits.get(name, {}).values() if roamer.here is None else ()
+            count = max(
+                (len(visit.buffered if visit.session is None else visit.session.pending) for visit in visits), default=0
+            )
             if count != before.get(name, 0):
                 self.waiting.append((self.now, name, count))

@@ -1,4 +1,4 @@
-"""Runs by model, manner and a place on an axis, and words for what they show."""
+"""Runs by model, policy and a place on an axis, and words for what they show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.processing_time import calibrate
 from fieldfare_lab.mobility.city import Case, Outcome, run
-from fieldfare_lab.mobility.watched import COMPLEX, FAST, NONE, Model
+from fieldfare_lab.mobility.observed_brokers import COMPLEX, FAST, NONE, Model
 from fieldfare_lab.results import Curves, Settings
 
 _PUBLISHERS: Final = (50, 150, 250)
@@ -29,24 +29,24 @@ def measured(clock: Callable[[], float]) -> Model:
 
 
 class Grid(NamedTuple):
-    """Runs by model, manner and place on an axis."""
+    """Runs by model, policy and place on an axis."""
 
     x: str
     at: tuple[float, ...]
     models: tuple[Model, ...]
-    manners: tuple[PublisherPolicy, ...]
+    policies: tuple[PublisherPolicy, ...]
     outcomes: dict[tuple[str, str, float], Outcome]
 
-    def values(self, model: Model, manner: PublisherPolicy, value: Callable[[Outcome], float]) -> list[float]:
+    def values(self, model: Model, policy: PublisherPolicy, value: Callable[[Outcome], float]) -> list[float]:
         """Along the axis."""
-        return [value(self.outcomes[model.name, manner.name, at]) for at in self.at]
+        return [value(self.outcomes[model.name, policy.name, at]) for at in self.at]
 
     def curves(self, title: str, value: Callable[[Outcome], float]) -> tuple[Curves, ...]:
-        """A drawing for each model, with a line for each manner."""
+        """A drawing for each model, with a line for each policy."""
         return tuple(
             Curves(
                 f"{title}; {model.name}", self.x, self.at,
-                {manner.name: tuple(self.values(model, manner, value)) for manner in self.manners},
+                {policy.name: tuple(self.values(model, policy, value)) for policy in self.policies},
             )
             for model in self.models
         )  # fmt: skip
@@ -56,18 +56,18 @@ def grid_of(
     settings: Settings,
     x: str,
     at: Iterable[float],
-    manners: Iterable[PublisherPolicy],
+    policies: Iterable[PublisherPolicy],
     change: Callable[[Case, float], Case],
 ) -> Grid:
     """Run all; a place on the axis changes the case."""
-    places, models, manners = tuple(dict.fromkeys(at)), models_of(settings), tuple(manners)
+    places, models, policies = tuple(dict.fromkeys(at)), models_of(settings), tuple(policies)
     outcomes = {
-        (model.name, manner.name, place): run(change(case_of(settings, manner, model), place))
+        (model.name, policy.name, place): run(change(case_of(settings, policy, model), place))
         for model in models
-        for manner in manners
+        for policy in policies
         for place in places
     }
-    return Grid(x, places, models, manners, outcomes)
+    return Grid(x, places, models, policies, outcomes)
 
 
 def models_of(settings: Settings) -> tuple[Model, ...]:
@@ -75,15 +75,15 @@ def models_of(settings: Settings) -> tuple[Model, ...]:
     return NONE, FAST, COMPLEX, measured(settings.clock)
 
 
-def case_of(settings: Settings, manner: PublisherPolicy, model: Model) -> Case:
+def case_of(settings: Settings, policy: PublisherPolicy, model: Model) -> Case:
     """The case that all others are changes of."""
     return Case(
-        manner, model, settings.size(50), settings.size(500), length=max(20.0, 45.0 * min(1.0, settings.scale)),
+        policy, model, settings.size(50), settings.size(500), length=max(20.0, 45.0 * min(1.0, settings.scale)),
         seed=settings.seed,
     )  # fmt: skip
 
 
-def by_publishers(settings: Settings, manners: Iterable[PublisherPolicy], every: float | None = None) -> Grid:
+def by_publishers(settings: Settings, policies: Iterable[PublisherPolicy], every: float | None = None) -> Grid:
     """With more and more publishers."""
     at = (settings.size(number) for number in _PUBLISHERS)
 
@@ -91,7 +91,7 @@ def by_publishers(settings: Settings, manners: Iterable[PublisherPolicy], every:
         length = case.length if every is None else min(30.0, case.length)  # events are many
         return case._replace(publishers=int(number), every=every, length=length)
 
-    return grid_of(settings, "publishers", at, manners, change)
+    return grid_of(settings, "publishers", at, policies, change)
 
 
 def rate(outcome: Outcome) -> float:

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from fieldfare.mobility.broker import MobileBroker
-from fieldfare.mobility.messages import Letter
+from fieldfare.mobility.messages import MobileEnvelope
 from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
 from fieldfare.mobility.ping_pong import PING, PONG, PingPong
 from fieldfare.mobility.rendezvous_handover import RendezvousUpdate
-from fieldfare.mobility.subscriber_messages import Climb, MoveUpdate, Transfer
+from fieldfare.mobility.subscriber_messages import MoveUpdate, SubscriberTransfer, UpwardUpdate
 from fieldfare.mobility.subscribers import Subscribers
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Send
 from fieldfare.routing.broker import Broker
@@ -159,7 +159,7 @@ def run(protocol: Protocol, script: Script) -> list[Handover]:
 
     network: Network[Any] = Network(
         lambda name: Counted(
-            MobileBroker(Broker(name, strategy, index=part), protocol.make(), way=way(name)), log
+            MobileBroker(Broker(name, strategy, index=part), protocol.make(), next_hop=way(name)), log
         ),
         topology, mesh=True, lazy=True, record=False, links=wire,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def _between(way: Callable[[str], Callable[[str], str]], a: str, b: str) -> int:
 
 def _judged(log: Sequence[tuple[float, str, Message]], start: float, source: str, target: str, path: int) -> Handover:
     told = {(broker, what) for _, broker, message in log if broker not in (source, target) for what in _news(message)}
-    arrived = next(time for time, _, message in log if isinstance(message, Transfer))
+    arrived = next(time for time, _, message in log if isinstance(message, SubscriberTransfer))
     messages = len(log) - 1  # what the client says is none
     return Handover(len(told), messages, arrived - start + PROCESSING, path)
 
@@ -204,9 +204,11 @@ def _news(message: Message) -> Iterator[str]:
             for filter in added:
                 kind = next((kind for kind in (PING, PONG) if kind in str(filter)), "filters")
                 yield f"{message.about} {kind}"
-        case MoveUpdate() | Climb():
+        case MoveUpdate() | UpwardUpdate():
             yield "subscriptions filters"
-        case Letter(content=MoveUpdate(target=target), origin=origin) if origin == target:  # not the answer of an RP
+        case MobileEnvelope(content=MoveUpdate(target=target), origin=origin) if (
+            origin == target
+        ):  # not the answer of an RP
             yield "subscriptions filters"
         case Forward(event=event) if PING in event or PONG in event:
             yield f"{event} {message.sequence}"

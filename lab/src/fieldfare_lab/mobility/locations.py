@@ -172,7 +172,7 @@ class Play(NamedTuple):
         world = World(self.graph, steps)
 
         def make(name: str) -> MobileBroker:
-            return MobileBroker(Broker(name, SIMPLE), Location(world, stop=False), way=lambda to: to)
+            return MobileBroker(Broker(name, SIMPLE), Location(world, stop=False), next_hop=lambda to: to)
 
         run = Run(self, make)
         for time, place in self.walk:

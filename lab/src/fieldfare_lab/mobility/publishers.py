@@ -11,7 +11,7 @@ from typing import Final
 
 from fieldfare.mobility.publisher_policies import (
     DELAYED,
-    MANNERS,
+    POLICIES,
     PREFETCH_DELAYED,
     PROXY,
     SAFE,
@@ -19,7 +19,7 @@ from fieldfare.mobility.publisher_policies import (
 )
 from fieldfare_lab.mobility.city import PROXIES
 from fieldfare_lab.mobility.grids import by_publishers, flat, grid_of, listed, measured, rate, rises, times, work
-from fieldfare_lab.mobility.watched import COMPLEX
+from fieldfare_lab.mobility.observed_brokers import COMPLEX
 from fieldfare_lab.results import Claim, Curves, Result, Settings
 
 _FEW: Final = (STANDARD, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)
@@ -32,14 +32,14 @@ _SETUP: Final = (
 
 def messages(settings: Settings) -> Result:
     """P1: messages between brokers."""
-    grid = by_publishers(settings, MANNERS.values())
-    total = {(m.name, p.name): grid.values(m, p, lambda o: o.messages) for m in grid.models for p in grid.manners}
+    grid = by_publishers(settings, POLICIES.values())
+    total = {(m.name, p.name): grid.values(m, p, lambda o: o.messages) for m in grid.models for p in grid.policies}
     claims = []
     for model in grid.models:
         standard, proxy, delayed, both = (
-            total[model.name, manner.name] for manner in (STANDARD, PROXY, DELAYED, PREFETCH_DELAYED)
+            total[model.name, policy.name] for policy in (STANDARD, PROXY, DELAYED, PREFETCH_DELAYED)
         )
-        each = {p.name: grid.values(model, p, rate) for p in grid.manners}
+        each = {p.name: grid.values(model, p, rate) for p in grid.policies}
         claims += [
             Claim(
                 f"{model.name}: messages grow linearly with publishers (messages a move stay within a quarter)",
@@ -70,20 +70,20 @@ def messages(settings: Settings) -> Result:
 
 def rebuilding(settings: Settings) -> Result:
     """P2: how long it takes until the tree stands."""
-    grid = by_publishers(settings, MANNERS.values())
-    line = {(m.name, p.name): grid.values(m, p, lambda o: o.rebuilding) for m in grid.models for p in grid.manners}
+    grid = by_publishers(settings, POLICIES.values())
+    line = {(m.name, p.name): grid.values(m, p, lambda o: o.rebuilding) for m in grid.models for p in grid.policies}
     load = {m.name: grid.values(m, STANDARD, lambda o: o.load) for m in grid.models}
     plain, fast, slow = line["none", "standard"], line["fast", "standard"], line["complex", "standard"]
     own = line["measured", "standard"]
-    calm = [line["complex", manner.name] for manner in (DELAYED, PREFETCH_DELAYED)]
+    calm = [line["complex", policy.name] for policy in (DELAYED, PREFETCH_DELAYED)]
     model = measured(settings.clock)
     return Result(
         "P2", "Rebuilding the tree", _SETUP, grid.curves("seconds until the tree stands", lambda o: o.rebuilding),
         (
             Claim(
                 "none: the time hardly depends on the number of publishers (within a half), in any protocol",
-                all(flat(line["none", p.name], 1.5) for p in grid.manners),
-                "; ".join(f"{p.name} {listed(line['none', p.name])}" for p in grid.manners),
+                all(flat(line["none", p.name], 1.5) for p in grid.policies),
+                "; ".join(f"{p.name} {listed(line['none', p.name])}" for p in grid.policies),
             ),
             Claim(
                 "fast: about ten times longer (5 to 20)",
@@ -121,9 +121,9 @@ def speeds(settings: Settings) -> Result:
     grid = grid_of(settings, "km/h", (25, 75, 125), _FEW, lambda case, v: case._replace(speeds=(v,)))
     claims = []
     for model in grid.models:
-        sent = {p.name: grid.values(model, p, lambda o: o.messages) for p in grid.manners}
+        sent = {p.name: grid.values(model, p, lambda o: o.messages) for p in grid.policies}
         time = grid.values(model, STANDARD, lambda o: o.rebuilding)
-        apart = min(times(sent["standard"], sent[p.name]) for p in grid.manners if p is not STANDARD)
+        apart = min(times(sent["standard"], sent[p.name]) for p in grid.policies if p is not STANDARD)
         reacts = model is COMPLEX
         claims += [
             Claim(
@@ -184,8 +184,8 @@ def locality(settings: Settings) -> Result:
     grid = grid_of(settings, "locality", (0.0, 0.5, 0.9, 1.0), _FEW, lambda case, share: case._replace(locality=share))
     claims = []
     for model in grid.models:
-        each = {p.name: grid.values(model, p, rate) for p in grid.manners}
-        time = {p.name: grid.values(model, p, lambda o: o.rebuilding) for p in grid.manners}
+        each = {p.name: grid.values(model, p, rate) for p in grid.policies}
+        time = {p.name: grid.values(model, p, lambda o: o.rebuilding) for p in grid.policies}
         far, near = (times(each["standard"][i : i + 1], each["delayed"][i : i + 1]) for i in (0, 2))
         claims += [
             Claim(
@@ -219,7 +219,7 @@ def locality(settings: Settings) -> Result:
 def delivery(settings: Settings) -> Result:
     """P6: how much arrives."""
     grid = by_publishers(settings, _FEW, every=2.0)
-    ratio = {(m.name, p.name): grid.values(m, p, lambda o: o.ratio) for m in grid.models for p in grid.manners}
+    ratio = {(m.name, p.name): grid.values(m, p, lambda o: o.ratio) for m in grid.models for p in grid.policies}
     load = {m.name: grid.values(m, DELAYED, lambda o: o.load) for m in grid.models}
     slow = ratio["complex", "standard"]
     return Result(
@@ -240,7 +240,7 @@ def delivery(settings: Settings) -> Result:
             *(
                 Claim(
                     f"{m.name}: safe (ours) loses none", all(r == 1.0 for r in ratio[m.name, "safe"]),
-                    "; ".join(f"{p.name} {listed(ratio[m.name, p.name])}" for p in grid.manners),
+                    "; ".join(f"{p.name} {listed(ratio[m.name, p.name])}" for p in grid.policies),
                 )
                 for m in grid.models
             ),
@@ -252,7 +252,7 @@ def delivery(settings: Settings) -> Result:
 
 def safe(settings: Settings) -> Result:
     """P7: what it costs to lose nothing."""
-    quiet, busy = by_publishers(settings, MANNERS.values()), by_publishers(settings, _FEW, every=2.0)
+    quiet, busy = by_publishers(settings, POLICIES.values()), by_publishers(settings, _FEW, every=2.0)
     cost = {m.name: 1 / times(quiet.values(m, DELAYED, rate), quiet.values(m, SAFE, rate)) for m in quiet.models}
     waits = {
         (m.name, name): grid.values(m, SAFE, lambda o: o.waits)

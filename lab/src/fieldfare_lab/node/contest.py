@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 from rich.table import Table
 
-from fieldfare_lab.node.crew import Batch, Contender, Run, clients
+from fieldfare_lab.node.client_processes import Batch, Contender, Run, clients
 from fieldfare_lab.node.load import Load, Result, is_correct, load_of, memory_mb, percentiles
 from fieldfare_lab.node.servers import Server
 

@@ -25,7 +25,7 @@ from fieldfare.client.subscription import Subscription
 from fieldfare.events.event import Event
 from fieldfare.events.msgpack import encode
 from fieldfare.protocol import frames as f
-from fieldfare_lab.node.crew import Contender, More, Send, Take, Wishes
+from fieldfare_lab.node.client_processes import Contender, More, Send, Take, Wishes
 from fieldfare_lab.node.load import Said, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.node.websocket import WebSocket, opened
@@ -205,8 +205,8 @@ async def _publisher_ours(variant: Variant, port: int, mine: Sequence[Said]) -> 
     client = await connect(f"ws://127.0.0.1:{port}", session=session).__aenter__()
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
-        await client.room()
+        await client.wait_for_capacity()
         for said, at in zip(mine[start:stop], due, strict=True):
-            client.post({**said.fields, "at": at})
+            client.publish_soon({**said.fields, "at": at})
 
     return send

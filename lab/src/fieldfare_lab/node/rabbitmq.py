@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fieldfare_lab.node.crew import Contender, More, Send, Take, Wishes
+from fieldfare_lab.node.client_processes import Contender, More, Send, Take, Wishes
 from fieldfare_lab.node.load import Said, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 

@@ -23,11 +23,11 @@ from fieldfare.pipeline import match_events
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.operator import matches
 from fieldfare.pipeline.spark import SETTINGS
-from fieldfare_lab.pipeline import bare
+from fieldfare_lab.pipeline import bare_engine
 from fieldfare_lab.pipeline.bars import Line, at_most, figures
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.spark_sessions import started
 
 MOST: Final = 1.3
 ROWS: Final = int(SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"])
@@ -45,7 +45,7 @@ def measure(data: Data, cores: int, rounds: int, step: Callable[[str], None]) ->
     """The bar, and whole jobs beside it."""
     step("the operator: preparing")
     events, subscriptions = data.events, data.subscriptions
-    with bare.engine(events, subscriptions, processes=cores, rows=ROWS) as engine, started(cores) as spark:
+    with bare_engine.engine(events, subscriptions, processes=cores, rows=ROWS) as engine, started(cores) as spark:
         worker, jobs = _worker(spark, data), _whole(spark, data)
         expected, _ = engine()
         spent: dict[str, list[Spent]] = {name: [] for name in ("bare", "inside", *jobs)}

@@ -29,11 +29,11 @@ from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare.pipeline.sources.log import LogSource
 from fieldfare_lab.node import fieldfare_node, load
-from fieldfare_lab.node.crew import Run, clients
+from fieldfare_lab.node.client_processes import Run, clients
 from fieldfare_lab.node.load import FIELDS, Load, family, memory_mb, percentiles
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.pipeline.bars import Line, at_least
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.spark_sessions import started
 
 KEEPS_UP: Final = 0.9
 """of the node's rate: the last micro-batch ends a little after the last event"""

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tag import Fpt, encode
-from fieldfare.routing.prefix.tagging import select, tag
+from fieldfare.routing.prefix.selection import select, tag_of
+from fieldfare.routing.prefix.tag import Tag, encode
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare_lab.prefix.sizes import Size, grow, size_of
 from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Workload
@@ -87,16 +87,16 @@ def limited(places: Placements, events: Sequence[Mapping[str, object]]) -> tuple
     """What is forwarded by tags of each depth that is not by whole ones."""
     tree = places.tree
     selected = [select(tree, event) for event in events]
-    wanted = [_read(places, tag(tree, nodes)) for nodes in selected]
+    wanted = [_read(places, tag_of(tree, nodes)) for nodes in selected]
     right, found = sum(map(len, wanted)), []
     for limit in DEPTHS:
-        tags = [tag(tree, [one for one in nodes if one[1] <= limit], limit) for nodes in selected]
+        tags = [tag_of(tree, [one for one in nodes if one[1] <= limit], limit) for nodes in selected]
         wrong = sum(len(_read(places, fpt) - links) for fpt, links in zip(tags, wanted, strict=True))
         found.append(Limited(limit, 100 * wrong / max(1, wrong + right), mean(len(encode(fpt)) for fpt in tags)))
     return tuple(found)
 
 
-def _read(places: Placements, fpt: Fpt) -> set[str]:
+def _read(places: Placements, fpt: Tag) -> set[str]:
     links = places.read(fpt)
     assert links is not None, "a tag of the same tree"
     return links

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from fieldfare.routing.prefix.options import Prefix
-from fieldfare_lab.prefix.bed import CLIENTS, EVERY, NEVER, Bed, Course, Window
+from fieldfare.routing.prefix.options import PrefixOptions
+from fieldfare_lab.prefix.testbed import CLIENTS, EVERY, NEVER, Bed, Course, Window
 from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix
 from fieldfare_lab.results import Claim, Curves, Result, Settings
 
@@ -55,15 +55,15 @@ def _events(settings: Settings, events: int = EVENTS) -> int:
 
 
 def _line(
-    name: str, distribution: Distribution, prefix: Prefix, *, seed: int, events: int, keep: int | None = None
+    name: str, distribution: Distribution, prefix: PrefixOptions, *, seed: int, events: int, keep: int | None = None
 ) -> _Line:
     course = Course(distribution, prefix, _MIX, seed, events, _SAMPLED, keep)
     return _Line(name, tuple(Bed(course).run(_WINDOWS)))
 
 
-def _strict(threshold: float) -> Prefix:
+def _strict(threshold: float) -> PrefixOptions:
     """Updates by the threshold alone, as in the paper."""
-    return Prefix(threshold=threshold, refresh=NEVER)
+    return PrefixOptions(threshold=threshold, refresh=NEVER)
 
 
 def growing(settings: Settings) -> Result:
@@ -71,7 +71,7 @@ def growing(settings: Settings) -> Result:
     seed, events, kept = settings.seed, _events(settings), settings.size(_KEPT)
     plain = [_line(_percent(one), "pareto", _strict(one), seed=seed, events=events) for one in THRESHOLDS]
     bounded = _line(
-        f"30 %, or {_BOUND:.0f} s", "pareto", Prefix(threshold=0.3, refresh=_BOUND), seed=seed, events=events
+        f"30 %, or {_BOUND:.0f} s", "pareto", PrefixOptions(threshold=0.3, refresh=_BOUND), seed=seed, events=events
     )
     changing = [
         _line(f"{_percent(one)}, {kept} kept", "pareto", _strict(one), seed=seed, events=events, keep=kept)
@@ -189,7 +189,7 @@ def staleness(settings: Settings) -> Result:
     rows: dict[tuple[float, float], tuple[Window, ...]] = {}
     policies = (*_STALE, *_BOUNDED, _AT_ONCE)
     for threshold, refresh in policies:
-        prefix = Prefix(threshold=threshold, refresh=refresh)
+        prefix = PrefixOptions(threshold=threshold, refresh=refresh)
         course = Course("gaussian", prefix, _MIX, settings.seed, 3 * kept, _SAMPLED, kept, _DEPTHS)
         *_, last = _grouped(tuple(Bed(course).run(2)))
         rows[threshold, refresh] = last

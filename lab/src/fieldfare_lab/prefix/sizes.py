@@ -10,8 +10,8 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.routing.prefix.insertion import plan
-from fieldfare.routing.prefix.tag import Fpt, encode
-from fieldfare.routing.prefix.tagging import match
+from fieldfare.routing.prefix.selection import match
+from fieldfare.routing.prefix.tag import Tag, encode
 from fieldfare.routing.prefix.tree import ROOT, START, Tree
 from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix, Workload
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
@@ -209,4 +209,4 @@ def _slope(nodes: Curves, size: Curves, line: str) -> float:
     return (last(size, line) - _HEADER) / last(nodes, line)
 
 
-_HEADER: Final = len(encode(Fpt(START, 0, None, ())))
+_HEADER: Final = len(encode(Tag(START, 0, None, ())))

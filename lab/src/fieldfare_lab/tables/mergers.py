@@ -11,11 +11,11 @@ from typing import Any
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Table
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging.roots import RootMerger, merged
 from fieldfare.tables.merging.rules import Merging
 from fieldfare.tables.structures.forest_tables import NonRedundantForest, PosetForest
-from fieldfare.tables.structures.naive import minimal_cover
 from fieldfare.tables.structures.poset import Poset
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
 from fieldfare_lab.tables.workload import Workload, operator

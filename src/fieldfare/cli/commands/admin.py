@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,17 +13,18 @@ from typing import Annotated, Any, Final
 import typer
 
 from fieldfare.cli.errors import InputError, reported
+from fieldfare.cli.formats.columns import columns, pairs
 from fieldfare.cli.formats.outcome import counted
 from fieldfare.cli.http import DEFAULT_NODE, NodeOption, TokenOption, fetch, quoted
 
-JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MOST: Final = 1000
-"""rows that are asked for"""
+"""rows of a list that are fetched at most"""
 
 
 @reported()
 def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
-    """The node at a glance.
+    """Show a node at a glance: sessions, filters, rates, log, memory.
 
     Examples:
         fieldfare admin overview
@@ -57,13 +58,15 @@ def overview(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_jso
 
 @reported()
 def sessions(
-    search: Annotated[str, typer.Argument(metavar="[PART]", help="A part of the name.", show_default=False)] = "",
+    search: Annotated[
+        str, typer.Argument(metavar="[PART]", help="Text in the name of the session.", show_default=False)
+    ] = "",
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """The sessions: who is here, what waits for whom.
+    """List the sessions of a node, with the number of events that wait for each.
 
     Examples:
         fieldfare admin sessions
@@ -89,17 +92,17 @@ def sessions(
 
 @reported()
 def session(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the session.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the session.")],
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
-    end: Annotated[bool, typer.Option("--end", help="End it, with all that waits for it.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="End the session; events that wait for it are dropped.")] = False,
     move_to: Annotated[
-        str, typer.Option(metavar="NODE", help="Let it go to another node, and its client with it.", show_default=False)
+        str, typer.Option(metavar="NODE", help="Name of a node to hand the session over to.", show_default=False)
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """One session, with its subscriptions; --end ends it, --move-to lets it go to another node.
+    """Show a session with its subscriptions, end the session, or hand it over to another node.
 
     Examples:
         fieldfare admin session ana
@@ -112,13 +115,13 @@ def session(
         return typer.echo(f"{name} is ended")
     if move_to:
         fetch(node, "/admin/moves", token, method="POST", body={"session": name, "to": move_to})
-        return typer.echo(f"{name} goes to {move_to}, and its client with it")
+        return typer.echo(f"{name} is handed over to {move_to}, and its client follows")
     found = fetch(node, path, token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))
     facts = {
         "session": f"{name}, {'here' if found['here'] else 'away'} since {_moment(found['seen'])}",
-        "kept": "yes" if found["durable"] else "no: it is forgotten when the client goes",
+        "kept": "yes" if found["durable"] else "no: the node forgets the session when the client leaves",
         "waiting": f"{found['pending']:,} of {found['delivered']:,}; {found['dropped']:,} dropped",
         "published": f"{found['published']:,}",
     }
@@ -133,13 +136,13 @@ def session(
 
 @reported()
 def subscriptions(
-    search: Annotated[str, typer.Argument(metavar="[PART]", help="A part of the filter.", show_default=False)] = "",
+    search: Annotated[str, typer.Argument(metavar="[PART]", help="Text in the filter.", show_default=False)] = "",
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """What the clients of a node want.
+    """List the subscriptions of the clients of a node.
 
     Examples:
         fieldfare admin subscriptions
@@ -154,7 +157,7 @@ def subscriptions(
 
 @reported()
 def table(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
-    """The routing table: which filters came from where, and which covers which.
+    """List the filters in the routing table, with their interfaces; a root has no filter above that covers it.
 
     Examples:
         fieldfare admin table
@@ -173,28 +176,30 @@ def table(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: 
 
 @reported()
 def links(
-    part: Annotated[
-        str, typer.Option("--part", metavar="NAME", help="Be no neighbour of it any more.", show_default=False)
+    remove: Annotated[
+        str,
+        typer.Option("--remove", metavar="NAME", help="Name of a neighbour to remove for good.", show_default=False),
     ] = "",
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """The neighbours; with --part, one of them is let go for good.
+    """List the neighbours of a node, or remove a neighbour for good.
 
-    A neighbour that is only away is kept: what it misses waits for it. One that will not come back should be let go.
+    Events for a neighbour that is away wait in the log of the node. A neighbour that will not come back should be
+    removed, so that the node can delete these events.
 
     Examples:
         fieldfare admin links
     """
-    if part:
-        fetch(node, f"/admin/links/{quoted(part)}", token, method="DELETE")
-        return typer.echo(f"{part} is no neighbour any more, unless one of the two joins the other again")
+    if remove:
+        fetch(node, f"/admin/links/{quoted(remove)}", token, method="DELETE")
+        return typer.echo(f"{remove} is no neighbour any more, unless one of the two joins the other again")
     found = fetch(node, "/admin/links", token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))
-    titles = ("neighbour", "is", "role", "lacks", "events out", "in", "control out", "in", "address")
+    titles = ("neighbour", "is", "role", "waiting", "events out", "in", "control out", "in", "address")
     rows = [
         (
             one["name"],
@@ -211,24 +216,25 @@ def links(
 
 @reported()
 def make_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client that uses the token.")],
     *,
-    role: Annotated[list[str], typer.Option(metavar="ROLE", help="What it may do; may be repeated.")],
+    role: Annotated[list[str], typer.Option(metavar="ROLE", help="Role of the client; may be repeated.")],
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The node's settings.", show_default=False)
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="File of the node's settings.", show_default=False),
     ] = None,
-    days: Annotated[float, typer.Option(min=0.001, help="How long it holds.")] = 30.0,
+    days: Annotated[float, typer.Option(min=0.001, help="Days for which the token is valid.")] = 30.0,
     id: Annotated[
-        str, typer.Option(metavar="ID", help="Its id (jti), by which it can be made void alone.", show_default=False)
+        str, typer.Option(metavar="ID", help="Id of the token (jti), by which it can be revoked.", show_default=False)
     ] = "",
 ) -> None:
-    """Make a token for somebody, signed with the secret in the settings or in FIELDFARE_TOKEN_SECRET.
+    """Make a token for a client, signed with the secret in the settings or in FIELDFARE_TOKEN_SECRET.
 
     Examples:
         FIELDFARE_TOKEN_SECRET=a-secret-of-at-least-thirty-two-bytes fieldfare admin token ana --role client
     """
-    from fieldfare.node.config.config import ConfigError, load
-    from fieldfare.node.security.security import make_token, security_of
+    from fieldfare.node.config import ConfigError, load
+    from fieldfare.node.security import make_token, security_of
 
     try:
         settings = load(config, os.environ, {})
@@ -255,36 +261,6 @@ def make_token(
         )
     except ConfigError as error:
         raise InputError("", error) from None
-
-
-def pairs(facts: dict[str, str]) -> str:
-    """Facts below each other, their names in a column."""
-    width = max(map(len, facts))
-    return "\n".join(f"{title:<{width}}  {text}" for title, text in facts.items())
-
-
-def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows in columns as wide as they must be; numbers stand to the right.
-
-    >>> print(columns(("name", "count"), [("ana", "7"), ("robert", "1,234")]))
-    name    count
-    ana         7
-    robert  1,234
-    """
-    given = [list(titles), *map(list, rows)]
-    widths = [max(len(row[place]) for row in given) for place in range(len(titles))]
-    right = [
-        len(given) > 1 and all(row[place][:1].isdigit() and row[place][-1:].isdigit() for row in given[1:])
-        for place in range(len(titles))
-    ]
-    lines = []
-    for row in given:
-        cells = [
-            f"{cell:>{width}}" if number else f"{cell:<{width}}"
-            for cell, width, number in zip(row, widths, right, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def _print(titles: Sequence[str], rows: list[Any], total: int, what: str) -> None:

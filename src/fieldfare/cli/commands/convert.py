@@ -17,19 +17,19 @@ from fieldfare.cli.formats.filter_files import NamedEntry, read_entries
 def command(
     text: Annotated[
         str | None,
-        typer.Argument(help="The filter; - reads filters from standard input, one a line.", metavar="FILTER"),
+        typer.Argument(help="Filter; - reads filters from standard input, one a line.", metavar="FILTER"),
     ] = None,
-    file: Annotated[str | None, typer.Option(metavar="FILE", help="A file of filters, one a line.")] = None,
-    source: Annotated[Dialect, typer.Option("--from", help="The language it is in.")] = Dialect.NATIVE,
-    target: Annotated[Target, typer.Option("--to", help="The language to write it in.")] = Target.NATIVE,
+    file: Annotated[str | None, typer.Option(metavar="FILE", help="File of filters, one a line.")] = None,
+    source: Annotated[Dialect, typer.Option("--from", help="Language of the filters.")] = Dialect.NATIVE,
+    target: Annotated[Target, typer.Option("--to", help="Language of the result.")] = Target.NATIVE,
     errors: Annotated[
-        Errors, typer.Option(help="At a filter that cannot be converted, stop, or say so, skip and count it.")
+        Errors, typer.Option(help="At a filter that cannot be converted, stop, or skip and count it.")
     ] = Errors.STOP,
 ) -> None:
     """Convert filters from one language into another.
 
-    Whatever language a filter is written in, it means a set of events; this writes the set in another language, or says
-    that the other language has no words for it. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
+    A filter in any language means a set of events. The command writes the set in another language, or says that the
+    other language cannot express the set. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
     The languages are native, cesql (CloudEvents SQL; read only), cloudevents (the filters of the CloudEvents
     Subscriptions API) and ruler (the event patterns of Event Ruler and Amazon EventBridge).
 

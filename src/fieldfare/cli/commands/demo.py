@@ -29,7 +29,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Check: TypeAlias = Callable[[], None]
-"""raises if a process of ours has ended"""
+"""a function that raises InputError if a process of the demo has ended"""
 
 NODES: Final = ("oslo", "rome", "lima")
 WATCHERS: Final = (
@@ -39,33 +39,38 @@ WATCHERS: Final = (
     ("max", "lima", "symbol STARTS WITH 'A'"),
 )
 USUAL: Final = ("symbol", "price", "change", "volume")
-"""what is shown of a quote"""
+"""the fields of a quote that are printed"""
 PRICES: Final = {"IBM": 120.0, "SAP": 180.0, "ASML": 650.0, "AAPL": 190.0, "AMZN": 140.0, "TSLA": 240.0}
 
 
 @reported("node")
 def command(
     *,
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65000, help="Of the first node.")] = 7400,
-    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Quotes a second.")] = 50.0,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=1, max=65000, help="Port of the first node; the others have the next two.")
+    ] = 7400,
+    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Quotes published a second.")] = 50.0,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where nodes keep things. [default: a temporary folder]", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Folder for the folders of the nodes. [default: a temporary one]", show_default=False
+        ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="N", min=0.1, help="End after so long.", show_default=False)
+        float | None, typer.Option(metavar="N", min=0.1, help="Seconds after which to end.", show_default=False)
     ] = None,
-    browser: Annotated[bool, typer.Option(help="Open the dashboard.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the dashboard in a browser.")] = True,
     pipeline: Annotated[
         bool | None,
-        typer.Option(help="Match the log on Spark, too. [default: if Spark is installed]", show_default=False),
+        typer.Option(help="Run a Spark pipeline, too. [default: if Spark is installed]", show_default=False),
     ] = None,
 ) -> None:
-    """Start three nodes, a publisher of quotes and four subscribers, and show the dashboard. Ctrl-C ends all of it.
+    """Start three nodes, a publisher of quotes and four subscribers, and show the dashboard. Ctrl-C ends the demo.
 
-    The nodes are linked in a line, oslo - rome - lima. Quotes are published at oslo, and reach only those who asked.
-    Beside them a Spark pipeline reads oslo's log and matches it with the subscriptions of all three: see the tab
-    Pipelines of the dashboard. While it runs, try the other commands: fieldfare sub "price > 600", fieldfare top.
+    The nodes are linked in a line, oslo - rome - lima. Quotes are published at oslo, and delivered to
+    the sessions whose filters match. A Spark pipeline reads the log of oslo and matches its events with the
+    subscriptions of all three nodes: see the tab Pipelines of the dashboard. While the demo runs, try the other
+    commands: fieldfare sub "price > 600", fieldfare top.
 
     Examples:
         fieldfare demo
@@ -105,7 +110,7 @@ def _alone(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InputError(str(folder), "another demo runs there now; give another --data") from None
+                raise InputError(str(folder), "another demo runs in this folder: give another --data") from None
         yield
 
 
@@ -173,8 +178,8 @@ async def _play(
     typer.echo(f"nodes      {', '.join(f'{name} {url}' for name, url in urls.items())}")
     typer.echo(f"dashboard  {dashboard}")
     for name, node, filter in WATCHERS:
-        typer.echo(f"{name:<10} asks {node} for {filter}")
-    typer.secho("Ctrl-C ends it.\n", fg="bright_black")
+        typer.echo(f"{name:<10} subscribes at {node} to {filter}")
+    typer.secho("Ctrl-C ends the demo.\n", fg="bright_black")
     if browser:
         webbrowser.open(dashboard)
     jobs = [_watch(name, urls[node], filter) for name, node, filter in WATCHERS]
@@ -228,8 +233,8 @@ async def _publish(url: str, rate: float) -> None:
 
     async with connect(url, session="exchange") as client:
         async for quote in _paced(quotes(random.Random()), rate):
-            await client.room()
-            client.post(quote)
+            await client.wait_for_capacity()
+            client.publish_soon(quote)
 
 
 async def _paced(events: Iterator[dict[str, object]], rate: float) -> AsyncIterator[dict[str, object]]:

@@ -34,40 +34,44 @@ class Structure(StrEnum):
 
 @reported()
 def command(
-    text: Annotated[str | None, typer.Argument(help="The filter.", metavar="FILTER", show_default=False)] = None,
+    text: Annotated[str | None, typer.Argument(help="Filter to explain.", metavar="FILTER", show_default=False)] = None,
     *,
     covers: Annotated[
-        list[str] | None, typer.Option(metavar="FILTER", help="Does it cover this one? yes or no.")
+        list[str] | None, typer.Option(metavar="FILTER", help="Does the explained filter cover FILTER? yes or no.")
     ] = None,
     covered_by: Annotated[
-        list[str] | None, typer.Option(metavar="FILTER", help="Is it covered by this one? yes or no.")
+        list[str] | None, typer.Option(metavar="FILTER", help="Does FILTER cover the explained filter? yes or no.")
     ] = None,
-    other: Annotated[list[str] | None, typer.Option(metavar="FILTER", help="Compare it with this one.")] = None,
+    other: Annotated[
+        list[str] | None, typer.Option(metavar="FILTER", help="Compare the explained filter with FILTER.")
+    ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", "--with", metavar="FILE", help="Compare it with the filters in a file.")
+        str | None,
+        typer.Option("--against", "--with", metavar="FILE", help="Compare the explained filter with those in a file."),
     ] = None,
-    event: Annotated[list[str] | None, typer.Option(metavar="JSON", help="Does this event match, and why not?")] = None,
+    event: Annotated[
+        list[str] | None, typer.Option(metavar="JSON", help="Does the event match, and if not, why?")
+    ] = None,
     table: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Show the filters in a file as a table, on a web page.")
+        str | None, typer.Option(metavar="FILE", help="File of filters to show as a table, on a web page.")
     ] = None,
     structure: Annotated[
-        Structure, typer.Option(help="Draw all immediate covers of the table, or one of each filter.")
+        Structure, typer.Option(help="Draw all immediate covers of a filter, or one.")
     ] = Structure.POSET,
-    as_svg: Annotated[bool, typer.Option("--svg", help="A picture of the table instead of a page.")] = False,
-    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page or picture to a file.")] = None,
-    dialect: Annotated[Dialect, typer.Option(help="The language of the filters.")] = Dialect.NATIVE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_svg: Annotated[bool, typer.Option("--svg", help="Write a picture of the table instead of a page.")] = False,
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the page or picture.")] = None,
+    dialect: Annotated[Dialect, typer.Option(help="Language of the filters.")] = Dialect.NATIVE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Explain a filter, and draw the values it allows.
+    """Explain a filter, and draw the values that the filter allows.
 
-    First comes the normal form, which is the same for all filters that mean the same; then, for each field, the set of
-    values it allows, as a line. A filter covers another if it matches every event that the other matches. --covers and
-    --covered-by ask for just that: the answer is yes or no with the reason, and the exit code is 0 or 1. --other and
-    --against compare with other filters in every way and say what they merge into. --event tells which constraints an
-    event fails.
+    First comes the normal form, which is the same for all filters with the same meaning; then, for each field, the set
+    of allowed values, as a line. A filter covers another if it matches every event that the other matches. --covers
+    and --covered-by answer yes or no with the reason, and the exit code is 0 or 1. --other and --against compare with
+    other filters in every way, and show the merged filter. --event shows the constraints that an event fails.
 
-    --table shows many filters at once, as a page to open in a browser: which cover which, whose they are, which could
-    be merged, and which of them an event matches.
+    --table shows many filters at once, as a page to open in a browser: which filter covers which, their interfaces,
+    which could be merged, and which of them an event matches.
 
     Examples:
         fieldfare explain "price > 100 AND price <= 120.5 AND symbol STARTS WITH 'A'"

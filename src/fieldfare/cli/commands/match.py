@@ -43,38 +43,38 @@ def command(
     events: Annotated[
         str | None,
         typer.Argument(
-            help="JSON lines, CSV or Parquet; - is standard input; without it, the sample.", metavar="EVENTS"
+            help="File of events: JSON lines, CSV, Parquet, - for standard input. [default: a sample]", metavar="EVENTS"
         ),
     ] = None,
     filters: Annotated[
         str | None,
         typer.Argument(
-            help="A filter per line, JSON lines, CSV or Parquet; without it, the sample.", metavar="FILTERS"
+            help="File of filters: a filter a line, JSON lines, CSV, Parquet. [default: a sample]", metavar="FILTERS"
         ),
     ] = None,
     *,
     inline: Annotated[
         list[str] | None,
-        typer.Option("--filter", "-f", metavar="FILTER", help="A filter, instead of a file; may be repeated."),
+        typer.Option("--filter", "-f", metavar="FILTER", help="Filter, instead of a file; may be repeated."),
     ] = None,
-    dialect: Annotated[Dialect, typer.Option(help="The language of filters that do not say theirs.")] = Dialect.NATIVE,
+    dialect: Annotated[Dialect, typer.Option(help="Language of filters that name no dialect.")] = Dialect.NATIVE,
     events_format: Annotated[
-        EventsFormat | None, typer.Option(help="The format of the events, whatever the file is called.")
+        EventsFormat | None, typer.Option(help="Format of the events. [default: by the file's name]")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="What to make of the matches.")] = Output.TABLE,
-    to: Annotated[Path | None, typer.Option(help="The file to write jsonl or parquet to.", metavar="FILE")] = None,
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many events the table shows.")] = 20,
+    output: Annotated[Output, typer.Option("--output", "-o", help="Form of the result.")] = Output.TABLE,
+    to: Annotated[Path | None, typer.Option(help="File for the result as jsonl or parquet.", metavar="FILE")] = None,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Number of events in the table.")] = 20,
     mode: Annotated[
-        Reading, typer.Option(help="Must an interval in an event overlap what is wanted, or be covered by it?")
+        Reading, typer.Option(help="Must an interval in an event overlap the filter's, or be covered by it?")
     ] = Reading.OVERLAPS,
     errors: Annotated[Errors, typer.Option(help="At a bad event, stop, or skip and count it.")] = Errors.STOP,
 ) -> None:
-    """Match events with filters, and show who wanted what.
+    """Match events with filters, and show which filters each event matches.
 
     Events are JSON objects or CloudEvents, one a line, or rows of a CSV or
     Parquet file. Filters are lines of text, NAME<TAB>FILTER or just FILTER, or rows with the columns id and filter.
-    What is not given is taken from a sample of market data, with quotes and trades and the filters of 300 subscribers.
-    With -o jsonl each event is answered as soon as it is read, so that a stream can be followed.
+    Without files, a sample of market data is used, with quotes and trades and the filters of 300 subscribers.
+    With -o jsonl the result of each event is printed at once, so that a stream can be followed.
 
     Examples:
         fieldfare match

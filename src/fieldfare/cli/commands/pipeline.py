@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.job.config import Pipeline
     from fieldfare.pipeline.job.run import Plan
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline, in TOML.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="File of the pipeline, in TOML.")]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Where Spark runs, such as local[2] or spark://HOST:7077.", show_default=False),
+    typer.Option(metavar="URL", help="Address of Spark, such as local[2] or spark://HOST:7077.", show_default=False),
 ]
 
 
@@ -29,31 +29,32 @@ Master = Annotated[
 def run(
     file: File,
     *,
-    once: Annotated[bool, typer.Option("--once", help="End when all that is there now is done.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="End when all present events are processed.")] = False,
     master: Master = None,
 ) -> None:
-    """Run a pipeline until Ctrl-C, or with --once until it has done all there is.
+    """Run a pipeline until Ctrl-C, or with --once until all present events are processed.
 
-    Events come from a node's log, a running node, files, MQTT or Kafka; they are decoded, matched with subscriptions
-    and written to tables, nodes and webhooks. It goes on from where it was, whatever ended it, and every table has
-    every event once. Records that cannot be read are put into the quarantine, with the reason.
+    A pipeline reads events from a node's log, a running node, files, MQTT or Kafka, matches the events with
+    subscriptions, and writes them to tables, nodes and webhooks. After any end, even a crash, the next run goes on
+    from there, and every table has every event once. Records that cannot be decoded go to the quarantine, with the
+    reason.
 
     Examples:
         fieldfare pipeline run pipeline.toml --once
         fieldfare pipeline run pipeline.toml --master spark://head:7077
     """
-    from fieldfare.pipeline.job import run as running
+    from fieldfare.pipeline.job.run import run as run_plan
 
     ended: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda given, _: ended.append(given))
     with _ready(file, master) as plan, _shown() as told:
-        running.run(plan, once=once, told=told, end=lambda: bool(ended))
+        run_plan(plan, once=once, told=told, end=lambda: bool(ended))
 
 
 @reported("spark")
 def check(file: File, *, master: Master = None) -> None:
-    """Check a pipeline without running it: its file, the source's columns, every filter.
+    """Check a pipeline without running it: its file, its sinks, the columns of the source, every filter.
 
     Examples:
         fieldfare pipeline check pipeline.toml
@@ -63,7 +64,7 @@ def check(file: File, *, master: Master = None) -> None:
             typer.echo(line)
         for line in _doubts(plan):
             typer.secho(f"note: {line}", fg="yellow")
-    typer.echo("It can run.")
+    typer.echo("The pipeline can run.")
 
 
 @reported("spark")
@@ -71,9 +72,9 @@ def explain(
     file: File,
     *,
     master: Master = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Also show Spark's plan.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan, too.")] = False,
 ) -> None:
-    """Show what a pipeline does, step by step, and with --spark how Spark does it.
+    """Show the steps of a pipeline, and with --spark the plan of Spark.
 
     Examples:
         fieldfare pipeline explain pipeline.toml
@@ -91,18 +92,18 @@ def explain(
 
 @reported("spark")
 def status(file: File) -> None:
-    """Say how a pipeline does, or did when it last ran. It needs no Spark.
+    """Show the last report of a pipeline, which may run or not. Spark is not started.
 
     Examples:
         fieldfare pipeline status pipeline.toml
     """
     _need_spark()
-    from fieldfare.pipeline.job import report as reporting
+    from fieldfare.pipeline.job.report import last
 
     pipeline = _read(file)
-    report = reporting.last(Path(pipeline.state))
+    report = last(Path(pipeline.state))
     if report is None:
-        typer.echo(f"{pipeline.name} has not done a batch yet. Start it: fieldfare pipeline run {file}")
+        typer.echo(f"{pipeline.name} has not processed a batch yet. Start it: fieldfare pipeline run {file}")
         return
     for line in _status(report):
         typer.echo(line)
@@ -169,15 +170,15 @@ def _ready(file: Path, master: str | None) -> Iterator[Plan]:
     _need_spark()
     from pyspark.errors import PySparkException
 
-    from fieldfare.pipeline.job import run as running
     from fieldfare.pipeline.job.config import PipelineError
+    from fieldfare.pipeline.job.run import ready
     from fieldfare.pipeline.match.catalogue import SubscriptionError
     from fieldfare.pipeline.options import OptionError
     from fieldfare.pipeline.spark_java import NoJava
 
     pipeline = _read(file)
     try:
-        with running.ready(pipeline, master, _note) as plan:
+        with ready(pipeline, master, _note) as plan:
             yield plan
     except (PipelineError, SubscriptionError, OptionError, NoJava) as error:
         raise InputError(str(file), error) from None
@@ -190,11 +191,11 @@ def _note(problem: str) -> None:
 
 
 def _read(file: Path) -> Pipeline:
-    from fieldfare.pipeline.job import config as declared
+    from fieldfare.pipeline.job.config import PipelineError, read
 
     try:
-        return declared.read(file)
-    except declared.PipelineError as error:
+        return read(file)
+    except PipelineError as error:
         raise InputError("", error) from None
 
 

@@ -20,27 +20,36 @@ def command(
     events: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="EVENT...", help="Events as JSON, files of them, or - for lines of JSON from standard input."
+            metavar="EVENT...", help="Event as JSON, file of events, or - for JSON lines from standard input."
         ),
     ] = None,
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     session: Annotated[
-        str, typer.Option(metavar="NAME", help="Publish under a name that survives.", show_default=False)
+        str, typer.Option(metavar="NAME", help="Name of a durable session to publish in.", show_default=False)
     ] = "",
     ttl: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Nobody gets them later.", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Time after which an event is not delivered any more.", show_default=False
+        ),
     ] = None,
     replaces: Annotated[
-        str, typer.Option(metavar="NAME", help="They replace each other while they wait.", show_default=False)
+        str,
+        typer.Option(
+            metavar="NAME", help="Name under which a newer event replaces older ones that wait.", show_default=False
+        ),
     ] = "",
     rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.001, help="So many a second. [default: all]", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="N", min=0.001, help="Events a second. [default: as fast as possible]", show_default=False
+        ),
     ] = None,
-    errors: Annotated[Errors, typer.Option(help="What to do about a bad event.")] = Errors.STOP,
+    errors: Annotated[Errors, typer.Option(help="At a bad event, stop, or skip and count it.")] = Errors.STOP,
 ) -> None:
-    """Publish events at a node, and wait until they are safe there.
+    """Publish events at a node, and wait until the node has accepted them.
 
     An event is a JSON object, or a CloudEvent as JSON. A file may be JSON lines, CSV or Parquet.
 
@@ -108,10 +117,10 @@ async def _publish(
                 for event in tracked(events, lambda: None):
                     if rate is not None:
                         await asyncio.sleep(max(0.0, began + count / rate - time.monotonic()))
-                    await client.room()
-                    client.post(event, ttl=ttl, replaces=replaces)
+                    await client.wait_for_capacity()
+                    client.publish_soon(event, ttl=ttl, replaces=replaces)
                     count += 1
-            finally:  # what was good before a bad event is published
+            finally:  # the good events before a bad one are published
                 await client.drain()
                 typer.echo(f"{counted(count, 'event')} published", err=True)
     except Refused as error:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fieldfare.cli.commands.admin import JsonOption, columns
+from fieldfare.cli.commands.admin import JsonOption
 from fieldfare.cli.errors import DAMAGED, InputError, reported
+from fieldfare.cli.formats.columns import columns
 from fieldfare.cli.formats.outcome import counted
 
 if TYPE_CHECKING:
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 @reported()
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The node's folder (its --data).")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the node (its --data).")],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the damage, and change nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep what is whole in the folder of a node that does not start, and list what is gone.
+    """Repair the folder of a node that does not start, and list the events and rows that are lost.
 
     The node must not run. Damaged files are copied to a folder salvaged-1 (2, 3, ...) beside them. The exit code is 0
-    if nothing is gone, 1 if something is, and 2 if the folder cannot be used.
+    if nothing is lost, 1 if something is, and 2 if the folder cannot be used.
 
     Examples:
         fieldfare admin salvage here --dry-run

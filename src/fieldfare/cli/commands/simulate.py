@@ -22,32 +22,42 @@ _SHOWN = 5
 def command(
     scenario: Annotated[
         Path | None,
-        typer.Argument(metavar="SCENARIO", help="A file of TOML, or - for standard input.", show_default=False),
+        typer.Argument(
+            metavar="SCENARIO", help="File of the scenario, in TOML; - is standard input.", show_default=False
+        ),
     ] = None,
     *,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write trace.parquet, summary.json and network.html there.", show_default=False
+            metavar="DIR", help="Folder for trace.parquet, summary.json and network.html.", show_default=False
         ),
     ] = None,
-    strategy: Annotated[str, typer.Option(metavar="NAME", help="Instead of the scenario's.", show_default=False)] = "",
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME", help="Routing strategy, instead of the scenario's.", show_default=False)
+    ] = "",
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Instead of the scenario's.", show_default=False)
+        int | None,
+        typer.Option(metavar="N", help="Seed of the random numbers, instead of the scenario's.", show_default=False),
     ] = None,
-    check: Annotated[bool, typer.Option(help="Hold the trace against the specification.")] = True,
+    check: Annotated[bool, typer.Option(help="Check the trace against the specification.")] = True,
     no_page: Annotated[bool, typer.Option("--no-page", help="Write no network.html.")] = False,
     save: Annotated[
         Path | None,
-        typer.Option("--save-workload", metavar="FILE", help="Write what clients do as Parquet.", show_default=False),
+        typer.Option(
+            "--save-workload",
+            metavar="FILE",
+            help="File for the actions of the clients, as Parquet.",
+            show_default=False,
+        ),
     ] = None,
-    example: Annotated[bool, typer.Option("--example", help="Print a scenario to start with, and end.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print an example of a scenario, and exit.")] = False,
 ) -> None:
-    """Simulate a network of brokers: topology, links, strategy, clients and faults as a scenario says.
+    """Simulate a network of brokers: topology, links, strategy, clients and faults.
 
     Time is virtual: a run takes as long as its messages take to compute, and the same seed gives the same run. The
-    trace is held against the specification; the exit code is 1 if it is violated. With --out, network.html shows the
-    run in a browser: messages move along links, and a click on a broker shows what it knows.
+    trace is checked against the specification; the exit code is 1 if a rule is violated. With --out, network.html
+    shows the run in a browser: messages move along links, and a click on a broker shows its filters.
 
     Examples:
         fieldfare simulate --example

@@ -22,32 +22,32 @@ _QUOTED: Final = re.compile(r"""(?:[=<>]|\b(?:WITH|CONTAINS|LIKE|MATCHES|IN\s*\(
 
 @reported()
 def command(
-    filter: Annotated[str, typer.Argument(metavar="FILTER", help="Which events.")] = "TRUE",
+    filter: Annotated[str, typer.Argument(metavar="FILTER", help="Filter that the events match.")] = "TRUE",
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
     session: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Under a name that survives: what comes meanwhile waits.", show_default=False
+            metavar="NAME", help="Name of a durable session, which keeps events while you are away.", show_default=False
         ),
     ] = "",
     since: Annotated[
         str,
         typer.Option(
             metavar="WHEN",
-            help="Also events from a position (12), a time (2026-01-31T12:00Z), or -5m on.",
+            help="Replay events from a position (12), a time (2026-01-31T12:00Z) or -5m on.",
             show_default=False,
         ),
     ] = "",
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="End after so many.", show_default=False)
+        int | None, typer.Option(metavar="N", min=1, help="Number of events after which to end.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One event a line, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one event a line, as JSON.")] = False,
 ) -> None:
-    """Show the events that match a filter, as they come. Ctrl-C ends it.
+    """Subscribe to a filter, and print the events as they come. Ctrl-C ends the command.
 
-    With --session, what was shown is acknowledged: started again under the same name, it goes on where it was.
+    With --session, printed events are acknowledged: the same command, started again, goes on after the last of them.
 
     Examples:
         fieldfare sub "price < 120"
@@ -83,7 +83,7 @@ def _since(text: str) -> int | str | float | None:
     if text.isdecimal():
         return int(text)
     if text.startswith("-"):
-        from fieldfare.node.config.config import ConfigError, duration
+        from fieldfare.node.config import ConfigError, duration
 
         try:
             return datetime.now(UTC).timestamp() - duration(text[1:])
@@ -103,7 +103,7 @@ def _teller(session: str) -> Callable[[str, str], None]:
     def state(now: str, _: str) -> None:
         nonlocal before
         if now == "reconnecting" != before:
-            missed = "" if session else "; what happens meanwhile is missed (with --session it waits)"
+            missed = "" if session else "; events are missed until then (with --session the node keeps them)"
             typer.secho(f"the node is away; waiting for it{missed}", fg="yellow", err=True)
         before = now
 
@@ -138,7 +138,7 @@ async def _show(
                 else:
                     typer.echo(_line(delivery))
                 sys.stdout.flush()
-                await delivery.done()
+                await delivery.acknowledge()
                 shown += 1
                 if shown == count:
                     return

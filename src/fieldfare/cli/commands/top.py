@@ -21,12 +21,12 @@ def command(
     *,
     node: NodeOption = DEFAULT_NODE,
     token: TokenOption = "",
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Seconds between two updates.")] = 1.0,
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Look so many times, then end.", show_default=False)
+        int | None, typer.Option(metavar="N", min=1, help="Number of updates after which to end.", show_default=False)
     ] = None,
 ) -> None:
-    """Watch a node and its overlay: rates, queues, sessions, links. Ctrl-C ends it.
+    """Watch a node and its overlay: rates, queues, sessions, links. Ctrl-C ends the command.
 
     Examples:
         fieldfare top
@@ -94,7 +94,7 @@ def _view(node: str, token: str, history: dict[str, list[float]]) -> RenderableT
             f"{one['memory'] / 1e6:,.0f}",
         )
     links = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("link", "is", "lacks", "events out", "in", "control out", "in"):
+    for title in ("link", "is", "waiting", "events out", "in", "control out", "in"):
         links.add_column(title, justify="left" if title in ("link", "is") else "right")
     for one in overviews:
         for link in one.get("links", ()):

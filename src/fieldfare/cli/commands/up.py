@@ -17,58 +17,67 @@ from fieldfare.cli.errors import DAMAGED, InputError, fail, reported
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-    from fieldfare.node.config.config import Config
+    from fieldfare.node.config import Config
     from fieldfare.node.context import Context
 
 
 @reported("node")
 def command(
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings as TOML.", show_default=False)
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="File of settings, in TOML.", show_default=False),
     ] = None,
     *,
     name: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Of the node. [default: the one in its folder, or made of host, port and machine]",
+            help="Name of the node in the overlay. [default: the name in its folder, or host, port and machine]",
             show_default=False,
         ),
     ] = "",
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]", show_default=False)
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address on which the node listens. [default: 127.0.0.1]", show_default=False
+        ),
     ] = "",
     port: Annotated[
-        int | None, typer.Option(metavar="N", min=0, max=65535, help="[default: 7400]", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=65535, help="Port on which the node listens. [default: 7400]", show_default=False
+        ),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where everything is kept. [default: nowhere, it ends with the process]",
+            help="Folder of the node. [default: none, all is lost when the process ends]",
             show_default=False,
         ),
     ] = None,
     join: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="A node to link to; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option(metavar="URL", help="Address of a node to link to; may be repeated.", show_default=False),
     ] = None,
     strategy: Annotated[
-        str, typer.Option(metavar="NAME", help="How to route. [default: covering]", show_default=False)
+        str, typer.Option(metavar="NAME", help="Routing strategy. [default: covering]", show_default=False)
     ] = "",
     origin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="URL", help="Pages from there may speak to the node; may be repeated.", show_default=False
+            metavar="URL", help="Origin of web pages that may use the node; may be repeated.", show_default=False
         ),
     ] = None,
-    example: Annotated[bool, typer.Option("--example", help="Print settings to start with, and end.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more of what happens.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print an example of settings, and exit.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more, such as links that come and go.")] = False,
 ) -> None:
-    """Start a node: a broker with a port, a dashboard, and memory.
+    """Start a node: a broker with a port, a dashboard and a folder.
 
-    Settings come from a file (--config), from the environment (FIELDFARE_PORT and so on), and from these options; the
-    last one counts. Without --data nothing survives the process. Nodes that --join each other are one network: what is
-    published at one is delivered at all. The links must not form a cycle.
+    Settings come from a file (--config), from the environment (FIELDFARE_PORT and so on), and from these options; an
+    option counts more than the environment, and the environment more than the file. Without --data nothing survives
+    the process. Nodes that --join each other form one overlay: an event published at any node is delivered at all
+    nodes. The links must not form a cycle.
 
     Examples:
         fieldfare up
@@ -81,7 +90,7 @@ def command(
 
         typer.echo((files("fieldfare.node.config") / "example.toml").read_text(), nl=False)
         return
-    from fieldfare.node.config.config import ConfigError, load
+    from fieldfare.node.config import ConfigError, load
     from fieldfare.node.storage.log import LogError
     from fieldfare.node.storage.rows import StoreDamaged, StoreError
 

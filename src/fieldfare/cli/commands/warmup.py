@@ -11,10 +11,10 @@ from fieldfare.cli.errors import reported
 
 @reported()
 def command() -> None:
-    """Compile the matching kernels and keep them on disk.
+    """Compile the matching kernels now, and keep them on disk.
 
-    numba compiles them on first use, for some ten seconds. Until then, and without numba, NumPy serves: the same
-    answers, only slower. Run this once after installing; `make setup` does.
+    Without this command numba compiles the kernels at their first use, for some ten seconds. Until then, and without
+    numba, NumPy gives the same answers, only slower. Run the command once after an installation; `make setup` does.
 
     Examples:
         fieldfare warmup
@@ -29,7 +29,7 @@ def command() -> None:
 
         kernels.warm_up()
     except ModuleNotFoundError as error:
-        typer.echo(f"{error}. NumPy will serve.")
+        typer.echo(f"{error}. NumPy is used instead.")
         return
     how = "loaded" if before else "compiled"
     typer.echo(f"Kernels {how} in {time.perf_counter() - started:.1f} s.")

@@ -1,4 +1,4 @@
-"""`Causal`: events go straight to the access servers that want them, in causal order.
+"""`CausalMember`: events go straight to the access servers that want them, in causal order.
 
 A channel keeps its members' *proxies* in step: tables of what the other servers want, of what is promised here. Each
 message tells how many messages every server has sent to every other, as far as its sender knew. Its receiver holds
@@ -12,12 +12,20 @@ from __future__ import annotations
 from collections import deque
 
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.member import Member
-from fieldfare.mobility.channels.messages import Carry, Done, Heard, Matrix, Position, copied, join
+from fieldfare.mobility.channels.member import ChannelMember
+from fieldfare.mobility.channels.messages import (
+    CausalMessage,
+    InterestConfirmation,
+    Matrix,
+    Position,
+    RequestDone,
+    copied,
+    join,
+)
 from fieldfare.protocol.messages import Forward, Message, Send
 
 
-class Causal(Member):
+class CausalMember(ChannelMember):
     """An access server of a causal domain."""
 
     def __init__(self, name: str, domain: Domain) -> None:
@@ -30,12 +38,12 @@ class Causal(Member):
         self._seen: Position = {}
         """how many events others had published, when they sent the last one that came"""
         self._number = 0
-        self._held: list[tuple[str, Carry]] = []
+        self._held: list[tuple[str, CausalMessage]] = []
         self._waiting: dict[str, deque[Forward]] = {}
 
     def receive(self, message: Message, sender: str) -> list[Send]:
         """Take a message of a server of the domain."""
-        if isinstance(message, Carry):
+        if isinstance(message, CausalMessage):
             self._held.append((sender, message))
             return self._give()
         return super().receive(message, sender)
@@ -54,7 +62,7 @@ class Causal(Member):
                 sends += super().receive(carried.content, sender)
         return sends
 
-    def _is_due(self, sender: str, carried: Carry) -> bool:
+    def _is_due(self, sender: str, carried: CausalMessage) -> bool:
         got = self._got
         return all(got.get(other, 0) >= to.get(self.name, 0) - (other == sender) for other, to in carried.sent.items())
 
@@ -62,7 +70,7 @@ class Causal(Member):
         mine = self._sent.setdefault(self.name, {})
         for server in to:
             mine[server] = mine.get(server, 0) + 1
-        carried = Carry(self.domain.name, content, self._number, copied(self._sent))
+        carried = CausalMessage(self.domain.name, content, self._number, copied(self._sent))
         if self.name in to:
             self._held.append((self.name, carried))
         return [Send(server, carried) for server in sorted(to - {self.name})] + self._give()
@@ -73,12 +81,12 @@ class Causal(Member):
         """To all who want it, as soon as they are known."""
         self._waiting.setdefault(publisher, deque()).append(event)
         channel = self.domain.channel_of(event.event)
-        sends = [] if self.domain.advertisements else self.promise_all(channel)
+        sends = [] if self.domain.advertisements else self.advertise_all(channel)
         return sends + self._publish(publisher)
 
     def _publish(self, publisher: str) -> list[Send]:
         waiting, sends = self._waiting[publisher], list[Send]()
-        while waiting and not self.is_promising(channel := self.domain.channel_of(waiting[0].event)):
+        while waiting and not self.awaits_interest(channel := self.domain.channel_of(waiting[0].event)):
             event = waiting.popleft()
             self._number += 1
             wanting = self.proxies[channel].match(event.event) if channel in self.proxies else set()
@@ -87,14 +95,14 @@ class Causal(Member):
             del self._waiting[publisher]
         return sends
 
-    def _done(self, channel: str, done: Done) -> list[Send]:
+    def _done(self, channel: str, done: RequestDone) -> list[Send]:
         return [send for publisher in list(self._waiting) for send in self._publish(publisher)]
 
     def idle(self, publisher: str) -> bool:
         """Has all been sent?"""
         return publisher not in self._waiting
 
-    def confirm(self, server: str, heard: Heard) -> list[Send]:
+    def confirm(self, server: str, heard: InterestConfirmation) -> list[Send]:
         """In order: when it comes, all that was sent to that server before has come."""
         return self._carry(heard, {server})
 

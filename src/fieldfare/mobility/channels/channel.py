@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels.messages import (
+    ChannelAdvertise,
+    ChannelEvent,
+    ChannelReply,
+    ChannelRequest,
     ChannelState,
-    Done,
-    Past,
-    Post,
-    Promise,
-    Proxy,
-    Remember,
-    Reply,
-    Say,
-    Stamped,
-    Want,
+    ChannelSubscribe,
+    PastEvents,
+    PastRequest,
+    RequestDone,
+    ServerInterest,
+    StampedEvent,
 )
 from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.indexed import IndexedTable
@@ -41,7 +41,7 @@ class Channel:
         self._table.add_many((filter, server) for server, mine in self.state.wants.items() for filter in mine)
 
     def wanted(self) -> list[Filter]:
-        """What anybody wants: the fewest filters that say so."""
+        """What anybody wants: the fewest filters that request so."""
         return self._table.roots()
 
     def cool(self, now: float, half: float) -> float:
@@ -51,47 +51,47 @@ class Channel:
         state.since = max(now, state.since)
         return state.load
 
-    def take(self, say: Say, clock: int, stamp: Stamp) -> list[Send]:
+    def accept(self, request: ChannelRequest, clock: int, stamp: Stamp) -> list[Send]:
         """Take what an access server says, in its order, and with it what has waited for it."""
         state = self.state
-        early = state.early.setdefault(say.server, {})
-        early[say.number] = say
+        early = state.early.setdefault(request.server, {})
+        early[request.number] = request
         sends: list[Send] = []
-        while (following := early.pop(state.next.get(say.server, 1), None)) is not None:
-            state.next[say.server] = following.number + 1
-            sends += self._heed(following, clock, stamp)
+        while (following := early.pop(state.next.get(request.server, 1), None)) is not None:
+            state.next[request.server] = following.number + 1
+            sends += self._handle(following, clock, stamp)
         if not early:
-            del state.early[say.server]
+            del state.early[request.server]
         return sends
 
-    def _heed(self, say: Say, clock: int, stamp: Stamp) -> list[Send]:
-        server, sends, audience = say.server, list[Send](), list[str]()
-        match say.content:
-            case Post(event=event):
+    def _handle(self, request: ChannelRequest, clock: int, stamp: Stamp) -> list[Send]:
+        server, sends, audience = request.server, list[Send](), list[str]()
+        match request.content:
+            case ChannelEvent(event=event):
                 self.state.events += 1
                 self.state.load += 1
                 clock = stamp()
                 self.state.log.append((clock, event))
                 del self.state.log[: max(0, len(self.state.log) - self._log)]
-                sends = [Send(other, Stamped(clock, event)) for other in sorted(self._table.match(event.event))]
-            case Remember(session=session, filter=filter, last=last):
+                sends = [Send(other, StampedEvent(clock, event)) for other in sorted(self._table.match(event.event))]
+            case PastRequest(session=session, filter=filter, last=last):
                 past = [one for one in self.state.log if filter.matches(one[1].event)][-last:]
-                sends.append(self._reply(server, Past(session, say.number, tuple(past)), clock))
-            case Want(added=added, removed=removed):
+                sends.append(self._reply(server, PastEvents(session, request.number, tuple(past)), clock))
+            case ChannelSubscribe(added=added, removed=removed):
                 clock = stamp()
                 self._want(server, added, removed)
                 for other in self.state.promised:
                     if other != server:
-                        news = self._proxy(other, server, say.number)
+                        news = self._proxy(other, server, request.number)
                         if news is not None or _overlap(added, self.state.promised[other]):
                             audience.append(other)
-                            sends.append(self._reply(other, news or Proxy(server, say.number), clock))
-            case Promise(added=added, removed=removed):
+                            sends.append(self._reply(other, news or ServerInterest(server, request.number), clock))
+            case ChannelAdvertise(added=added, removed=removed):
                 change(self.state.promises.setdefault(server, {}), added, removed)
                 change(self.state.promised.setdefault(server, {}), added, ())
                 changes = (self._proxy(server, other, 0) for other in self.state.wants if other != server)
                 sends = [self._reply(server, change, clock) for change in changes if change is not None]
-        return [*sends, self._reply(server, Done(say.number, clock, tuple(audience)), clock)]
+        return [*sends, self._reply(server, RequestDone(request.number, clock, tuple(audience)), clock)]
 
     def _want(self, server: str, added: Iterable[Filter], removed: Iterable[Filter]) -> None:
         change(self.state.wants.setdefault(server, {}), added, removed)
@@ -101,7 +101,7 @@ class Channel:
         if not self.state.wants[server]:
             del self.state.wants[server]
 
-    def _proxy(self, to: str, server: str, number: int) -> Proxy | None:
+    def _proxy(self, to: str, server: str, number: int) -> ServerInterest | None:
         """What one server must be told of another's wishes, given what it knows of them."""
         promises = self.state.promises.get(to, {})
         wanted = self.state.wants.get(server, {})
@@ -112,11 +112,11 @@ class Channel:
             told[server] = right
         added = tuple(filter for filter in right if filter not in known)
         removed = tuple(filter for filter in known if filter not in right)
-        return Proxy(server, number, added, removed) if added or removed else None
+        return ServerInterest(server, number, added, removed) if added or removed else None
 
     def _reply(self, server: str, content: Message, clock: int) -> Send:
         number = self.state.replies[server] = self.state.replies.get(server, 0) + 1
-        return Send(server, Reply(self.name, number, clock, content))
+        return Send(server, ChannelReply(self.name, number, clock, content))
 
 
 def _overlap(filters: Iterable[Filter], others: Iterable[Filter]) -> bool:

@@ -2,8 +2,8 @@
 
 Gateways are members of a *backbone*, a causal domain of their own, or of several. There are three ways to find out what
 the others want. At a *rendezvous*: a backbone with channels, hosted by backbone servers by the hashes of their names.
-By *multicast*: a backbone without any, where each gateway tells all others (`Multicast`). Along a *tree*: a backbone
-for each of its edges, with the two gateways at its ends. Events always go straight from gateway to gateway.
+By *multicast*: a backbone without any, where each gateway tells all others (`MulticastMember`). Along a *tree*: a
+backbone for each of its edges, with the two gateways at its ends. Events always go straight from gateway to gateway.
 
 A gateway confirms that it knows a wish only when that is in force on its other sides; so what an access server hears
 to be in force is so in all domains. It brings events across one after the other: therefore causal order holds
@@ -20,17 +20,17 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels import messages as c
-from fieldfare.mobility.channels.causal import Causal
+from fieldfare.mobility.channels.causal import CausalMember
 from fieldfare.mobility.channels.channel import change
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.member import Member, Ticket
+from fieldfare.mobility.channels.member import ChannelMember, Ticket
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Send
 
 _ACROSS: Final = "across"
 """all that is brought to the other side comes from one publisher, as it were"""
 
 
-class Multicast(Causal):
+class MulticastMember(CausalMember):
     """A gateway in a backbone without channels: it tells all others what it wants."""
 
     def __init__(self, name: str, domain: Domain, gateways: Collection[str]) -> None:
@@ -40,24 +40,26 @@ class Multicast(Causal):
         self._wants: dict[tuple[str, str], dict[Filter, None]] = {}
         """of each other, by channel"""
 
-    def say(self, channel: str, content: Message) -> list[Send]:
+    def request(self, channel: str, content: Message) -> list[Send]:
         """To all, not to a channel; promises are no use, for all are told everything."""
-        if not isinstance(content, c.Want) or not self._others:
+        if not isinstance(content, c.ChannelSubscribe) or not self._others:
             return []
-        number = self._said[channel] = self._said.get(channel, 0) + 1
+        number = self._requests[channel] = self._requests.get(channel, 0) + 1
         self._open[channel, number] = set(self._others)
-        told = c.Told(self.domain.name, channel, c.Proxy(self.name, number, content.added, content.removed))
+        told = c.GatewayInterest(
+            self.domain.name, channel, c.ServerInterest(self.name, number, content.added, content.removed)
+        )
         return [Send(other, told) for other in self._others]
 
     def receive(self, message: Message, sender: str) -> list[Send]:
         """Take a message of another gateway."""
-        if isinstance(message, c.Told):
+        if isinstance(message, c.GatewayInterest):
             wants = self._wants.setdefault((message.channel, sender), {})
             before = dict(wants)
             change(wants, message.change.added, message.change.removed)
             added = tuple(filter for filter in wants if filter not in before)
             removed = tuple(filter for filter in before if filter not in wants)
-            return self._heed(message.channel, c.Proxy(sender, message.change.number, added, removed))
+            return self._handle(message.channel, c.ServerInterest(sender, message.change.number, added, removed))
         return super().receive(message, sender)
 
 
@@ -66,8 +68,8 @@ class _Debt(NamedTuple):
 
     side: int
     channel: str
-    wish: c.Proxy
-    tickets: tuple[tuple[Member, frozenset[Ticket]], ...]
+    wish: c.ServerInterest
+    tickets: tuple[tuple[ChannelMember, frozenset[Ticket]], ...]
 
     @property
     def is_due(self) -> bool:
@@ -80,7 +82,7 @@ class Gateway:
 
     wakes: float | None = None
 
-    def __init__(self, *sides: Member) -> None:
+    def __init__(self, *sides: ChannelMember) -> None:
         """Nothing said yet."""
         self.name = sides[0].name
         self.sides = sides
@@ -96,9 +98,12 @@ class Gateway:
         sends: list[Send] = []
         if not self._started:
             self._started = True
-            sends += [send for side in self.sides for one in side.domain.channels for send in side.promise_all(one)]
+            sends += [send for side in self.sides for one in side.domain.channels for send in side.advertise_all(one)]
         for side in self.sides:
-            named = isinstance(message, c.Carry | c.Heard | c.Told) and message.domain == side.domain.name
+            named = (
+                isinstance(message, c.CausalMessage | c.InterestConfirmation | c.GatewayInterest)
+                and message.domain == side.domain.name
+            )
             if named or sender in side.domain.servers:
                 sends += side.receive(message, sender)
         return sends + self._go_on()
@@ -125,7 +130,7 @@ class Gateway:
             sends += self._confirm()
         return sends
 
-    def _others(self, number: int) -> list[tuple[Member, Counter[Filter]]]:
+    def _others(self, number: int) -> list[tuple[ChannelMember, Counter[Filter]]]:
         pairs = enumerate(zip(self.sides, self._wanted, strict=True))
         return [pair for other, pair in pairs if other != number]
 
@@ -134,7 +139,7 @@ class Gateway:
         brought = msgspec.structs.replace(event, source=self.name)
         return [send for other, _ in self._others(number) for send in other.publish(_ACROSS, brought)]
 
-    def _note(self, number: int, channel: str, wish: c.Proxy) -> list[Send]:
+    def _note(self, number: int, channel: str, wish: c.ServerInterest) -> list[Send]:
         """One side wants something else: so do we on the others."""
         sends: list[Send] = []
         for other, wanted in self._others(number):
@@ -144,7 +149,7 @@ class Gateway:
             removed = tuple(filter for filter in wish.removed if not wanted[filter])
             for filter in removed:
                 del wanted[filter]
-            sends += other.tell(FilterUpdate(added, removed)) if added or removed else []
+            sends += other.apply(FilterUpdate(added, removed)) if added or removed else []
         if wish.number:
             tickets = tuple((other, other.tickets(wish.added)) for other, _ in self._others(number))
             self._debts.append(_Debt(number, channel, wish, tickets))
@@ -156,5 +161,5 @@ class Gateway:
         sends: list[Send] = []
         for side, channel, wish, _ in paid:
             member = self.sides[side]
-            sends += member.confirm(wish.server, c.Heard(member.domain.name, channel, wish.number))
+            sends += member.confirm(wish.server, c.InterestConfirmation(member.domain.name, channel, wish.number))
         return sends

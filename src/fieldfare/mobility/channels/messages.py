@@ -1,7 +1,7 @@
 """What clients, access servers and resolution servers say to each other, beside `protocol.messages`.
 
-A channel may move while it is talked to. So whatever an access server says to a channel is numbered (`Say`), and so is
-what the channel answers (`Reply`): by whichever ways it comes, it is taken in that order, and once.
+A channel may move while it is talked to. So whatever an access server says to a channel is numbered (`ChannelRequest`),
+and so is what the channel answers (`ChannelReply`): by whichever ways it comes, it is taken in that order, and once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Attach(Message, frozen=True):
     """its name, if it is not my own"""
     app: str = ""
     """who of those that share the session I am; whoever was that before is so no more"""
-    taken: int | None = None
+    received: int | None = None
     """the number of the last delivery that I have got, if I know"""
     source: str = ""
     """the access server where I was last, if anywhere"""
@@ -51,7 +51,7 @@ class Attach(Message, frozen=True):
     """how often I have said this: what I said after the one before comes before what I say after this one"""
 
 
-class Recall(Message, frozen=True):
+class SubscribePast(Message, frozen=True):
     """A subscription, and up to so many matching events of the past; only as long as the session has got nothing."""
 
     id: str
@@ -59,26 +59,26 @@ class Recall(Message, frozen=True):
     last: int
 
 
-class Watch(Message, frozen=True):
+class WatchInterest(Message, frozen=True):
     """Tell me what anybody wants, now and when it changes, so that I need not send what nobody wants."""
 
 
 # To clients
 
 
-class Wanted(Message, frozen=True):
+class InterestReply(Message, frozen=True):
     """What anybody wants. A wish that you have not heard of yet is not known here any sooner than you are told."""
 
     filters: tuple[Filter, ...]
 
 
-class Go(Message, frozen=True):
+class MoveRequest(Message, frozen=True):
     """Please go to another access server."""
 
     to: str
 
 
-class Gone(Message, frozen=True):
+class SessionMoved(Message, frozen=True):
     """Your session has been called to another access server; follow it there, or call it back by `Attach`."""
 
     session: str
@@ -88,28 +88,28 @@ class Gone(Message, frozen=True):
 # From whoever looks after servers
 
 
-class SendAway(Message, frozen=True):
+class MoveClients(Message, frozen=True):
     """Let the clients of so many sessions go to another access server."""
 
     to: str
     sessions: int = 1
 
 
-class Relocate(Message, frozen=True):
+class RelocateChannel(Message, frozen=True):
     """Let a channel be hosted elsewhere."""
 
     channel: str
     to: str
 
 
-class Balance(Message, frozen=True):
+class BalanceLoad(Message, frozen=True):
     """Compare your load with that of others, and give away a channel if that makes it more even."""
 
 
 # From access servers to channels
 
 
-class Say(Message, frozen=True):
+class ChannelRequest(Message, frozen=True):
     """Something for a channel, wherever it is now."""
 
     channel: str
@@ -119,20 +119,20 @@ class Say(Message, frozen=True):
     content: Message
 
 
-class Post(Message, frozen=True):
+class ChannelEvent(Message, frozen=True):
     """An event to be ordered and given to all who want it."""
 
     event: Forward
 
 
-class Want(Message, frozen=True):
+class ChannelSubscribe(Message, frozen=True):
     """Another access server's clients, together, want these and no longer those."""
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
-class Remember(Message, frozen=True):
+class PastRequest(Message, frozen=True):
     """Tell me up to so many events of the past that match, for a session."""
 
     session: str
@@ -140,7 +140,7 @@ class Remember(Message, frozen=True):
     last: int
 
 
-class Promise(Message, frozen=True):
+class ChannelAdvertise(Message, frozen=True):
     """Events like these may be published here, and no longer those: let me know who wants them."""
 
     added: tuple[Filter, ...] = ()
@@ -150,7 +150,7 @@ class Promise(Message, frozen=True):
 # From channels to access servers
 
 
-class Reply(Message, frozen=True):
+class ChannelReply(Message, frozen=True):
     """Something from a channel."""
 
     channel: str
@@ -159,7 +159,7 @@ class Reply(Message, frozen=True):
     content: Message
 
 
-class Done(Message, frozen=True):
+class RequestDone(Message, frozen=True):
     """What you said has been taken; it is in force when these servers have said that they heard of it."""
 
     number: int
@@ -167,8 +167,8 @@ class Done(Message, frozen=True):
     audience: tuple[str, ...] = ()
 
 
-class Proxy(Message, frozen=True):
-    """Another access server wants these and no longer those, of what you promise: from its `Want` of that number."""
+class ServerInterest(Message, frozen=True):
+    """Another access server wants these and no longer those, from its `ChannelSubscribe` of that number on."""
 
     server: str
     number: int
@@ -176,7 +176,7 @@ class Proxy(Message, frozen=True):
     removed: tuple[Filter, ...] = ()
 
 
-class Past(Message, frozen=True):
+class PastEvents(Message, frozen=True):
     """Events of the past for a session."""
 
     session: str
@@ -185,14 +185,14 @@ class Past(Message, frozen=True):
     events: tuple[tuple[int, Forward], ...]
 
 
-class Stamped(Message, frozen=True):
+class StampedEvent(Message, frozen=True):
     """An event and its place in the order of all."""
 
     stamp: int
     event: Forward
 
 
-class Redirect(Message, frozen=True):
+class ChannelRedirect(Message, frozen=True):
     """A channel is there now."""
 
     channel: str
@@ -202,13 +202,13 @@ class Redirect(Message, frozen=True):
 # Clocks of resolution servers
 
 
-class Probe(Message, frozen=True):
+class ClockRequest(Message, frozen=True):
     """Will there be anything up to this time?"""
 
     clock: int
 
 
-class Clock(Message, frozen=True):
+class ClockReply(Message, frozen=True):
     """There will be nothing any more up to this time."""
 
     clock: int
@@ -223,7 +223,7 @@ class ChannelState(msgspec.Struct):
     moves: int = 0
     next: dict[str, int] = {}
     """of each access server, the number of what it will say next"""
-    early: dict[str, dict[int, Say]] = {}
+    early: dict[str, dict[int, ChannelRequest]] = {}
     """what has overtaken something"""
     replies: dict[str, int] = {}
     wants: dict[str, dict[Filter, None]] = {}
@@ -241,7 +241,7 @@ class ChannelState(msgspec.Struct):
     """when that was so"""
 
 
-class Hand(Message, frozen=True):
+class ChannelTransfer(Message, frozen=True):
     """A channel moves to you."""
 
     channel: str
@@ -249,27 +249,27 @@ class Hand(Message, frozen=True):
     clock: int
 
 
-class Moved(Message, frozen=True):
+class ChannelMoved(Message, frozen=True):
     """A channel is with me now."""
 
     channel: str
     moves: int
 
 
-class LoadIs(Message, frozen=True):
+class LoadReply(Message, frozen=True):
     """So much."""
 
     load: float
 
 
-class AskLoad(Message, frozen=True):
+class LoadRequest(Message, frozen=True):
     """How much have you to do?"""
 
 
 # Where sessions are
 
 
-class Come(Message, frozen=True):
+class SessionCall(Message, frozen=True):
     """A session is wanted at a server. Said to the home of the session's name, by way of where its client was last.
 
     So the moves of a client are put in the order in which it made them.
@@ -283,36 +283,36 @@ class Come(Message, frozen=True):
     """the client, and how often it had moved before"""
 
 
-class Came(Message, frozen=True):
-    """This will be its stay of that number; the one before was at another server, or nowhere."""
+class SessionCallReply(Message, frozen=True):
+    """This will be its visit of that number; the one before was at another server, or nowhere."""
 
     session: str
     call: int
-    stay: int
+    visit: int
     source: str
     context: Matrix = msgspec.field(default_factory=dict)
     """of sessions that are over"""
 
 
-class End(Message, frozen=True):
+class SessionEnd(Message, frozen=True):
     """A session is over; what its clients publish under another may still have been caused by that context."""
 
     session: str
-    stay: int
+    visit: int
     context: Matrix
 
 
-class Ended(Message, frozen=True):
+class SessionEndReply(Message, frozen=True):
     """Nobody will ask for it any more."""
 
     session: str
-    stay: int
+    visit: int
 
 
 # Between access servers
 
 
-class Carry(Message, frozen=True):
+class CausalMessage(Message, frozen=True):
     """A message in causal order."""
 
     domain: str
@@ -322,15 +322,15 @@ class Carry(Message, frozen=True):
     sent: Matrix
 
 
-class Told(Message, frozen=True):
+class GatewayInterest(Message, frozen=True):
     """What a gateway wants, said to all others: there is no channel between them."""
 
     domain: str
     channel: str
-    change: Proxy
+    change: ServerInterest
 
 
-class Heard(Message, frozen=True):
+class InterestConfirmation(Message, frozen=True):
     """I know what you told a channel under that number."""
 
     domain: str
@@ -338,41 +338,41 @@ class Heard(Message, frozen=True):
     number: int
 
 
-class Request(Message, frozen=True):
-    """I call a session from its stay of that number at yours."""
+class SessionRequest(Message, frozen=True):
+    """I call a session from its visit of that number at yours."""
 
     session: str
-    stay: int
+    visit: int
 
 
-class Offer(Message, frozen=True):
+class SessionOffer(Message, frozen=True):
     """What the session wants and promises: see to it, and fetch the rest."""
 
     session: str
-    stay: int
+    visit: int
     subscriptions: dict[str, Filter]
     advertisements: dict[str, Filter]
 
 
-class Fetch(Message, frozen=True):
+class SessionFetch(Message, frozen=True):
     """From here on I have its events: give me all up to there."""
 
     session: str
-    stay: int
+    visit: int
     cut: Position
 
 
-class Ship(Message, frozen=True):
+class SessionTransfer(Message, frozen=True):
     """Here it is, with all events up to that position; what it publishes next may have been caused by that context."""
 
     session: str
-    stay: int
+    visit: int
     value: SharedSession
     position: Position
     context: Matrix
 
 
-class Warm(Message, frozen=True):
+class PrepareSession(Message, frozen=True):
     """A session may come to you soon: have what it wants ready."""
 
     session: str
@@ -380,7 +380,7 @@ class Warm(Message, frozen=True):
     advertisements: dict[str, Filter]
 
 
-class Cool(Message, frozen=True):
+class CancelSession(Message, frozen=True):
     """It will not come after all."""
 
     session: str

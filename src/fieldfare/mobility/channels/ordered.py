@@ -1,4 +1,4 @@
-"""`Ordered`: every event passes through its channel, and all access servers of a domain give events in one order.
+"""`OrderedMember`: every event passes through its channel, and all access servers of a domain give events in one order.
 
 Resolution servers stamp events by Lamport clocks: a stamp is higher than all that its sender had heard of. A member
 gives events in the order of their stamps. It gives one as soon as every resolution server has said something later,
@@ -14,22 +14,22 @@ from collections import deque
 from heapq import heappop, heappush
 
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.member import Member, Ticket
+from fieldfare.mobility.channels.member import ChannelMember, Ticket
 from fieldfare.mobility.channels.messages import (
-    Clock,
-    Done,
-    Heard,
+    ChannelEvent,
+    ChannelReply,
+    ClockReply,
+    ClockRequest,
+    InterestConfirmation,
     Matrix,
     Position,
-    Post,
-    Probe,
-    Reply,
-    Stamped,
+    RequestDone,
+    StampedEvent,
 )
 from fieldfare.protocol.messages import Forward, Message, Send
 
 
-class Ordered(Member):
+class OrderedMember(ChannelMember):
     """An access server of an ordered domain."""
 
     def __init__(self, name: str, domain: Domain) -> None:
@@ -42,7 +42,7 @@ class Ordered(Member):
         self._given = 0
         """the stamp of the last event that was given"""
         self._taken = 0
-        """the latest stamp at which a channel has taken something"""
+        """the latest stamp at which a channel has received something"""
         self._waiting: dict[str, deque[Forward]] = {}
         self._under_way: dict[str, set[Ticket]] = {}
         """what each publisher has posted to one channel"""
@@ -51,12 +51,12 @@ class Ordered(Member):
     def receive(self, message: Message, sender: str) -> list[Send]:
         """Take a message of a server of the domain."""
         match message:
-            case Stamped(stamp=stamp, event=event):
+            case StampedEvent(stamp=stamp, event=event):
                 heappush(self._held, (stamp, event))
                 self._hear(stamp, sender)
-            case Clock(clock=clock):
+            case ClockReply(clock=clock):
                 self._hear(clock, sender)
-            case Reply(clock=clock):
+            case ChannelReply(clock=clock):
                 self._hear(clock, sender)
         return super().receive(message, sender) + self._give()
 
@@ -75,9 +75,9 @@ class Ordered(Member):
     def _probe(self, clock: int) -> list[Send]:
         behind = [server for server, heard in self._heard.items() if heard < clock and self._probed[server] < clock]
         self._probed.update(dict.fromkeys(behind, clock))
-        return [Send(server, Probe(clock)) for server in behind]
+        return [Send(server, ClockRequest(clock)) for server in behind]
 
-    def _done(self, channel: str, done: Done) -> list[Send]:
+    def _done(self, channel: str, done: RequestDone) -> list[Send]:
         self._taken = max(self._taken, done.stamp)
         ticket = channel, done.number
         publisher = self._publishers.pop(ticket, None)
@@ -98,8 +98,8 @@ class Ordered(Member):
             channel = self.domain.channel_of(waiting[0].event)
             if any(other != channel for other, _ in under_way):
                 break
-            sends += self.say(channel, Post(waiting.popleft()))
-            ticket = channel, self._said[channel]
+            sends += self.request(channel, ChannelEvent(waiting.popleft()))
+            ticket = channel, self._requests[channel]
             under_way.add(ticket)
             self._publishers[ticket] = publisher
         if not waiting and not under_way:
@@ -110,7 +110,7 @@ class Ordered(Member):
         """Are the stamps of all its events known?"""
         return publisher not in self._waiting
 
-    def confirm(self, server: str, heard: Heard) -> list[Send]:
+    def confirm(self, server: str, heard: InterestConfirmation) -> list[Send]:
         """Plainly."""
         return [Send(server, heard)]
 

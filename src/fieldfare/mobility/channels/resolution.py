@@ -4,7 +4,7 @@ A channel is at first at its home. When it is relocated, its state goes to the n
 the old one goes after it, behind the state. The new server tells the home; whoever asks at a wrong place is corrected.
 Nobody can lose a channel: the old server points to the next, and the home to one that is at least as late.
 
-The home of a session's name numbers its stays at access servers. That puts moves in one order, however fast they are.
+The home of a session's name numbers its visits at access servers. That puts moves in one order, however fast they are.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import msgspec
 from fieldfare.mobility.channels.channel import Channel
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import (
-    AskLoad,
-    Balance,
-    Came,
-    Clock,
-    Come,
-    End,
-    Ended,
-    Hand,
-    LoadIs,
+    BalanceLoad,
+    ChannelMoved,
+    ChannelRedirect,
+    ChannelRequest,
+    ChannelTransfer,
+    ClockReply,
+    ClockRequest,
+    LoadReply,
+    LoadRequest,
     Matrix,
-    Moved,
-    Probe,
-    Redirect,
-    Relocate,
-    Say,
+    RelocateChannel,
+    SessionCall,
+    SessionCallReply,
+    SessionEnd,
+    SessionEndReply,
     copied,
     join,
 )
@@ -51,8 +51,8 @@ class ResolutionServer:
         """channels given away"""
         self._pointers: dict[str, tuple[int, str]] = {}
         """where channels are that are not here: after so many moves, at that server"""
-        self._stays: dict[str, tuple[int, str]] = {}
-        """the last stay of each session, and where"""
+        self._visits: dict[str, tuple[int, str]] = {}
+        """the last visit of each session, and where"""
         self._context: Matrix = {}
         """of sessions that are over"""
         self._loads: dict[str, float] = {}
@@ -61,39 +61,39 @@ class ResolutionServer:
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
         """Take a message; gives what is to be sent."""
         match message:
-            case Say(channel=channel):
+            case ChannelRequest(channel=channel):
                 if not self._hosts(channel):
                     to = self._whereabouts(channel)
-                    return [Send(to, message), Send(message.server, Redirect(channel, to))]
+                    return [Send(to, message), Send(message.server, ChannelRedirect(channel, to))]
                 self.clock = max(self.clock, message.clock)
                 self.channels[channel].cool(now, self.domain.half)
-                return self.channels[channel].take(message, self.clock, self._stamp)
-            case Probe(clock=clock):
+                return self.channels[channel].accept(message, self.clock, self._stamp)
+            case ClockRequest(clock=clock):
                 self.clock = max(self.clock, clock)
-                return [Send(sender, Clock(self.clock))]
-            case Relocate(channel=channel, to=to):
+                return [Send(sender, ClockReply(self.clock))]
+            case RelocateChannel(channel=channel, to=to):
                 if not self._hosts(channel):
                     return [Send(self._whereabouts(channel), message)]
                 return self._give(channel, to)
-            case Hand(channel=channel, state=state, clock=clock):
+            case ChannelTransfer(channel=channel, state=state, clock=clock):
                 self.clock = max(self.clock, clock)
                 self.channels[channel] = Channel(channel, self.domain.log, state)
                 self._pointers.pop(channel, None)
                 home = self.domain.home(channel)
-                return [Send(home, Moved(channel, state.moves))] if home != self.name else []
-            case Moved(channel=channel, moves=moves):
+                return [Send(home, ChannelMoved(channel, state.moves))] if home != self.name else []
+            case ChannelMoved(channel=channel, moves=moves):
                 if channel not in self.channels and moves > self._pointers.get(channel, (0, ""))[0]:
                     self._pointers[channel] = moves, sender
                 return []
-            case Come(server=server):
+            case SessionCall(server=server):
                 return [Send(server, self._come(message))]
-            case End(session=session, stay=stay, context=context):
-                if self._stays.get(session, (0, ""))[0] != stay:
+            case SessionEnd(session=session, visit=visit, context=context):
+                if self._visits.get(session, (0, ""))[0] != visit:
                     return []  # it has been called elsewhere
-                del self._stays[session]
+                del self._visits[session]
                 join(self._context, context)
-                return [Send(sender, Ended(session, stay))]
-            case Balance() | AskLoad() | LoadIs():
+                return [Send(sender, SessionEndReply(session, visit))]
+            case BalanceLoad() | LoadRequest() | LoadReply():
                 return self._balance(message, sender, now)
         return []
 
@@ -104,7 +104,7 @@ class ResolutionServer:
     def snapshot(self) -> bytes:
         """The channels and where others are."""
         states = {name: channel.state for name, channel in self.channels.items()}
-        return msgspec.msgpack.encode((states, self._pointers, self._stays, self.clock), enc_hook=wire.to_wire)
+        return msgspec.msgpack.encode((states, self._pointers, self._visits, self.clock), enc_hook=wire.to_wire)
 
     # Channels
 
@@ -128,14 +128,14 @@ class ResolutionServer:
         state.moves += 1
         self.relocations += 1
         self._pointers[channel] = state.moves, to
-        return [Send(to, Hand(channel, state, self.clock))]
+        return [Send(to, ChannelTransfer(channel, state, self.clock))]
 
     # Sessions
 
-    def _come(self, come: Come) -> Came:
-        stay, source = self._stays.get(come.session, (0, ""))
-        self._stays[come.session] = stay + 1, come.server
-        return Came(come.session, come.call, stay + 1, source, {} if source else copied(self._context))
+    def _come(self, come: SessionCall) -> SessionCallReply:
+        visit, source = self._visits.get(come.session, (0, ""))
+        self._visits[come.session] = visit + 1, come.server
+        return SessionCallReply(come.session, come.call, visit + 1, source, {} if source else copied(self._context))
 
     # Load
 
@@ -144,9 +144,9 @@ class ResolutionServer:
         others = [server for server in self.domain.servers if server != self.name]
         mine = {name: channel.cool(now, self.domain.half) for name, channel in self.channels.items()}
         match message:
-            case AskLoad():
-                return [Send(sender, LoadIs(sum(mine.values())))]
-            case LoadIs(load=load):
+            case LoadRequest():
+                return [Send(sender, LoadReply(sum(mine.values())))]
+            case LoadReply(load=load):
                 self._loads[sender] = load
                 if len(self._loads) < len(others):
                     return []
@@ -154,7 +154,7 @@ class ResolutionServer:
                 channel = best_to_give(mine, sum(mine.values()) - self._loads[idlest])
                 return [] if channel is None else self._give(channel, idlest)
         self._loads = {}
-        return [Send(other, AskLoad()) for other in others]
+        return [Send(other, LoadRequest()) for other in others]
 
 
 def best_to_give(loads: dict[str, float], gap: float) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
-from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.sessions import MobileSession
 from fieldfare.protocol.messages import Deliver
 
 
-class SharedSession(Session):
+class SharedSession(MobileSession):
     """Subscriptions, what was kept under numbers, and who is done with what."""
 
     apps: dict[str, int] = msgspec.field(default_factory=dict)
@@ -23,38 +23,38 @@ class SharedSession(Session):
     lost: int = 0
     """events that were given up because too many were kept"""
 
-    def enter(self, app: str, taken: int | None = None) -> None:
+    def attach(self, app: str, received: int | None = None) -> None:
         """An application comes, or comes back; a new one gets all that is kept."""
-        first = self.kept[0].number - 1 if self.kept else self.last
-        self.apps[app] = max(self.apps.get(app, first), min(taken or 0, self.last))
+        first = self.pending[0].number - 1 if self.pending else self.last
+        self.apps[app] = max(self.apps.get(app, first), min(received or 0, self.last))
         self._trim()
 
-    def leave(self, app: str) -> None:
+    def detach(self, app: str) -> None:
         """An application will not come back."""
         self.apps.pop(app, None)
         self._trim()
 
-    def done(self, app: str, number: int) -> None:
+    def acknowledge_as(self, app: str, number: int) -> None:
         """An application is done with all up to a number."""
         if app in self.apps:
             self.apps[app] = max(self.apps[app], min(number, self.last))
             self._trim()
 
-    def keep(self, delivery: Deliver, limit: int) -> None:
+    def store(self, delivery: Deliver, limit: int) -> None:
         """Number a delivery and keep it, even if the oldest is lost by that."""
-        self.take(delivery)
-        if len(self.kept) > limit:
-            self.lost += len(self.kept) - limit
-            self.kept = self.kept[-limit:] if limit else []
+        self.accept(delivery)
+        if len(self.pending) > limit:
+            self.lost += len(self.pending) - limit
+            self.pending = self.pending[-limit:] if limit else []
 
     def after(self, number: int) -> list[Deliver]:
         """What is kept beyond a number."""
-        place = len(self.kept)
-        while place and self.kept[place - 1].number > number:
+        place = len(self.pending)
+        while place and self.pending[place - 1].number > number:
             place -= 1
-        return self.kept[place:]
+        return self.pending[place:]
 
-    def labels(self, delivery: Deliver) -> tuple[str, ...]:
+    def matching_ids(self, delivery: Deliver) -> tuple[str, ...]:
         """The subscriptions that it matches now."""
         return tuple(id for id, filter in self.subscriptions.items() if filter.matches(delivery.event))
 

@@ -1,8 +1,8 @@
-"""`Visit`: a session's time at an access server, from when it is called there until it has been called elsewhere.
+"""`SessionVisit`: a session at an access server, from the call until another server calls the session.
 
-The stays of a session are numbered by the home of its name, and each gets the session from the one before. So a session
-may be called on before it has come, and the calls are answered one after the other. A server may even have two stays of
-a session: one that is to end, and a later one.
+The visits of a session are numbered by the home of its name, and each gets the session from the one before. So a
+session may be called on before it has come, and the calls are answered one after the other. A server may even have two
+visits of a session: one that is to end, and a later one.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.channels.member import Mark, Member, Ticket
+from fieldfare.mobility.channels.member import ChannelMember, Mark, Ticket
 from fieldfare.mobility.channels.messages import Position
 from fieldfare.mobility.channels.sessions import SharedSession
 from fieldfare.protocol.messages import Forward, Message
 from fieldfare.routing.clients import Clients
-from fieldfare.tables.structures.naive import minimal_cover
+from fieldfare.tables.covers import minimal_cover
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class DomainService:
     """An access server in a domain: as channels see it, and what the sessions there want."""
 
-    member: Member
+    member: ChannelMember
     clients: Clients = field(default_factory=Clients)
-    """by the keys of stays"""
+    """by the keys of visits"""
 
     @property
-    def is_learning(self) -> bool:
+    def awaits_interest(self) -> bool:
         """Is it still unknown here what other servers want?"""
-        return any(self.member.is_promising(channel) for channel in self.member.domain.channels)
+        return any(self.member.awaits_interest(channel) for channel in self.member.domain.channels)
 
     def wanted(self) -> list[Filter]:
         """What anybody wants, here or at servers that are known to want it: the fewest filters that say so."""
@@ -39,7 +39,7 @@ class Place:
         return minimal_cover((*here, *elsewhere))
 
 
-class Said(NamedTuple):
+class ClientRequest(NamedTuple):
     """What a client says, and as which application."""
 
     client: str
@@ -48,11 +48,11 @@ class Said(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Visit:
+class SessionVisit:
     """Where a session is, was, or will be."""
 
     name: str
-    place: Place
+    service: DomainService
     number: int = 0
     """0: not known yet"""
     session: SharedSession | None = None
@@ -61,20 +61,20 @@ class Visit:
     """those that are here, and which application they are"""
     sent: dict[str, int] = field(default_factory=dict)
     """the number of the last delivery that each was sent"""
-    waiting: list[Said] = field(default_factory=list)
+    waiting: list[ClientRequest] = field(default_factory=list)
     """what clients have said before it is here"""
 
-    visits: set[tuple[str, int]] = field(default_factory=set)
+    arrivals: set[tuple[str, int]] = field(default_factory=set)
     """the clients that have come here, and how often they had moved"""
     behind: list[Message] = field(default_factory=list)
-    """what must not get to the session's home before this stay is known there"""
+    """what must not get to the session's home before this visit is known there"""
 
     source: str = ""
     tickets: frozenset[Ticket] | None = None
     """what must be in force before it can come, or go"""
     fetching: bool = False
     """from then on, events for it are put aside"""
-    aside: list[tuple[Mark, Forward]] = field(default_factory=list)
+    buffered: list[tuple[Mark, Forward]] = field(default_factory=list)
     floor: Position = field(default_factory=dict)
     """events up to there it has had elsewhere"""
 
@@ -86,7 +86,7 @@ class Visit:
 
     ending: bool = False
     """nobody is left; what clients say waits until that is known"""
-    recalling: bool = False
+    awaits_past: bool = False
     """events are put aside until those of the past are here"""
     questions: set[Ticket] = field(default_factory=set)
     """about the past"""
@@ -94,7 +94,7 @@ class Visit:
 
     @property
     def key(self) -> str:
-        """Tells stays apart."""
+        """Tells visits apart."""
         return f"{self.name}#{self.number}"
 
     @property

@@ -19,7 +19,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.tags import tag
 from fieldfare.filters.diagnosis import diagnose
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import unnamed
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.matching.index import Index
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.http import pipelines
@@ -30,11 +30,10 @@ from fieldfare.node.http.webhooks import SESSION, Webhooks
 from fieldfare.node.node import Node
 from fieldfare.node.security.filter_admission import admitted, within
 from fieldfare.node.state import INTERNAL, Session
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.routes import Routes
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.cover_graph import immediate_covers
-from fieldfare.tables.structures.forest import Forest
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 1000
@@ -378,11 +377,11 @@ async def other(call: Call) -> Response:
 
 
 def _prefix(routes: Routes) -> PrefixView | None:
-    if not isinstance(routes, Prefixed):
+    if not isinstance(routes, PrefixRoutes):
         return None
     trees = [
         TreeView(one.part, one.optimizer, one.version.term.round, one.version.number, one.nodes, one.loose)
-        for one in routes.standing
+        for one in routes.status
     ]
     return PrefixView(routes.by_tag, routes.by_content, trees)
 
@@ -527,7 +526,9 @@ async def _wanted(node: Node) -> dict[Filter, set[str]]:
     found = [(filter, CLIENTS) for client in clients for filter in client.subscriptions.values()]
     routes, told = node.broker.broker.routes, []
     if isinstance(routes, TableRoutes):
-        told = [(unnamed(filter), neighbour) for neighbour in node.broker.links for filter in routes.told_by(neighbour)]
+        told = [
+            (unnamed(filter), neighbour) for neighbour in node.broker.links for filter in routes.filters_of(neighbour)
+        ]
     return await asyncio.to_thread(_together, [*found, *told])
 
 
@@ -551,10 +552,7 @@ def _table(found: dict[Filter, set[str]], most: int) -> TableView:
 
 
 def _edges(filters: Sequence[Filter]) -> list[tuple[int, int]]:
-    forest = Forest()
-    for filter in filters:
-        forest.add(filter)
-    return sorted(immediate_covers(filters, forest))
+    return sorted(immediate_covers(filters))
 
 
 class _Relations:

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from fieldfare.events.limits import EventError
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
 from fieldfare.node.node import NodeStopped
+from fieldfare.node.security import AccessDenied, Unauthenticated
 from fieldfare.node.security.filter_admission import TooMuch
-from fieldfare.node.security.security import AccessDenied, Unauthenticated
 from fieldfare.node.state import RequestRefused
 
 PROBLEM: Final = "application/problem+json"

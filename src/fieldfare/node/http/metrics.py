@@ -19,7 +19,7 @@ from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler
 from fieldfare.node.http.webhooks import Webhooks
 from fieldfare.node.step import Step
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.routes import PrefixRoutes
 
 GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 """bounds of the sizes of groups"""
@@ -99,14 +99,14 @@ class _Figures(Collector):
         yield GaugeMetricFamily("fieldfare_dropped", "Events that the sessions there are have missed", dropped)
         yield GaugeMetricFamily("fieldfare_table_entries", "Entries of the routing table", node.broker.broker.entries)
         routes = node.broker.broker.routes
-        if isinstance(routes, Prefixed):
+        if isinstance(routes, PrefixRoutes):
             forwarded = CounterMetricFamily("fieldfare_forwarded", "Events, by how they were forwarded", labels=["by"])
             forwarded.add_metric(["tag"], routes.by_tag)
             forwarded.add_metric(["content"], routes.by_content)
             yield forwarded
             nodes = GaugeMetricFamily("fieldfare_tree_nodes", "Nodes of the tree behind tags", labels=["part"])
             loose = GaugeMetricFamily("fieldfare_tree_loose", "What has no nodes in it yet", labels=["part"])
-            for one in routes.standing:
+            for one in routes.status:
                 nodes.add_metric([str(one.part)], one.nodes)
                 loose.add_metric([str(one.part)], one.loose)
             yield nodes

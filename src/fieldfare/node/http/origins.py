@@ -27,7 +27,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fieldfare.node.config.config import Config, origin_of
+from fieldfare.node.config import Config, origin_of
 from fieldfare.node.counters import Counters
 from fieldfare.node.http.errors import Problem, respond
 

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from fieldfare.node import security
 from fieldfare.node.context import Context
 from fieldfare.node.http.errors import Problem, problem_of, respond
-from fieldfare.node.security import security
-from fieldfare.node.security.security import EVERYBODY, Principal
+from fieldfare.node.security import EVERYBODY, Principal
 
 T = TypeVar("T")
 

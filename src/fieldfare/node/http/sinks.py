@@ -25,12 +25,15 @@ from fieldfare.node.http import addresses
 from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
 from fieldfare.node.http.errors import Problem
+from fieldfare.retry import Backoff
 
 LONGEST_URL: Final = 2000
 RESPONSE: Final = 64 << 10
 """bytes of an answer that are read so that the connection can be used again"""
 LONGEST_PAUSE: Final = 3600.0
 """seconds; longer nobody can make us wait, by Retry-After or otherwise"""
+LONGEST_BACKOFF: Final = 60.0
+"""seconds between two attempts, unless the sink asks for more; a quarter more or less by chance"""
 MASK: Final = "***"
 """what is shown in place of a secret"""
 RETRIED: Final = frozenset({408, 425, 429})
@@ -61,6 +64,10 @@ class Outcome(NamedTuple):
     def again(self) -> bool:
         """May it help to try again?"""
         return self.status == 0 or self.status in RETRIED or self.status >= 500
+
+    def delay(self, failed: int, backoff: Backoff) -> float:
+        """Return the seconds to wait before the next attempt: those that the sink asks for, else those of `backoff`."""
+        return backoff.delay(failed) if self.pause is None else self.pause
 
 
 def make_client(*, public: bool, connections: int) -> httpx.AsyncClient:
@@ -165,6 +172,30 @@ async def send(
     status = response.status_code
     problem = "" if 200 <= status < 300 else f"{status} {response.reason_phrase}".strip()
     return Outcome(status, problem, _retry_after(response))
+
+
+async def deliver(
+    client: httpx.AsyncClient,
+    sink: str,
+    message: Message,
+    headers: Mapping[str, str],
+    *,
+    seconds: float,
+    backoff: Backoff,
+) -> tuple[Outcome, int]:
+    """Send an event until the sink takes or refuses it, or no attempt is left; return the attempts, too."""
+    attempts = 0
+    while True:
+        outcome = await send(client, sink, message, headers, seconds=seconds)
+        attempts += 1
+        if outcome.delivered or not outcome.again or attempts == backoff.attempts:
+            return outcome, attempts
+        await asyncio.sleep(outcome.delay(attempts, backoff))
+
+
+def backoff_of(first: float, attempts: int | None = None) -> Backoff:
+    """Return the delays between the attempts to deliver to a sink; the jitter spreads those of many sinks."""
+    return Backoff(first, LONGEST_BACKOFF, (0.75, 1.25), attempts)
 
 
 async def _read_some(response: httpx.Response) -> None:

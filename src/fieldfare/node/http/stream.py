@@ -40,16 +40,15 @@ from starlette.types import Receive, Scope, Send
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages.subscriptions import documents as subscriptions
-from fieldfare.node import losses
+from fieldfare.node import losses, security
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node
-from fieldfare.node.security import names, security
+from fieldfare.node.security import AccessDenied, Principal, names
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.security.security import AccessDenied, Principal
 from fieldfare.node.state import RequestRefused
 from fieldfare.protocol.lineage import still_valid
 

@@ -17,6 +17,7 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.filters.filter import Filter
+from fieldfare.node import security
 from fieldfare.node.http import masks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
@@ -30,7 +31,6 @@ from fieldfare.node.http.webhooks import (
     Webhooks,
     filter_of,
 )
-from fieldfare.node.security import security
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 
 RESERVED: Final = frozenset(

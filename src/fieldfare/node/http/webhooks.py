@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import random
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
@@ -36,9 +35,9 @@ from fieldfare.node.http import binding, sinks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.sinks import Outcome
 from fieldfare.node.internal_session import Delivered, InternalSession
+from fieldfare.node.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.security.quotas import check_new_session
 from fieldfare.node.security.rights import DEAD_LETTER, may_read
-from fieldfare.node.security.security import EVERYBODY, Principal, Security, is_void, with_roles
 from fieldfare.node.state import RequestRefused, Session
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
@@ -47,7 +46,6 @@ SESSION: Final = "webhook:"
 """how the names of their sessions begin"""
 RATE: Final = 60_000
 """requests a minute that a sink is asked for, unless its subscription says otherwise"""
-LONGEST_PAUSE: Final = 60.0
 LETTER_ATTEMPTS: Final = 3
 """times that a dead letter is sent to a `deadlettersink`"""
 _AGAIN: Final = 1.0
@@ -437,7 +435,7 @@ class Webhooks:
                 return
             progress.retries += 1
             self.total.retries += 1
-            await _pause(progress, pause_before(attempts, hook.wanted.config.backoff, outcome.pause))
+            await _pause(progress, outcome.delay(attempts, sinks.backoff_of(hook.wanted.config.backoff)))
 
     async def _turn(self, hook: Webhook, progress: Progress) -> None:
         """Wait until the sink may be called again: no more often than it allows."""
@@ -497,14 +495,9 @@ class Webhooks:
     async def _send_letter(self, hook: Webhook, letter: Event) -> None:
         sink, seconds = hook.wanted.config.deadlettersink, hook.wanted.config.timeout
         message = binding.binary(letter, "", self.source)
-        outcome = Outcome(0)
-        for attempt in range(1, LETTER_ATTEMPTS + 1):
-            headers = {"WebHook-Request-Origin": self.origin}
-            outcome = await sinks.send(self._client(hook), sink, message, headers, seconds=seconds)
-            if outcome.delivered or not outcome.again:
-                break
-            if attempt < LETTER_ATTEMPTS:
-                await asyncio.sleep(pause_before(attempt, hook.wanted.config.backoff, outcome.pause))
+        headers = {"WebHook-Request-Origin": self.origin}
+        backoff = sinks.backoff_of(hook.wanted.config.backoff, LETTER_ATTEMPTS)
+        outcome, _ = await sinks.deliver(self._client(hook), sink, message, headers, seconds=seconds, backoff=backoff)
         if not outcome.delivered:
             logger.error("webhook %s: the sink of dead letters did not take one: %s", hook.id, outcome.problem)
 
@@ -516,13 +509,6 @@ async def _pause(progress: Progress, seconds: float) -> None:
             await progress.changed.wait()
     except TimeoutError:
         return
-
-
-def pause_before(attempts: int, backoff: float, asked: float | None) -> float:
-    """Seconds to wait after so many attempts: twice as many each time, a little random; or what the sink asks for."""
-    if asked is not None:
-        return asked
-    return min(LONGEST_PAUSE, backoff * 2.0 ** min(attempts - 1, 30)) * random.uniform(0.75, 1.25)
 
 
 def headers_of(wanted: Wanted) -> Mapping[str, str]:

@@ -16,9 +16,9 @@ import msgspec
 
 from fieldfare.filters import EVERYTHING, admission, budget
 from fieldfare.filters.filter import Filter
-from fieldfare.node.config.config import Limits
-from fieldfare.node.security import security
-from fieldfare.node.security.security import Principal
+from fieldfare.node.config import Limits
+from fieldfare.node.security.permissions import may_advertise, may_subscribe
+from fieldfare.node.security.principals import Principal
 from fieldfare.node.state import RequestRefused
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class TooMuch(RequestRefused):
 def permitted(principal: Principal, verb: Literal["subscribe", "advertise"]) -> None:
     """AccessDenied if somebody may not subscribe, or advertise, at all: then their filter is not even read."""
     if getattr(principal.permissions, verb) is False:
-        (security.may_subscribe if verb == "subscribe" else security.may_advertise)(principal, EVERYTHING)
+        (may_subscribe if verb == "subscribe" else may_advertise)(principal, EVERYTHING)
 
 
 async def admitted(written: object, limits: Limits) -> Filter:

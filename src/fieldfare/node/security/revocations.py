@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from fieldfare.node.config.config import ConfigError
+import msgspec
+
+from fieldfare import toml
+from fieldfare.node.config import ConfigError
 
 EVERY: Final = 2.0
 """seconds between two looks at the file"""
@@ -33,6 +35,11 @@ class Credential(NamedTuple):
     name: str
     id: str = ""
     issued: float | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    tokens: list[str] = []
+    names: dict[str, Any] = {}
 
 
 class _Void(NamedTuple):
@@ -102,15 +109,8 @@ class Revocations:
 
 def _read(file: Path) -> _Void:
     """What a file says; ValueError if that makes no sense."""
-    tree = tomllib.loads(file.read_text("utf-8"))
-    tokens, names = tree.pop("tokens", []), tree.pop("names", {})
-    if tree:
-        raise ValueError(f"there is no {next(iter(tree))}, but tokens and [names]")
-    if not isinstance(tokens, list) or not all(isinstance(one, str) for one in tokens):
-        raise ValueError("tokens: a list of ids (jti) as texts")
-    if not isinstance(names, dict):
-        raise ValueError("names: a table")
-    return _Void(frozenset(tokens), {name: _moment(name, when) for name, when in names.items()})
+    found = toml.decode(file.read_text("utf-8"), _File)
+    return _Void(frozenset(found.tokens), {name: _moment(name, when) for name, when in found.names.items()})
 
 
 def _moment(name: str, when: object) -> float:

@@ -15,8 +15,9 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.security import security
-from fieldfare.node.security.security import AccessDenied, Principal
+from fieldfare.node.security.errors import AccessDenied
+from fieldfare.node.security.permissions import may_advertise, may_subscribe
+from fieldfare.node.security.principals import Principal
 from fieldfare.protocol import messages as m
 
 DEAD_LETTER: Final = "fieldfare.deadletter"
@@ -66,12 +67,12 @@ def recheck(broker: DurableBroker, name: str, principal: Principal, now: float) 
         return []
     ended = []
     for id, filter in list(client.subscriptions.items()):
-        problem = _problem(security.may_subscribe, principal, filter)
+        problem = _problem(may_subscribe, principal, filter)
         if problem:
             broker.sessions.change_filters(m.Unsubscribe(id), name, now)
             ended.append(f"the subscription {id} has ended: {problem}")
     for id, filter in list(client.advertisements.items()):
-        problem = _problem(security.may_advertise, principal, filter)
+        problem = _problem(may_advertise, principal, filter)
         if problem:
             broker.sessions.change_filters(m.Unadvertise(id), name, now)
             ended.append(f"the advertisement {id} has ended: {problem}")

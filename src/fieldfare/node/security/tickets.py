@@ -19,7 +19,9 @@ import hmac
 import secrets
 from typing import Final, NamedTuple
 
-from fieldfare.node.security.security import Principal, Security, Unauthenticated, is_void, with_roles
+from fieldfare.node.security.access_rules import Security
+from fieldfare.node.security.errors import Unauthenticated
+from fieldfare.node.security.principals import Principal, is_void, with_roles
 from fieldfare.protocol.handover import ClientVoucher
 
 LIFE: Final = 60.0

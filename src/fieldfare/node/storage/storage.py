@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-from fieldfare.node.config.config import Log as LogSettings
+from fieldfare.node.config import Log as LogSettings
 from fieldfare.node.step import Step
 from fieldfare.node.storage import private
 from fieldfare.node.storage.log import Log

@@ -16,9 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
 from fieldfare.pipeline import sources
-from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError, Scalar, Table
+from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError
 from fieldfare.pipeline.lake.history import field_columns
 from fieldfare.pipeline.match.operator import MATCHES, matches_of, unfold
+from fieldfare.pipeline.options import texts
+from fieldfare.pipeline.sinks.interface import Scalar, Table
 from fieldfare.pipeline.sources.files import FileFormat, FilesError, read_files
 from fieldfare.pipeline.table.normalisation import Normalised, late, normalise
 from fieldfare.pipeline.table.schema import TableError, infer
@@ -36,7 +38,7 @@ def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> Data
         if source.kind in _OURS:
             sources.register(spark)
             reader = spark.readStream if stream else spark.read
-            return reader.format(f"fieldfare_{source.kind}").options(**_texts(source.options)).load()
+            return reader.format(f"fieldfare_{source.kind}").options(**texts(source.options)).load()
         if source.kind == "kafka":
             return _kafka(spark, source.options, stream=stream)
         known = {"path", "format", "max_files"}
@@ -58,7 +60,7 @@ def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> Data
 def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) -> DataFrame:
     """Topics of Kafka; Spark's connector is a jar, which `spark.jars.packages` names."""
     rest = {key: value for key, value in options.items() if key not in {"servers", "topic"}}
-    reader = (spark.readStream if stream else spark.read).format("kafka").options(**_texts(rest))
+    reader = (spark.readStream if stream else spark.read).format("kafka").options(**texts(rest))
     reader = reader.option("kafka.bootstrap.servers", str(options["servers"])).option(
         "subscribe", str(options["topic"])
     )
@@ -75,10 +77,6 @@ def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) 
         F.col("value").cast("string").alias("event"),
         *("topic", "partition", F.col("offset").alias("position"), F.col("timestamp").alias("time")),
     )
-
-
-def _texts(options: Mapping[str, Scalar]) -> dict[str, str]:
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructType | str | None:

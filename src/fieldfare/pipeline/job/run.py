@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from fieldfare.node.pipeline_reports import PipelineReport
-from fieldfare.pipeline.job import plan as stages
-from fieldfare.pipeline.job import report, sinks
-from fieldfare.pipeline.job import subscriptions as following
+from fieldfare.pipeline import sinks
+from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import Tables
-from fieldfare.pipeline.lake.table import query_of
+from fieldfare.pipeline.job.plan import Tables, fields_of, planned, raw
+from fieldfare.pipeline.job.report import Reporter
+from fieldfare.pipeline.job.subscriptions import followed
+from fieldfare.pipeline.sinks import Sink
 from fieldfare.pipeline.spark import spark_session
 
 CHECKPOINT: Final = "checkpoint"
@@ -41,6 +42,7 @@ class Plan:
     pipeline: Pipeline
     records: DataFrame
     subscriptions: Path | None
+    sinks: Sequence[Sink]
 
     @property
     def state(self) -> Path:
@@ -57,20 +59,30 @@ def ready(
     state = Path(pipeline.state)
     state.mkdir(parents=True, exist_ok=True)
     ours = SparkSession.getActiveSession() is None
-    spark = spark_session(master or pipeline.spark.get("master"), settings, log=state / LOG)
-    try:
-        with ExitStack() as stack:
-            for sink in pipeline.sink:
-                sinks.check(sink)
-            subscriptions = None
-            if pipeline.match is not None:
-                subscriptions = stack.enter_context(following.followed(spark, pipeline.match, state, told))
-            fields = stages.fields_of(spark, pipeline, state)
-            records = stages.planned(stages.raw(spark, pipeline), pipeline, fields, subscriptions)
-            yield Plan(pipeline, records, subscriptions)
-    finally:
+    with ExitStack() as stack:
+        made = _sinks(pipeline, stack)  # before Spark, which takes seconds to start: a mistake is told at once
+        spark = spark_session(master or pipeline.spark.get("master"), settings, log=state / LOG)
         if ours:
-            spark.stop()
+            stack.callback(spark.stop)
+        subscriptions = None
+        if pipeline.match is not None:
+            subscriptions = stack.enter_context(followed(spark, pipeline.match, state, told))
+        fields = fields_of(spark, pipeline, state)
+        records = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
+        yield Plan(pipeline, records, subscriptions, made)
+
+
+def _sinks(pipeline: Pipeline, stack: ExitStack) -> list[Sink]:
+    """Make the sinks of a pipeline, which the stack closes."""
+    made: list[Sink] = []
+    for number, settings in enumerate(pipeline.sink):
+        try:
+            sink = sinks.make(settings)
+        except ValueError as error:  # of a sink's own, too
+            raise PipelineError(f"sink[{number}]: {error}") from None
+        stack.callback(sink.close)
+        made.append(sink)
+    return made
 
 
 def run(
@@ -81,7 +93,7 @@ def run(
     end: Callable[[], bool] = bool,
 ) -> None:
     """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
-    reporter = report.Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
+    reporter = Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
     working = threading.Lock()  # held while a batch is on its way to the sinks
 
     def batch(rows: DataFrame, number: int) -> None:
@@ -114,18 +126,18 @@ def run(
             working.release()
 
 
-def _batch(plan: Plan, reporter: report.Reporter, rows: DataFrame, number: int) -> None:
+def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None:
     started = time.monotonic()
     rows.persist()
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows)
-        query = query_of(plan.state / CHECKPOINT)
-        for sink in plan.pipeline.sink:
+        query = query_id(plan.state / CHECKPOINT)
+        for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
             try:
-                sinks.write(sink, tables.named(sink.of), query, number)
+                sink.write(tables.named(settings.table), Batch(f"{query}:{settings.table}", number))
             except Exception as error:
-                error.add_note(f"in {sink_name(sink)}, batch {number}")
+                error.add_note(f"in {sink_name(settings)}, batch {number}")
                 raise
         reporter.batch(number, tables, time.monotonic() - started)
     finally:

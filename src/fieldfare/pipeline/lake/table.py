@@ -26,6 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from fieldfare.events.values import utc
+from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.lake.commits import Commit, File, State, commit, load
 from fieldfare.pipeline.lake.folders import folder, folder_name, move, partitions, remove
 from fieldfare.pipeline.table.normalisation import Normalised
@@ -34,13 +35,6 @@ from fieldfare.pipeline.table.schema import TableError, merged
 STAGING: Final = "_staging"
 TIMELESS: Final = "none"
 """the day of events without a time"""
-
-
-class Batch(msgspec.Struct, frozen=True):
-    """The number that a writer gives to what it writes; numbers only grow."""
-
-    writer: str
-    number: int
 
 
 def write_table(
@@ -89,7 +83,7 @@ def keep(table: Normalised, path: str | Path, *, quarantine: str | Path, checkpo
     """
 
     def write(records: DataFrame, number: int) -> None:
-        batch = Batch(query_of(Path(checkpoint)), number)
+        batch = Batch(query_id(Path(checkpoint)), number)
         records.persist()
         try:
             records.count()  # also if both tables have it already: Spark wants every batch to be computed
@@ -185,9 +179,3 @@ def _schema(state: State, events: DataFrame) -> str:
 def _day(time: Column) -> Column:
     """The day in UTC, whatever the zone of the session is."""
     return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int")).cast("string")
-
-
-def query_of(checkpoint: Path) -> str:
-    """The id that a stream keeps as long as it keeps its checkpoint."""
-    about: dict[str, str] = msgspec.json.decode((checkpoint / "metadata").read_bytes())
-    return about["id"]

@@ -1,194 +1,38 @@
-"""`fieldfare_webhooks`: each row is an event that is POSTed to a URL, as a CloudEvent.
+"""The kind `webhooks`: the events are POSTed to a URL as CloudEvents (see `formats.webhooks`).
 
-    deliveries.writeStream.format("fieldfare_webhooks").option("dead_letters", "dead").start()   # columns: event, url
-    alarms.writeStream.format("fieldfare_webhooks").option("url", "https://example.org/hook").start()
-
-**At least once**: a receiver may have taken an event whose batch, or task, is done again later. It can tell by `ce-id`
-and `ce-source`, which are the same each time. A CloudEvent has an id of its own; for others it is the column `id`, or
-`position`, or else a digest of the event, which is the same for equal events.
-
-What fails is tried again with growing pauses, or when the receiver says so (Retry-After). What is refused, fails
-`attempts` times, or is no event, is a *dead letter*: a line of JSON in the folder `dead_letters`, in a file for each
-batch that has any. Without such a folder it is an error that ends the query: nothing is lost silently.
-
-Events for one URL come one after the other, in the order of the rows of a task; URLs are served at the same time.
+A batch that comes again is sent again. The receiver recognises an event by `ce-id` and `ce-source`, which stay.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
-from uuid import uuid4
 
-import msgspec
-import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
+from msgspec.structs import asdict, replace
+from pyspark.sql import DataFrame
 
-from fieldfare.pipeline import options
-from fieldfare.pipeline.sinks import events
-
-IDS: Final = ("id", "position")
-"""columns that tell events apart, the best first"""
-
-
-class WebhookOptions(options.Options, frozen=True):
-    """What can be said of webhooks."""
-
-    url: str = ""
-    """where to; without it each row says so, in a column `url`"""
-    mode: Literal["binary", "structured"] = "binary"
-    """of CloudEvents over HTTP"""
-    source: str = "/fieldfare/spark"
-    """the `source` of events that have none"""
-    attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 5
-    """then an event is a dead letter"""
-    backoff: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 1.0
-    """seconds before the second attempt; before each further one twice as many, up to a minute"""
-    timeout: Annotated[float, msgspec.Meta(gt=0, le=300)] = 10.0
-    """seconds for an answer"""
-    concurrency: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 16
-    """URLs that a task serves at the same time"""
-    authorization: str = ""
-    """the header of this name"""
-    dead_letters: str = ""
-    """a folder for what could not be delivered"""
-
-
-class WebhookDelivery(msgspec.Struct, frozen=True):
-    """A row: what is to be brought where."""
-
-    url: str
-    id: str
-    """for an event that has none of its own"""
-    event: str | None
-    """as JSON"""
-
-
-class DeadLetter(msgspec.Struct, frozen=True):
-    """What could not be delivered, and why."""
-
-    url: str
-    id: str
-    event: str | None
-    """as it was in the row, so that it can be tried again"""
-    reason: str
-    attempts: int
-    time: str
-
-
-class DeliveryFailed(RuntimeError):
-    """Something could not be delivered, and there is no folder for it."""
-
-
-class WebhooksSink(DataSource):
-    """Webhooks to write to."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Under this name Spark knows it."""
-        return "fieldfare_webhooks"
-
-    def writer(self, schema: StructType, overwrite: bool) -> WebhooksWriter:
-        """Delivers the rows of a table."""
-        return self._made(WebhooksWriter, schema)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> WebhooksStreamWriter:  # noqa: N802 - Spark's name
-        """Delivers the rows of a stream."""
-        return self._made(WebhooksStreamWriter, schema)
-
-    def _made(self, kind: type[Writer], schema: StructType) -> Writer:
-        options.needs(self.name(), "httpx", "node")
-        given = options.read(self.name(), self.options, WebhookOptions)
-        if events.COLUMN not in schema.names or (not given.url and "url" not in schema.names):
-            wanted = "a column `event`, and a column or an option `url`"
-            raise options.OptionError(f"{self.name()} wants {wanted}; the columns are {schema.names}")
-        return kind(given)
+from fieldfare.pipeline import options, sources
+from fieldfare.pipeline.batch import Batch
+from fieldfare.pipeline.lake.history import as_json
+from fieldfare.pipeline.sinks.formats.webhooks import WebhookOptions
+from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 
 @dataclass(frozen=True)
-class Left(WriterCommitMessage):
-    """What a task could not deliver, and the query that it belongs to."""
+class WebhookSink(Sink):
+    """A URL that events are POSTed to, at least once each."""
 
-    query: str
-    letters: list[DeadLetter]
+    options: WebhookOptions
 
-
-class WebhooksWriter(DataSourceArrowWriter):
-    """Delivers a table."""
-
-    def __init__(self, given: WebhookOptions) -> None:
-        self._given = given
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Left:
-        """What a task does."""
-        return _delivered(iterator, self._given)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Keep the dead letters."""
-        _bury(self._given, uuid4().hex, messages)
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """POST the rows; the file of dead letters, if there are any, is named after the batch."""
+        sources.register(rows.sparkSession)
+        name = f"{batch.writer}-{batch.number}".replace(":", "-")
+        told = options.texts(asdict(replace(self.options, batch=name)))
+        as_json(rows).write.format("fieldfare_webhooks").options(**told).mode("append").save()
 
 
-class WebhooksStreamWriter(DataSourceStreamArrowWriter):
-    """Delivers a stream."""
-
-    def __init__(self, given: WebhookOptions) -> None:
-        self._given = given
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Left:
-        """What a task does."""
-        return _delivered(iterator, self._given)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Keep the dead letters; should the batch be done again, in the same file."""
-        query = next((one.query for one in messages if isinstance(one, Left)), "")
-        _bury(self._given, f"{query}-{batchId}", messages)
-
-
-Writer = TypeVar("Writer", WebhooksWriter, WebhooksStreamWriter)
-
-
-def deliveries(batch: pa.RecordBatch, given: WebhookOptions) -> list[WebhookDelivery]:
-    """The rows of a record batch."""
-    names = batch.schema.names
-    texts = batch.column(events.COLUMN).to_pylist()
-    urls = [given.url] * len(texts) if given.url else batch.column("url").to_pylist()
-    column = next((batch.column(name).to_pylist() for name in IDS if name in names), [None] * len(texts))
-    return [
-        WebhookDelivery(url or "", _digest(text) if id is None else str(id), text)
-        for url, id, text in zip(urls, column, texts, strict=True)
-    ]
-
-
-def _digest(text: str | None) -> str:
-    return hashlib.blake2b((text or "").encode(), digest_size=16).hexdigest()
-
-
-def _delivered(batches: Iterator[pa.RecordBatch], given: WebhookOptions) -> Left:
-    from fieldfare.pipeline.sinks.http_post import post_all  # noqa: PLC0415 - it needs more than Spark does
-
-    letters = [letter for batch in batches for letter in post_all(deliveries(batch, given), given)]
-    if letters and not given.dead_letters:
-        first = letters[0]
-        raise DeliveryFailed(
-            f"{len(letters)} events could not be delivered; that with the id {first.id} to {first.url or 'no URL'}:"
-            f" {first.reason}. With the option dead_letters, a folder, they are kept there and the query goes on"
-        )
-    context = TaskContext.get()
-    return Left((context and context.getLocalProperty("sql.streaming.queryId")) or "", letters)
-
-
-def _bury(given: WebhookOptions, name: str, messages: list[WriterCommitMessage | None]) -> None:
-    """Write the dead letters of a batch as one file, all or none."""
-    letters = [letter for one in messages if isinstance(one, Left) for letter in one.letters]
-    if not letters:
-        return
-    folder = Path(given.dead_letters)
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{name}.tmp"
-    part.write_bytes(b"".join(msgspec.json.encode(letter) + b"\n" for letter in letters))
-    part.replace(folder / f"{name}.json")
+def make(settings: SinkSettings) -> WebhookSink:
+    """Make a sink that POSTs events."""
+    if settings.table == "quarantine":
+        raise options.OptionError("what is no event cannot be sent as one; keep it in a lake")
+    return WebhookSink(settings.read(WebhookOptions))

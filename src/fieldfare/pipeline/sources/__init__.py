@@ -11,12 +11,12 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
-from fieldfare.pipeline.sinks.webhooks import WebhooksSink
+from fieldfare.pipeline.sinks.formats.webhooks import WebhooksFormat
 from fieldfare.pipeline.sources.log import LogSource
 from fieldfare.pipeline.sources.mqtt import MqttSource
 from fieldfare.pipeline.sources.node import NodeSource
 
-SOURCES: Final[tuple[type[DataSource], ...]] = (LogSource, NodeSource, MqttSource, WebhooksSink)
+SOURCES: Final[tuple[type[DataSource], ...]] = (LogSource, NodeSource, MqttSource, WebhooksFormat)
 
 
 def register(spark: SparkSession) -> None:

@@ -42,7 +42,8 @@ from pyspark.sql.types import (
 )
 
 from fieldfare.events.limits import DEFAULT_LIMITS, Limits
-from fieldfare.pipeline.table.json_columns import Decoder, Unknown
+from fieldfare.pipeline.table.event_columns import Unknown
+from fieldfare.pipeline.table.json_columns import Decoder
 from fieldfare.pipeline.table.schema import ATTRIBUTES, TableError, declared
 
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns

@@ -56,13 +56,13 @@ class Difference:
         """From 0 to 1."""
         return max(0.0, self._differing) / (self._size + self._published)
 
-    def settle(self) -> None:
+    def reset(self) -> None:
         """The tree as it is has been published."""
         self._published = self._size
         self._differing = 0.0
         self._fresh.clear()
 
-    def adding(self, id: int, parent: int, over: Sequence[int]) -> None:
+    def before_add(self, id: int, parent: int, over: Sequence[int]) -> None:
         """A node is going to be added."""
         weight = WEIGHT ** (self._tree.depth(parent) + 1)
         self._size += weight
@@ -78,7 +78,7 @@ class Difference:
             level = [child for one in level for child in self._tree[one].children]
             weight = deeper
 
-    def removing(self, id: int) -> None:
+    def before_remove(self, id: int) -> None:
         """A leaf is going to be removed."""
         weight = WEIGHT ** self._tree.depth(id)
         self._size -= weight

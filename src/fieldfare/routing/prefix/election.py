@@ -17,9 +17,16 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.follower import Follower
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport, News, Whole
+from fieldfare.routing.prefix.messages import (
+    AnyTreeMessage,
+    Heartbeat,
+    InterestReport,
+    TreeNews,
+    TreeRequest,
+    WholeTree,
+)
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.options import SILENT, Prefix
+from fieldfare.routing.prefix.options import SILENT, PrefixOptions
 from fieldfare.routing.prefix.tree import START, Term, Tree
 
 
@@ -36,13 +43,13 @@ class _Known:
 class Election:
     """Of the optimizer of one part, at one broker."""
 
-    def __init__(self, member: Follower, name: str, life: int, options: Prefix) -> None:
+    def __init__(self, follower: Follower, name: str, life: int, options: PrefixOptions) -> None:
         """Nobody is in charge yet."""
-        self._member = member
+        self._follower = follower
         self._name, self._life = name, life
         self._by = ""
         self._options = options
-        self._wait = options.wait(name, member.part)
+        self._wait = options.wait(name, follower.part)
         self._since: float | None = None
         """when we last heard of somebody in charge, or began to listen"""
         self.term = Term()
@@ -69,7 +76,7 @@ class Election:
         patience = self._options.beat if self.term == Term() else self._options.patience
         return self._since + patience * (1 + self._wait)
 
-    def tick(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
+    def tick(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyTreeMessage]:
         """Take over if nobody is in charge; be in charge if we are. Events are a sample."""
         if self.wakes is None or now < self.wakes:
             return []
@@ -83,14 +90,14 @@ class Election:
             return []
         if not self.leading:
             self._begin(now)
-            return [self._beat()]
+            return [self._heartbeat()]
         self._forget(now)
-        words: list[AnyWord] = []
+        messages: list[AnyTreeMessage] = []
         if self.optimizer is None:
-            words = self._take_over(now, events)
+            messages = self._take_over(now, events)
         elif self._should_lay_out() and (order := self._order(events)) != self.optimizer.tree.order:
-            words = self._lay_out(order, now)
-        return [*words, *self._published(now), self._beat()]
+            messages = self._lay_out(order, now)
+        return [*messages, *self._published(now), self._heartbeat()]
 
     # A term
 
@@ -99,9 +106,9 @@ class Election:
         self.leading, self.optimizer, self._since = True, None, now
         self._reports = {}
 
-    def _take_over(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
+    def _take_over(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyTreeMessage]:
         """Go on from the tree that our broker has, if it is a good one."""
-        tree = self._member.places.tree
+        tree = self._follower.placements.tree
         if tree.version == START or tree.version.term.round < 0:
             return self._lay_out(self._order(events), now)
         self._laid_out = self._count
@@ -119,9 +126,9 @@ class Election:
         )
 
     def _boxes(self, filters: Iterable[Filter]) -> list[Branch]:
-        return [box for filter in filters for box in self._member.boxes(filter)]
+        return [box for filter in filters for box in self._follower.boxes(filter)]
 
-    def hear_of(self, term: Term, now: float) -> None:
+    def observe_term(self, term: Term, now: float) -> None:
         """Somebody is in charge."""
         if term >= self.term:
             if term != self.term:
@@ -156,30 +163,30 @@ class Election:
                 return by_selectivity(boxes, events)
         return by_popularity(boxes)
 
-    def _lay_out(self, order: Order, now: float) -> list[AnyWord]:
+    def _lay_out(self, order: Order, now: float) -> list[AnyTreeMessage]:
         """A tree from scratch. If we have published in this term, it takes another: versions only grow."""
         if self.optimizer is not None:
             self.term = Term(self.term.round + 1, self._by)
         self.optimizer = self._optimizer(Tree(order=order), now)
-        return [News(self._member.part, self.optimizer.whole(now)[1])]
+        return [TreeNews(self._follower.part, self.optimizer.whole(now)[1])]
 
     # Words
 
-    def _beat(self) -> Beat:
-        version = self._member.places.tree.version if self.optimizer is None else self.optimizer.version
+    def _heartbeat(self) -> Heartbeat:
+        version = self._follower.placements.tree.version if self.optimizer is None else self.optimizer.version
         heard = {broker: (known.life, known.number) for broker, known in self._reports.items()}
-        return Beat(self._member.part, self.term, version, heard)
+        return Heartbeat(self._follower.part, self.term, version, heard)
 
-    def _published(self, now: float) -> list[AnyWord]:
+    def _published(self, now: float) -> list[AnyTreeMessage]:
         if self.optimizer is None or not self.optimizer.due(now):
             return []
         update = self.optimizer.publish(now)
-        return [] if update is None else [News(self._member.part, update)]
+        return [] if update is None else [TreeNews(self._follower.part, update)]
 
-    def hear_report(self, report: InterestReport, now: float) -> list[AnyWord]:
+    def receive_report(self, report: InterestReport, now: float) -> list[AnyTreeMessage]:
         """A broker's clients want something else."""
         if report.term > self.term:
-            self.hear_of(report.term, now)
+            self.observe_term(report.term, now)
         if not self.leading:
             return []
         known = self._reports.get(report.broker)
@@ -205,10 +212,10 @@ class Election:
             for box in self._boxes(removed):
                 self.optimizer.remove(box)
 
-    def hear_ask(self, ask: Ask, now: float) -> list[AnyWord]:
+    def receive_request(self, ask: TreeRequest, now: float) -> list[AnyTreeMessage]:
         """A broker has missed something."""
         if self.optimizer is None:
             return []
         update, whole = self.optimizer.whole(now)
-        news = [] if update is None else [News(self._member.part, update)]
-        return [*news, Whole(self._member.part, ask.broker, whole)]
+        news = [] if update is None else [TreeNews(self._follower.part, update)]
+        return [*news, WholeTree(self._follower.part, ask.broker, whole)]

@@ -1,4 +1,4 @@
-"""`Flat`: a tree in flat arrays, for the compiled kernels that write and read tags.
+"""`FlatTree`: a tree in flat arrays, for the compiled kernels that write and read tags.
 
 Nodes are numbered in the order in which they come; numbers are not used again. When a node's children change, their new
 list is written behind all others, and when most of that is waste, everything is numbered anew: another *generation*.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.routing.prefix.rows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE, SHIFTED
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 Numbers: TypeAlias = NDArray[np.int64]
 SPARE: Final = 1000
@@ -35,7 +35,7 @@ class Placed(Protocol):
         """Those at a node."""
 
 
-class Flat:
+class FlatTree:
     """The arrays, as of a version of a tree."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Flat:
         self.kids: Numbers = np.zeros(0, np.int64)
         self._count = 0
         self._used = 0
-        self._seen: Version | None = None
+        self._seen: TreeVersion | None = None
         self._tree: Tree | None = None
 
     def follow(self, tree: Tree) -> None:
@@ -98,7 +98,7 @@ class Flat:
             self._used += count
 
 
-class Masks:
+class InterfaceMasks:
     """The interfaces that stand at nodes, as bits. Only so many interfaces have bits."""
 
     MOST: Final = 62
@@ -111,9 +111,9 @@ class Masks:
         """nodes at which something has changed"""
         self._bits: dict[str, int] = {}
         self._sets: dict[int, frozenset[str]] = {}
-        self._of: tuple[Flat, int] | None = None
+        self._of: tuple[FlatTree, int] | None = None
 
-    def follow(self, flat: Flat, places: Placed) -> bool:
+    def follow(self, flat: FlatTree, places: Placed) -> bool:
         """Be what is there now; False if there are too many interfaces."""
         same = self._of == (flat, flat.generation)
         if same and not self.stale and len(self.values) >= len(flat.rows):

@@ -8,12 +8,12 @@ from typing import Final
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.labels import ALPHABET
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport
+from fieldfare.routing.prefix.messages import AnyTreeMessage, Heartbeat, InterestReport, TreeRequest
 from fieldfare.routing.prefix.optimizer import part
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tree import Term, Tree, Version
-from fieldfare.routing.prefix.updates import Gap, TreeUpdate
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
+from fieldfare.routing.prefix.updates import TreeUpdate, UpdateGap
 from fieldfare.routing.routes import LOCAL
 
 PAUSE: Final = 0.1
@@ -23,10 +23,10 @@ PAUSE: Final = 0.1
 class Follower:
     """Of one of the parts into which filters are divided."""
 
-    def __init__(self, part: int, name: str, life: int, options: Prefix) -> None:
+    def __init__(self, part: int, name: str, life: int, options: PrefixOptions) -> None:
         """Nothing is known yet, and nobody wants anything."""
         self.part = part
-        self.places = Placements(Tree())
+        self.placements = Placements(Tree())
         self._name = name
         self._life = life
         self._options = options
@@ -42,18 +42,18 @@ class Follower:
         self._heard: tuple[int, int] | None = None
         """what the optimizer had heard of us by its last beat"""
         self._asked = float("-inf")
-        self._versions: deque[tuple[float, Version]] = deque()
+        self._versions: deque[tuple[float, TreeVersion]] = deque()
 
     def boxes(self, filter: Filter) -> list[Branch]:
         """The boxes of a filter that belong to this part."""
         parts = self._options.parts
         return [box for box in filter.boxes if parts == 1 or part(ALPHABET.path(box), parts) == self.part]
 
-    def note(self, filter: Filter, interface: str, wanted: bool) -> None:
+    def record(self, filter: Filter, interface: str, wanted: bool) -> None:
         """An interface wants a filter, or no more."""
         boxes = self.boxes(filter)
         for box in boxes:
-            (self.places.add if wanted else self.places.remove)(box, interface)
+            (self.placements.add if wanted else self.placements.remove)(box, interface)
         if boxes and interface == LOCAL:
             if wanted:
                 self._wanted[filter] = None
@@ -69,7 +69,7 @@ class Follower:
         """When there is something to report."""
         return self._last + PAUSE if self._changes else None
 
-    def tick(self, now: float) -> list[AnyWord]:
+    def tick(self, now: float) -> list[AnyTreeMessage]:
         """Report what has changed."""
         return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
 
@@ -85,32 +85,32 @@ class Follower:
 
     # What the optimizer says
 
-    def hear_beat(self, beat: Beat, now: float) -> list[AnyWord]:
+    def receive_heartbeat(self, heartbeat: Heartbeat, now: float) -> list[AnyTreeMessage]:
         """An optimizer lives: does it know what we want, and do we know what it has published?"""
-        if beat.term < self._term:
+        if heartbeat.term < self._term:
             return [self._report(now, self._number)]  # it has yet to hear of its successor, or was one in another life
-        self._follow(beat.term)
-        heard, before = beat.heard.get(self._name), self._heard
+        self._follow(heartbeat.term)
+        heard, before = heartbeat.reports.get(self._name), self._heard
         self._heard = heard
-        words: list[AnyWord] = []
+        messages: list[AnyTreeMessage] = []
         if heard is None or (heard != (self._life, self._number) and heard == before):
-            words.append(self._report(now, None))  # what we said last is not on its way: it is lost
+            messages.append(self._report(now, None))  # what we said last is not on its way: it is lost
         elif now - self._last >= 2 * self._options.beat:
-            words.append(self._report(now, self._number))
-        if beat.version > self.places.tree.version:
-            words += self._ask(now)
+            messages.append(self._report(now, self._number))
+        if heartbeat.version > self.placements.tree.version:
+            messages += self._ask(now)
         self._forget(now)
-        return words
+        return messages
 
-    def hear_update(self, update: TreeUpdate, now: float) -> list[AnyWord]:
+    def receive_update(self, update: TreeUpdate, now: float) -> list[AnyTreeMessage]:
         """The tree changes; if it does not follow from ours, we need all of it."""
         if update.version.term < self._term:
             return []
         self._follow(update.version.term)
         try:
-            if self.places.apply(update):
-                self._versions.append((now, self.places.tree.version))
-        except Gap:
+            if self.placements.apply(update):
+                self._versions.append((now, self.placements.tree.version))
+        except UpdateGap:
             return self._ask(now)
         return []
 
@@ -118,11 +118,11 @@ class Follower:
         if term != self._term:
             self._term, self._heard = term, None
 
-    def _ask(self, now: float) -> list[AnyWord]:
+    def _ask(self, now: float) -> list[AnyTreeMessage]:
         if now - self._asked < self._options.beat:
             return []
         self._asked = now
-        return [Ask(self.part, self._name)]
+        return [TreeRequest(self.part, self._name)]
 
     def _forget(self, now: float) -> None:
         """Versions that were replaced long ago; events that still come with their tags are matched by content."""
@@ -130,4 +130,4 @@ class Follower:
         if len(versions) > 1 and versions[1][0] < now - self._options.remember:
             while len(versions) > 1 and versions[1][0] < now - self._options.remember:
                 versions.popleft()
-            self.places.forget(versions[0][1])
+            self.placements.forget(versions[0][1])

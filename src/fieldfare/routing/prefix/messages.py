@@ -2,11 +2,11 @@
 
 | word | is said by | to |
 |---|---|---|
-| `Beat` | the optimizer in charge, now and then | all |
-| `News` | the same, when the tree has changed | all |
+| `Heartbeat` | the optimizer in charge, now and then | all |
+| `TreeNews` | the same, when the tree has changed | all |
 | `InterestReport` | a broker, when its filters change, or an optimizer is outdated | the optimizer in charge |
-| `Ask` | a broker that has missed something | the same |
-| `Whole` | the optimizer in charge | the broker that asked |
+| `TreeRequest` | a broker that has missed something | the same |
+| `WholeTree` | the optimizer in charge | the broker that asked |
 
 Any of them may get lost. A beat says which tree there is and which reports were heard, so that all can be said again.
 """
@@ -21,35 +21,35 @@ import msgspec
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import wire
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate
 
 PIECE: Final = 200_000
 """bytes: a tree may be larger than what a link bears at once"""
 
 
-class ControlWord(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class TreeMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Anything about one of the trees."""
 
     part: int
 
 
-class Beat(ControlWord, frozen=True):
+class Heartbeat(TreeMessage, frozen=True):
     """I am in charge."""
 
     term: Term
-    version: Version
-    heard: dict[str, tuple[int, int]]
+    version: TreeVersion
+    reports: dict[str, tuple[int, int]]
     """by broker: its life, and the number of its last report"""
 
 
-class News(ControlWord, frozen=True):
+class TreeNews(TreeMessage, frozen=True):
     """The tree has changed."""
 
     update: TreeUpdate
 
 
-class InterestReport(ControlWord, frozen=True):
+class InterestReport(TreeMessage, frozen=True):
     """What a broker's clients want; nothing new is a sign of life."""
 
     broker: str
@@ -63,38 +63,38 @@ class InterestReport(ControlWord, frozen=True):
     removed: tuple[Filter, ...] = ()
 
 
-class Ask(ControlWord, frozen=True):
+class TreeRequest(TreeMessage, frozen=True):
     """Let me have the whole tree."""
 
     broker: str
 
 
-class Whole(ControlWord, frozen=True):
+class WholeTree(TreeMessage, frozen=True):
     """Here it is."""
 
     to: str
     update: TreeUpdate
 
 
-AnyWord: TypeAlias = Beat | News | InterestReport | Ask | Whole
+AnyTreeMessage: TypeAlias = Heartbeat | TreeNews | InterestReport | TreeRequest | WholeTree
 
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=wire.to_wire).encode
-_decode: Final = msgspec.msgpack.Decoder(AnyWord, dec_hook=wire.from_wire).decode
+_decode: Final = msgspec.msgpack.Decoder(AnyTreeMessage, dec_hook=wire.from_wire).decode
 
 
-def events_of(word: AnyWord, by: str) -> list[Event]:
+def events_of(message: AnyTreeMessage, by: str) -> list[Event]:
     """A word as events: one, or pieces of it."""
-    data = _encode(word)
+    data = _encode(message)
     pieces = range(0, len(data), PIECE)
-    to = word.to if isinstance(word, Whole) else ""
-    about = {"word": type(word).__name__, "part": word.part, "to": to, "by": by, "check": crc32(data)}
+    to = message.to if isinstance(message, WholeTree) else ""
+    about = {"message": type(message).__name__, "part": message.part, "to": to, "by": by, "check": crc32(data)}
     return [
         Event({**about, "last": start + PIECE >= len(data), "start": start, "data": data[start : start + PIECE]})
         for start in pieces
     ]
 
 
-class Reader:
+class MessageReader:
     """Puts the pieces together. Those of one broker come in order; if some are missing, the word is dropped."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Reader:
         self._begun: dict[str, bytearray] = {}
         """by broker: what was heard of the word that it is saying"""
 
-    def read(self, event: Event) -> AnyWord | None:
+    def read(self, event: Event) -> AnyTreeMessage | None:
         """The word that an event completes; ValueError if it makes none."""
         by, data = event.get("by"), event.get("data")
         if not isinstance(by, str) or not isinstance(data, bytes):
@@ -117,5 +117,5 @@ class Reader:
             return None
         if crc32(whole) != event.get("check"):
             return None  # the beginning of one word and the end of another
-        word: AnyWord = _decode(whole)
-        return word
+        message: AnyTreeMessage = _decode(whole)
+        return message

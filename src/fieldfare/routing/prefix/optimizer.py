@@ -20,8 +20,8 @@ from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.difference import Difference
 from fieldfare.routing.prefix.insertion import SPLITS, plan
 from fieldfare.routing.prefix.labels import Path
-from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, Version
-from fieldfare.routing.prefix.updates import Add, Operation, Remove, TreeUpdate, perform
+from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, TreeVersion
+from fieldfare.routing.prefix.updates import AddNode, Operation, RemoveNode, TreeUpdate, perform
 
 
 class Optimizer:
@@ -44,14 +44,14 @@ class Optimizer:
         published for so many seconds as `patience` says.
         """
         self.tree = tree or Tree()
-        if Version(term) < self.tree.version:
+        if TreeVersion(term) < self.tree.version:
             raise ValueError(f"a term {term} cannot follow {self.tree.version}")
         self.term = term
         self.threshold = threshold
         self.patience = patience
         self._splits = splits
         self._base = self.tree.version
-        self._next = Version(term, self._base.number + 1 if self._base.term == term else 0)
+        self._next = TreeVersion(term, self._base.number + 1 if self._base.term == term else 0)
         self._published = now
         self._free = max(1, term.round << 32)
         """the id of the next node: no other term gives it"""
@@ -108,7 +108,7 @@ class Optimizer:
 
     def _graft(self, at: int, over: tuple[int, ...], chain: Path) -> int:
         for label in chain:
-            self._perform(Add(self._free, at, label.filter, label.whole, over))
+            self._perform(AddNode(self._free, at, label.filter, label.whole, over))
             at, over = self._free, ()
             self._free += 1
         return at
@@ -117,21 +117,21 @@ class Optimizer:
         """Remove a node that leads nowhere, and those above it that do not either."""
         while id != ROOT and id not in self._users and not self.tree[id].children:
             parent = self.tree[id].parent
-            self._perform(Remove(id))
+            self._perform(RemoveNode(id))
             id = parent
 
     def _perform(self, operation: Operation) -> None:
         number = self._logged = self._logged + 1
         match operation:
-            case Add(id, parent, over=over):
-                self.difference.adding(id, parent, over)
+            case AddNode(id, parent, over=over):
+                self.difference.before_add(id, parent, over)
                 if not over:
                     self._added[id] = number
                 else:
                     self._keep(over, parent)
                 self._log[number] = operation
-            case Remove(id):
-                self.difference.removing(id)
+            case RemoveNode(id):
+                self.difference.before_remove(id)
                 if id in self._added:
                     del self._log[self._added.pop(id)]
                 else:
@@ -149,7 +149,7 @@ class Optimizer:
     # Updates
 
     @property
-    def version(self) -> Version:
+    def version(self) -> TreeVersion:
         """The last that was published, or that it began with."""
         return self._base
 
@@ -174,11 +174,11 @@ class Optimizer:
         update = TreeUpdate(self._base, self._next, tuple(self._log.values()), self.tree.digest)
         self.tree.reach(self._next)
         self.tree.forget(self._next)
-        self._base, self._next = self._next, Version(self.term, self._next.number + 1)
+        self._base, self._next = self._next, TreeVersion(self.term, self._next.number + 1)
         self._log.clear()
         self._added.clear()
         self._published = now
-        self.difference.settle()
+        self.difference.reset()
         return update
 
     def whole(self, now: float) -> tuple[TreeUpdate | None, TreeUpdate]:

@@ -1,4 +1,4 @@
-"""`Prefix`: the settings of prefix forwarding."""
+"""`PrefixOptions`: the settings of prefix forwarding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SILENT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class PrefixOptions:
     """How brokers agree on trees, and how exact tags are. All brokers must have the same number of parts."""
 
     optimizers: tuple[str, ...] = ()

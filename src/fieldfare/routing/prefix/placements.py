@@ -15,12 +15,12 @@ import numpy as np
 
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.flat_tree import Masks
+from fieldfare.routing.prefix.flat_tree import InterfaceMasks
 from fieldfare.routing.prefix.insertion import plan
-from fieldfare.routing.prefix.tag import Fpt
+from fieldfare.routing.prefix.tag import Tag
+from fieldfare.routing.prefix.tag_reader import forward, read
 from fieldfare.routing.prefix.tagger import LARGE, Tagger
-from fieldfare.routing.prefix.tagging import forward, read
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate
 
 PLACING: Final = 1024
@@ -47,7 +47,7 @@ class Placements:
         """how many boxes each interface wants"""
         self._at: dict[int, frozenset[str]] = {}
         self._below: dict[int, frozenset[str]] = {}
-        self._masks = Masks()
+        self._masks = InterfaceMasks()
 
     # Filters
 
@@ -103,7 +103,7 @@ class Placements:
     def apply(self, update: TreeUpdate) -> bool:
         """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
         before, version = self.tree, self.tree.version
-        gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
+        gone = [operation.id for operation in update.operations if isinstance(operation, updates.RemoveNode)]
         moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
         try:
             self.tree = updates.apply(before, update)
@@ -126,7 +126,7 @@ class Placements:
         for box in listed:
             self._place(box)
 
-    def forget(self, before: Version) -> None:
+    def forget(self, before: TreeVersion) -> None:
         """No event of an earlier version is in flight any more."""
         self.tree.forget(before)
 
@@ -167,7 +167,7 @@ class Placements:
                 self._below[one] = self.at(one).union(*(self._below[child] for child in self.tree[one].children))
         return self._below[id]
 
-    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Fpt:
+    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Tag:
         """The tag of an event that enters here, down to a depth."""
         return self._entry.fpt(self.tree, event, limit)
 
@@ -175,7 +175,7 @@ class Placements:
         """The same as it is on a wire."""
         return self._entry.write(self.tree, event, limit)
 
-    def read(self, fpt: Fpt) -> set[str] | None:
+    def read(self, fpt: Tag) -> set[str] | None:
         """Who is to get an event with a tag; None if it cannot be read here."""
         return forward(self.tree, fpt, self)
 
@@ -192,7 +192,7 @@ class Placements:
                     return set(self._masks.names(found))
         return read(tree, tag, self)
 
-    def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
+    def forward(self, fpt: Tag, event: Mapping[str, object]) -> set[str]:
         """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
         found = self.read(fpt)
         return self.anew(event) if found is None else found

@@ -1,4 +1,4 @@
-"""`Fpt`: the Forwarding Prefix Tree of an event, the tag by which brokers forward it.
+"""`Tag`: the Forwarding Prefix Tree of an event, the tag by which brokers forward it.
 
 It is the part of the Routing Tree that the event selects, written as steps in preorder: how deep, and which of the
 children. On a wire a step is one number: how far it is behind its sibling before it, is there anything below it, is
@@ -13,25 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, TreeVersion
 
 Step: TypeAlias = tuple[int, int]
 """a node that the event selects: its depth, 1 being a child of the root, and which of its parent's children it is"""
 
 
-class Fpt(NamedTuple):
+class Tag(NamedTuple):
     """A tag."""
 
-    version: Version
+    version: TreeVersion
     since: int
     limit: int | None
     steps: tuple[Step, ...]
 
 
-def encode(fpt: Fpt) -> bytes:
+def encode(fpt: Tag) -> bytes:
     """The tag as bytes.
 
-    >>> tag = Fpt(Version(Term(2, "oslo"), 9), 7, None, ((1, 0), (2, 4), (1, 3)))
+    >>> tag = Tag(TreeVersion(Term(2, "oslo"), 9), 7, None, ((1, 0), (2, 4), (1, 3)))
     >>> encode(tag).hex(" "), decode(encode(tag)) == tag
     ('04 6f 73 6c 6f 03 09 07 00 03 10 08', True)
     """
@@ -47,7 +47,7 @@ def encode(fpt: Fpt) -> bytes:
     return bytes(data)
 
 
-def begin(version: Version, since: int, limit: int | None) -> bytearray:
+def begin(version: TreeVersion, since: int, limit: int | None) -> bytearray:
     """What comes before the steps, as bytes."""
     data = bytearray(stamp(version))
     for number in (since, 0 if limit is None else limit + 1):
@@ -55,7 +55,7 @@ def begin(version: Version, since: int, limit: int | None) -> bytearray:
     return data
 
 
-def stamp(version: Version) -> bytes:
+def stamp(version: TreeVersion) -> bytes:
     """How all tags of a version begin."""
     name = version.term.by.encode()
     data = bytearray()
@@ -82,7 +82,7 @@ def _more(steps: Sequence[Step]) -> list[bool]:
 class Head(NamedTuple):
     """What comes before the steps."""
 
-    version: Version
+    version: TreeVersion
     since: int
     limit: int | None
     end: int
@@ -99,10 +99,10 @@ def head(data: bytes) -> Head:
     count, at = _read(data, at)
     since, at = _read(data, at)
     limit, at = _read(data, at)
-    return Head(Version(Term(term - 1, by), count), since, limit - 1 if limit else None, at)
+    return Head(TreeVersion(Term(term - 1, by), count), since, limit - 1 if limit else None, at)
 
 
-def decode(data: bytes) -> Fpt:
+def decode(data: bytes) -> Tag:
     """The tag that was written; ValueError if there is none in the data."""
     version, since, limit, end = head(data)
     steps: list[Step] = []
@@ -122,7 +122,7 @@ def decode(data: bytes) -> Fpt:
             more.pop()
     if steps and places:
         raise ValueError("a tag is cut off")
-    return Fpt(version, since, limit, tuple(steps))
+    return Tag(version, since, limit, tuple(steps))
 
 
 def write(data: bytearray, number: int) -> None:

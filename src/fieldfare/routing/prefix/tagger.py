@@ -19,10 +19,10 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.backend import choose
 from fieldfare.matching.index import Index
 from fieldfare.routing.prefix import tag as tags
-from fieldfare.routing.prefix.flat_tree import Flat
-from fieldfare.routing.prefix.tag import Fpt, encode
-from fieldfare.routing.prefix.tagging import Below, Selected, select, tag, write
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.flat_tree import FlatTree
+from fieldfare.routing.prefix.selection import Below, Selected, select, tag_of, write
+from fieldfare.routing.prefix.tag import Tag, encode
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 LARGE: Final = 50
 """with so many nodes the engine is faster than the walk"""
@@ -37,14 +37,14 @@ class Tagger:
         """The engine is used if the tree has so many nodes."""
         self._large = large
         self._index: Index[int] = Index()
-        self._seen: Version | None = None
+        self._seen: TreeVersion | None = None
         self._kernels: ModuleType | None = None
-        self._flat = Flat()
-        self._stamped: tuple[Version, bytes] | None = None
+        self._flat = FlatTree()
+        self._stamped: tuple[TreeVersion, bytes] | None = None
 
-    def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
+    def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Tag:
         """The tag of an event."""
-        return tag(tree, self.select(tree, event, limit), limit)
+        return tag_of(tree, self.select(tree, event, limit), limit)
 
     def select(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> list[Selected]:
         """The nodes that it selects, in preorder."""
@@ -91,7 +91,7 @@ class Tagger:
             self._kernels = kernels
         return self._kernels
 
-    def flat(self, tree: Tree) -> Flat:
+    def flat(self, tree: Tree) -> FlatTree:
         """The tree as arrays."""
         self._flat.follow(tree)
         return self._flat

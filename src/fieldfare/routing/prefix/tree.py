@@ -26,7 +26,7 @@ class Term(NamedTuple):
     by: str = ""
 
 
-class Version(NamedTuple):
+class TreeVersion(NamedTuple):
     """Of a tree: the term of the optimizer that made it, and that optimizer's count."""
 
     term: Term = Term()
@@ -34,32 +34,32 @@ class Version(NamedTuple):
 
 
 ROOT: Final = 0
-START: Final = Version()
+START: Final = TreeVersion()
 _DIGEST: Final = 8
 
 
-class Node:
+class TreeNode:
     """A place in the tree."""
 
     __slots__ = (
         "born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "place", "shifted", "split"
     )  # fmt: skip
 
-    def __init__(self, label: Label | None, parent: int, born: Version) -> None:
+    def __init__(self, label: Label | None, parent: int, born: TreeVersion) -> None:
         """A leaf; the root has no label."""
         self.label = label
         self.parent = parent
         self.place = 0
         """which of its parent's children it is"""
         self.born = born
-        self.gone: Version | None = None
+        self.gone: TreeVersion | None = None
         """the version that removed it"""
         self.children: list[int] = []
         self.changed = born
         """the version that last changed its children"""
         self.shifted = born
         """the version that last took a child away, so that others have other places"""
-        self.past: list[tuple[Version, tuple[int, ...]]] = []
+        self.past: list[tuple[TreeVersion, tuple[int, ...]]] = []
         """former children, each with the version that ended them, by version"""
         self.kids: dict[Label, int] = {}
         self.split: dict[Dimension, list[int]] = {}
@@ -70,22 +70,22 @@ class Node:
 class Tree:
     """The nodes, by ids that the optimizer gives."""
 
-    def __init__(self, version: Version = START, order: Order = ALPHABET) -> None:
+    def __init__(self, version: TreeVersion = START, order: Order = ALPHABET) -> None:
         """The root alone; the order is that of the labels on every path."""
         self.order = order
-        self.nodes: dict[int, Node] = {ROOT: Node(None, ROOT, version)}
+        self.nodes: dict[int, TreeNode] = {ROOT: TreeNode(None, ROOT, version)}
         self.known = [version]
         """the versions whose lists of children are still there"""
         self.size = 0
         """how many nodes there are beside the root"""
-        self._born: list[tuple[Version, int]] = []
+        self._born: list[tuple[TreeVersion, int]] = []
         """nodes that were added, by version"""
-        self._gone: list[tuple[Version, int]] = []
+        self._gone: list[tuple[TreeVersion, int]] = []
         """nodes that were removed, by version"""
-        self._dated: list[tuple[Version, int]] = []
+        self._dated: list[tuple[TreeVersion, int]] = []
         """nodes that have a past, by version"""
 
-    def __getitem__(self, id: int) -> Node:
+    def __getitem__(self, id: int) -> TreeNode:
         return self.nodes[id]
 
     def label(self, id: int) -> Label:
@@ -95,7 +95,7 @@ class Tree:
         return label
 
     @property
-    def version(self) -> Version:
+    def version(self) -> TreeVersion:
         """The latest."""
         return self.known[-1]
 
@@ -126,12 +126,12 @@ class Tree:
 
     # Changes
 
-    def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: Version) -> None:
+    def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: TreeVersion) -> None:
         """A new node: behind its siblings, or in place of the first of those that go below it."""
         if id in self.nodes:
             raise ValueError(f"there is a node {id} already")
         above = self.nodes[parent]
-        node = Node(label, parent, version)
+        node = TreeNode(label, parent, version)
         if above.gone is not None or any(one not in self.nodes or self.nodes[one].parent != parent for one in over):
             raise ValueError(f"node {parent} has no such children")
         self._touch(parent, version)
@@ -157,7 +157,7 @@ class Tree:
         self._note_kid(above, id)
         self.size += 1
 
-    def remove(self, id: int, version: Version) -> None:
+    def remove(self, id: int, version: TreeVersion) -> None:
         """A leaf is no longer needed."""
         node = self.nodes[id]
         if id == ROOT or node.children or node.gone is not None:
@@ -172,11 +172,11 @@ class Tree:
         self._gone.append((version, id))
         self.size -= 1
 
-    def _number(self, above: Node) -> None:
+    def _number(self, above: TreeNode) -> None:
         for place, child in enumerate(above.children):
             self.nodes[child].place = place
 
-    def _touch(self, id: int, version: Version) -> None:
+    def _touch(self, id: int, version: TreeVersion) -> None:
         """Before the children of a node change: keep them for events in flight, and forget its digest."""
         node = self.nodes[id]
         if node.changed < version:
@@ -187,13 +187,13 @@ class Tree:
             node.digest = None
             node = self.nodes[node.parent]
 
-    def _note_kid(self, above: Node, id: int) -> None:
+    def _note_kid(self, above: TreeNode, id: int) -> None:
         label = self.label(id)
         above.kids[label] = id
         if not label.whole:
             above.split.setdefault(label.dimension, []).append(id)
 
-    def _forget_kid(self, above: Node, id: int) -> None:
+    def _forget_kid(self, above: TreeNode, id: int) -> None:
         label = self.label(id)
         del above.kids[label]
         if not label.whole:
@@ -203,7 +203,7 @@ class Tree:
 
     # Versions
 
-    def reach(self, version: Version) -> None:
+    def reach(self, version: TreeVersion) -> None:
         """All changes of a version are made."""
         self.known.append(version)
 
@@ -211,7 +211,7 @@ class Tree:
         """The tree is not what others have under the same version: nothing that comes with a version can be read."""
         self.known = [self.known[-1]._replace(term=Term(-1))]
 
-    def view(self, version: Version, since: int) -> Version | None:
+    def view(self, version: TreeVersion, since: int) -> TreeVersion | None:
         """The best known version by which to read what is the same in all from number `since` of its term on.
 
         Only versions of one term follow each other for sure: two optimizers may both go on from the same version.
@@ -222,21 +222,21 @@ class Tree:
             return None
         return best
 
-    def children(self, id: int, version: Version) -> Sequence[int]:
+    def children(self, id: int, version: TreeVersion) -> Sequence[int]:
         """The children of a node as of a version that is known."""
         node = self.nodes[id]
         if node.changed <= version:
             return node.children
         return node.past[_until(node.past, version)][1]
 
-    def news(self, since: Version) -> tuple[list[int], list[int]] | None:
+    def news(self, since: TreeVersion) -> tuple[list[int], list[int]] | None:
         """The nodes that came and are there, and those that went, after a version; None if that is not known."""
         if since not in self.known:
             return None
         came = [id for _, id in self._born[_until(self._born, since) :] if self.nodes[id].gone is None]
         return came, [id for _, id in self._gone[_until(self._gone, since) :]]
 
-    def forget(self, before: Version) -> None:
+    def forget(self, before: TreeVersion) -> None:
         """No event of an earlier version is in flight any more. The latest version is never forgotten."""
         self.known = [version for version in self.known if version >= before] or self.known[-1:]
         old = self.known[0]
@@ -271,6 +271,6 @@ class Tree:
         return found
 
 
-def _until(dated: Sequence[tuple[Version, object]], version: Version) -> int:
+def _until(dated: Sequence[tuple[TreeVersion, object]], version: TreeVersion) -> int:
     """How many of some things that are sorted by version are not younger."""
     return bisect_right(dated, version, key=lambda entry: entry[0])

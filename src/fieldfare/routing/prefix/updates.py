@@ -12,10 +12,10 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.labels import Order, label_of
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 
-class Add(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=True):
+class AddNode(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=True):
     """A new node below another, in place of the first of those children that go below it; or behind all children."""
 
     id: int
@@ -25,21 +25,21 @@ class Add(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=
     over: tuple[int, ...] = ()
 
 
-class Remove(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RemoveNode(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A leaf is gone."""
 
     id: int
 
 
-Operation: TypeAlias = Add | Remove
+Operation: TypeAlias = AddNode | RemoveNode
 
 
 class TreeUpdate(msgspec.Struct, frozen=True):
     """From one version to the next."""
 
-    base: Version | None
+    base: TreeVersion | None
     """the version it follows; None: it is the whole tree"""
-    version: Version
+    version: TreeVersion
     operations: tuple[Operation, ...]
     digest: bytes
     """of the tree when it is done"""
@@ -47,7 +47,7 @@ class TreeUpdate(msgspec.Struct, frozen=True):
     """of a whole tree: the attributes that come first"""
 
 
-class Gap(ValueError):
+class UpdateGap(ValueError):
     """An update that does not follow what is known: ask for the whole tree."""
 
 
@@ -58,27 +58,27 @@ def apply(tree: Tree, update: TreeUpdate) -> Tree:
     if update.base is None:
         tree = Tree(update.version, Order(update.order))
     elif update.base != tree.version:
-        raise Gap(f"the update to {update.version} follows {update.base}, not {tree.version}")
+        raise UpdateGap(f"the update to {update.version} follows {update.base}, not {tree.version}")
     try:
         for operation in update.operations:
             perform(tree, operation, update.version)
     except (ValueError, KeyError) as error:
         tree.distrust()
-        raise Gap(f"the update to {update.version} cannot be made: {error}") from None
+        raise UpdateGap(f"the update to {update.version} cannot be made: {error}") from None
     if update.base is not None:
         tree.reach(update.version)
     if tree.digest != update.digest:
         tree.distrust()
-        raise Gap(f"after the update to {update.version} the tree is not what it should be")
+        raise UpdateGap(f"after the update to {update.version} the tree is not what it should be")
     return tree
 
 
-def perform(tree: Tree, operation: Operation, version: Version) -> None:
+def perform(tree: Tree, operation: Operation, version: TreeVersion) -> None:
     """Do one operation."""
     match operation:
-        case Add(id, parent, filter, whole, over):
+        case AddNode(id, parent, filter, whole, over):
             tree.add(id, parent, label_of(filter, whole), over, version)
-        case Remove(id):
+        case RemoveNode(id):
             tree.remove(id, version)
 
 
@@ -87,7 +87,7 @@ def whole(tree: Tree) -> TreeUpdate:
     added = []
     for id in tree.preorder():
         label, parent = tree.label(id), tree[id].parent
-        added.append(Add(id, parent, label.filter, label.whole))
+        added.append(AddNode(id, parent, label.filter, label.whole))
     return TreeUpdate(None, tree.version, tuple(added), tree.digest, tree.order.first)
 
 

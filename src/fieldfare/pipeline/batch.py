@@ -1,0 +1,21 @@
+"""The name of a micro-batch: a batch that runs again after a crash has the same name, and so adds nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The number that a writer gives to a batch of rows; the numbers of a writer only grow."""
+
+    writer: str
+    """the stream and the table in it; a stream that goes on with its checkpoint is the same writer"""
+    number: int
+
+
+def query_id(checkpoint: Path) -> str:
+    """Return the id of a stream of Spark's, which stays the same as long as the stream keeps its checkpoint."""
+    about: dict[str, str] = msgspec.json.decode((checkpoint / "metadata").read_bytes())
+    return about["id"]

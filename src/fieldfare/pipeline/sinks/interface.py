@@ -1,0 +1,55 @@
+"""The interface of a sink: the place where a pipeline writes one table of each micro-batch.
+
+A sink gets a micro-batch as a DataFrame with the name of the batch. After a crash the last batch comes again, with the
+same name and the same rows, in any order and in any partitions. A sink that recognises the name, or that replaces what
+it wrote under the name, has every row exactly once; `tests/pipeline/sinks/suite.py` tests a sink for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+import msgspec
+
+from fieldfare.pipeline import options
+from fieldfare.pipeline.batch import Batch
+
+if TYPE_CHECKING:  # a pipeline's file is read without Spark
+    from pyspark.sql import DataFrame
+
+Scalar = str | int | float | bool
+Table = Literal["events", "deliveries", "quarantine", "late"]
+Given = TypeVar("Given", bound=options.Options)
+
+
+class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `[[sink]]` of a pipeline's file."""
+
+    kind: str
+    """a kind that Fieldfare brings, or `package.module:make`"""
+    table: Table = msgspec.field(name="of", default="deliveries")
+    """the table that goes to the sink; the file calls the key `of`"""
+    options: dict[str, Scalar] = {}
+    """all other keys; `path`, `folder` and `dead_letters` are relative to the file of the pipeline"""
+
+    def read(self, kind: type[Given]) -> Given:
+        """Return the options as a struct; OptionError names an option that is wrong, missing or unknown."""
+        return options.read(self.kind, options.texts(self.options), kind)
+
+
+class Sink(Protocol):
+    """A place that tables are written to. A pipeline makes the sink at its start, and closes the sink at its end."""
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Write the rows of a batch and return when the rows are safe; to write the same batch again changes nothing.
+
+        An exception ends the pipeline, and the next run begins with the same batch.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the sink holds, such as a connection; a sink that holds nothing inherits this method."""
+        return
+
+
+__all__ = ["Batch", "Scalar", "Sink", "SinkSettings", "Table"]

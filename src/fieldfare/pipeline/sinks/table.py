@@ -1,0 +1,43 @@
+"""The kind `lake`: the event table on disk, Parquet files by type and day with a log of commits (see `lake`).
+
+A commit names the batch that it adds, and the table takes no batch twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from fieldfare.pipeline.batch import Batch
+from fieldfare.pipeline.lake.table import write_table
+from fieldfare.pipeline.options import Options
+from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
+
+
+class TableOptions(Options, frozen=True):
+    """The options of a table on disk."""
+
+    path: str
+    """the folder of the table"""
+
+
+@dataclass(frozen=True)
+class TableSink(Sink):
+    """A table on disk; of the quarantine, whose rows have no type and no time, the day is that of their arrival."""
+
+    path: str
+    quarantine: bool
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Add the rows in one commit, unless the table has the batch already."""
+        if self.quarantine:
+            write_table(rows, self.path, batch=batch, kind=F.lit("quarantine"), time=F.col("at"))
+        else:
+            write_table(rows, self.path, batch=batch)
+
+
+def make(settings: SinkSettings) -> TableSink:
+    """Make a sink that adds to a table on disk."""
+    return TableSink(settings.read(TableOptions).path, settings.table == "quarantine")
