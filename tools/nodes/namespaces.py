@@ -98,7 +98,14 @@ class Space:
         assert answer == "done", f"{self.name}: {command}: {answer}"
 
     def start_node(self, folder: Path, url: str, join: str) -> None:
-        settings = {"HOST": "0.0.0.0", "INSECURE": "true", "PUBLIC_URL": url, "NAME": self.name, "JOIN": join}
+        settings = {
+            "HOST": "0.0.0.0",
+            "INSECURE": "true",
+            "PUBLIC_URL": url,
+            "NAME": self.name,
+            "JOIN": join,
+            "KERNELS": "numpy",
+        }
         environment = [f"FIELDFARE_{key}={value}" for key, value in settings.items()]
         command = [
             "env",

@@ -1,4 +1,4 @@
-"""Getting through to a node: a WebSocket, `Hello`, and `Welcome`."""
+"""The handshake with a node: a WebSocket, `Hello`, and `Welcome`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fieldfare.protocol.codec import Codec, FrameError
 logger = logging.getLogger("fieldfare.client")
 
 PATIENCE: Final = 10.0
-"""seconds for a node to answer"""
+"""Seconds for a node to answer."""
 
 
 class Dialled(NamedTuple):
-    """A connection, and what the node said first."""
+    """A WebSocket to a node, and the node's answer to `Hello`."""
 
     socket: websockets.ClientConnection
     welcome: f.Welcome
 
 
 def check_url(url: str) -> None:
-    """Complain of what is no URL of a node."""
+    """Raise a ValueError for a text that is no WebSocket URL."""
     try:
         websockets.uri.parse_uri(url)
     except (websockets.InvalidURI, ValueError):
@@ -46,10 +46,10 @@ async def dial(
     *,
     insecure: bool = False,
 ) -> Dialled:
-    """Try all URLs once. Those that do not answer go to the end of the list.
+    """Connect to the first URL with an answer. URLs without an answer go to the end of the list.
 
-    `wait` is called with the name of the node from which the session has to come first. A token is not said where
-    others can read it, unless that is wanted (`insecure`).
+    `wait` is called with the name of the node that still has the session. Without `insecure` no token is sent where
+    others can read the traffic.
     """
     problems = []
     for url in tuple(urls):
@@ -110,6 +110,6 @@ async def _heard(socket: websockets.ClientConnection, codec: Codec[Any]) -> f.Fr
 
 
 def reason_of(closed: websockets.ConnectionClosed) -> str:
-    """Why there is no connection any more."""
+    """Return the reason of a closed WebSocket, for people."""
     received = closed.rcvd
     return f"the node hung up: {received.reason or received.code}" if received is not None else "the connection broke"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import shutil
 import subprocess
 from importlib import resources
 from pathlib import Path
@@ -244,7 +243,7 @@ def test_without_networkx_there_is_a_circle(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(set(layout(complete(6)))) == 6
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.needs("Node.js")
 def test_the_script_shows_what_was_so_at_a_time(done: Run) -> None:
     wrong = Run(**{name: getattr(done, name) for name in Run.__slots__} | {"violations": [Violation("safety", 3, "x")]})
     places = layout(done.topology)

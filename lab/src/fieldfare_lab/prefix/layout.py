@@ -92,13 +92,13 @@ def limited(places: Placements, events: Sequence[Mapping[str, object]]) -> tuple
     right, found = sum(map(len, wanted)), []
     for limit in DEPTHS:
         tags = [tag_of(tree, [one for one in nodes if one[1] <= limit], limit) for nodes in selected]
-        wrong = sum(len(_read(places, fpt) - links) for fpt, links in zip(tags, wanted, strict=True))
-        found.append(Limited(limit, 100 * wrong / max(1, wrong + right), mean(len(encode(fpt)) for fpt in tags)))
+        wrong = sum(len(_read(places, tag) - links) for tag, links in zip(tags, wanted, strict=True))
+        found.append(Limited(limit, 100 * wrong / max(1, wrong + right), mean(len(encode(tag)) for tag in tags)))
     return tuple(found)
 
 
-def _read(places: Placements, fpt: Tag) -> set[str]:
-    links = places.read(fpt)
+def _read(places: Placements, tag: Tag) -> set[str]:
+    links = places.read(tag)
     assert links is not None, "a tag of the same tree"
     return links
 

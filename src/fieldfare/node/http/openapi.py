@@ -12,7 +12,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
-from fieldfare.node.http import admin, binding
+from fieldfare.node.http import binding
+from fieldfare.node.http.admin import views
+from fieldfare.node.http.admin.filters import MOST_FILTERS
+from fieldfare.node.http.admin.sessions import LONGEST_PAGE, PAGE
 from fieldfare.node.http.errors import PROBLEM, ProblemDetails
 from fieldfare.node.http.events import Accepted
 from fieldfare.node.http.health import About, Alive, Ready, our_version
@@ -92,7 +95,7 @@ _SESSION: Final = _parameter("name", "of the session", place="path")
 _PIPELINE: Final = _parameter("name", "of the pipeline", place="path")
 _PAGES: Final = (
     _parameter("offset", "how many to leave out", "integer"),
-    _parameter("limit", f"how many at most; {admin.PAGE} if not said, {admin.LONGEST_PAGE} at most", "integer"),
+    _parameter("limit", f"how many at most; {PAGE} if not said, {LONGEST_PAGE} at most", "integer"),
     _parameter("search", "a part of the text to look for"),
 )
 _STREAM: Final = (
@@ -154,36 +157,36 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         )
         for method in ("get", "post")
     },
-    "/admin/overview": {"get": Operation("The node at a glance", "admin", gives=admin.Overview)},
+    "/admin/overview": {"get": Operation("The node at a glance", "admin", gives=views.Overview)},
     "/admin/nodes/{name}": {
         "get": Operation(
-            "Another node of the overlay at a glance, asked over the links", "admin", gives=admin.Overview,
+            "Another node of the overlay at a glance, asked over the links", "admin", gives=views.Overview,
             parameters=(_parameter("name", "of the node", place="path"),),
         )
     },
-    "/admin/sessions": {"get": Operation("Sessions", "admin", gives=admin.Sessions, parameters=_PAGES)},
+    "/admin/sessions": {"get": Operation("Sessions", "admin", gives=views.Sessions, parameters=_PAGES)},
     "/admin/sessions/{name}": {
         "get": Operation(
-            "A session with all it wants", "admin", gives=admin.SessionDetails, parameters=(_SESSION,)
+            "A session with all it wants", "admin", gives=views.SessionDetails, parameters=(_SESSION,)
         ),
         "delete": Operation("End a session", "admin", 204, parameters=(_SESSION,)),
     },
     "/admin/moves": {
         "post": Operation(
-            "Let a session go to another node, and its client with it", "admin", 202, takes=admin.ToMove,
+            "Let a session go to another node, and its client with it", "admin", 202, takes=views.ToMove,
             bodies={JSON: {"session": "ana", "to": "rome"}},
         )
     },
     "/admin/subscriptions": {
-        "get": Operation("Subscriptions of all sessions", "admin", gives=admin.Subscriptions, parameters=_PAGES)
+        "get": Operation("Subscriptions of all sessions", "admin", gives=views.Subscriptions, parameters=_PAGES)
     },
     "/admin/table": {
         "get": Operation(
-            "The routing table, and which of its filters cover which", "admin", gives=admin.TableView,
-            parameters=(_parameter("limit", f"filters at most; {admin.MOST_FILTERS} at most", "integer"),),
+            "The routing table, and which of its filters cover which", "admin", gives=views.TableView,
+            parameters=(_parameter("limit", f"filters at most; {MOST_FILTERS} at most", "integer"),),
         )
     },
-    "/admin/links": {"get": Operation("The neighbours", "admin", gives=list[admin.LinkView])},
+    "/admin/links": {"get": Operation("The neighbours", "admin", gives=list[views.LinkView])},
     "/admin/links/{name}": {
         "delete": Operation(
             "Be no neighbour any more", "admin", 204, parameters=(_parameter("name", "of the node", place="path"),)
@@ -191,13 +194,13 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     },
     "/admin/explain": {
         "post": Operation(
-            "What a filter says, and how it stands to those here", "admin", gives=admin.Explanation,
-            takes=admin.ToExplain, bodies={JSON: {"filter": "price < 10"}},
+            "What a filter says, and how it stands to those here", "admin", gives=views.Explanation,
+            takes=views.ToExplain, bodies={JSON: {"filter": "price < 10"}},
         )
     },
     "/admin/match": {
         "post": Operation(
-            "Whether an event matches a filter, and why", "admin", gives=admin.MatchAnswer, takes=admin.ToMatch,
+            "Whether an event matches a filter, and why", "admin", gives=views.MatchAnswer, takes=views.ToMatch,
             bodies={JSON: {"filter": "price < 10", "event": {"price": 12}}},
         )
     },

@@ -18,18 +18,18 @@ from starlette.responses import Response
 
 from fieldfare.filters.filter import Filter
 from fieldfare.node import security
-from fieldfare.node.http import masks
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, read
 from fieldfare.node.http.webhooks import (
     Credential,
+    Description,
     Filters,
     ProtocolSettings,
     Settings,
-    Wanted,
     Webhook,
     Webhooks,
     filter_of,
+    masks,
 )
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 
@@ -55,7 +55,7 @@ class State(msgspec.Struct, frozen=True):
     """of the last attempt to deliver"""
 
 
-class Request(Wanted, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Request(Description, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A subscription as it is sent; what only the node can say is ignored, so that one can send what one was given."""
 
     id: Any = None
@@ -96,18 +96,18 @@ def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
         return answer([seen(call, hook) for hook in hooks.all.values() if _mine(call, hook)])
 
     async def add(call: Call) -> Response:
-        wanted, filter, private = await _read(call)
+        description, filter, private = await _read(call)
         id = call.service.node.fresh()
-        hook = await hooks.add(id, wanted, filter, principal=call.principal, private=private)
+        hook = await hooks.add(id, description, filter, principal=call.principal, private=private)
         return answer(seen(call, hook, filter), 201, {"Location": f"/subscriptions/{id}"})
 
     async def show(call: Call) -> Response:
         return answer(seen(call, _found(hooks, call)))
 
     async def change(call: Call) -> Response:
-        before = _found(hooks, call).wanted
-        wanted, filter, private = await _read(call, before)
-        hook = await hooks.change(_found(hooks, call), wanted, filter, principal=call.principal, private=private)
+        before = _found(hooks, call).description
+        description, filter, private = await _read(call, before)
+        hook = await hooks.change(_found(hooks, call), description, filter, principal=call.principal, private=private)
         return answer(seen(call, hook, filter))
 
     async def remove(call: Call) -> Response:
@@ -136,17 +136,17 @@ def confirmation(hooks: Webhooks) -> Handler:
 
 def shown(hooks: Webhooks, hook: Webhook, *, by: str) -> Subscription:
     """A subscription as somebody may see it: whoever is not its owner sees no URL that may be secret."""
-    wanted, progress = masks.masked(hook.wanted, own=hook.owner == by), hooks.progress[hook.id]
+    description, progress = masks.masked(hook.description, own=hook.owner == by), hooks.progress[hook.id]
     session = hooks.session(hook)
     return Subscription(
         id=hook.id,
-        sink=wanted.sink,
-        protocol=wanted.protocol,
-        source=wanted.source,
-        types=wanted.types,
-        filters=wanted.filters,
-        config=wanted.config,
-        protocolsettings=wanted.protocolsettings,
+        sink=description.sink,
+        protocol=description.protocol,
+        source=description.source,
+        types=description.types,
+        filters=description.filters,
+        config=description.config,
+        protocolsettings=description.protocolsettings,
         status=State(
             "active" if hook.active else "pending",
             len(session.pending) if session is not None else 0,
@@ -170,23 +170,23 @@ def _found(hooks: Webhooks, call: Call) -> Webhook:
     return hook
 
 
-async def _read(call: Call, before: Wanted | None = None) -> tuple[Wanted, Filter, bool]:
+async def _read(call: Call, before: Description | None = None) -> tuple[Description, Filter, bool]:
     """What is asked for, its filter, and whether its sink may be anywhere."""
     permitted(call.principal, "subscribe")
     request = await read(call, Request)
-    wanted = Wanted(**{name: getattr(request, name) for name in Wanted.__struct_fields__})
+    description = Description(**{name: getattr(request, name) for name in Description.__struct_fields__})
     if before is not None:
-        wanted = masks.unmasked(wanted, before)
-    if wanted.source == "" or any(not one for one in wanted.types or ()):
+        description = masks.unmasked(description, before)
+    if description.source == "" or any(not one for one in description.types or ()):
         raise Problem(400, "source, and each of types, must not be empty; leave out what does not matter")
-    _check_headers(wanted.protocolsettings)
-    _check_credential(wanted.sinkcredential)
+    _check_headers(description.protocolsettings)
+    _check_credential(description.sinkcredential)
     limits = call.service.node.config.limits
-    check_size(len(msgspec.json.encode([wanted.source, wanted.types, wanted.filters])), limits)
+    check_size(len(msgspec.json.encode([description.source, description.types, description.filters])), limits)
     filter = await within(
-        lambda: security.subscribable(call.principal, taken(bounded(lambda: filter_of(wanted)), limits)), limits
+        lambda: security.subscribable(call.principal, taken(bounded(lambda: filter_of(description)), limits)), limits
     )
-    return wanted, filter, call.principal.permissions.administer
+    return description, filter, call.principal.permissions.administer
 
 
 def _check_headers(settings: ProtocolSettings) -> None:

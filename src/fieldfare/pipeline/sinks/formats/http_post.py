@@ -11,9 +11,10 @@ import httpx
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.values import format_timestamp
-from fieldfare.node.http import binding, sinks
-from fieldfare.node.http.addresses import SinkError
+from fieldfare.node.http import binding
 from fieldfare.node.http.binding import Message
+from fieldfare.node.http.webhooks import sinks
+from fieldfare.node.http.webhooks.addresses import SinkError
 from fieldfare.pipeline.sinks.formats import events
 from fieldfare.pipeline.sinks.formats.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
 

@@ -13,38 +13,38 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from fieldfare.node.http import sinks
 from fieldfare.node.http.errors import Problem
-from fieldfare.node.http.sinks import MASK
-from fieldfare.node.http.webhooks import Wanted
+from fieldfare.node.http.webhooks import sinks
+from fieldfare.node.http.webhooks.description import Description
+from fieldfare.node.http.webhooks.sinks import MASK
 
 _SECRET: Final = re.compile(r"auth|cookie|token|key|secret|password|credential|signature", re.IGNORECASE)
 
 
-def masked(wanted: Wanted, *, own: bool) -> Wanted:
+def masked(description: Description, *, own: bool) -> Description:
     """What was asked for, as its owner may see it, or somebody else."""
-    settings = wanted.protocolsettings
+    settings = description.protocolsettings
     headers = {name: value if own and not _SECRET.search(name) else MASK for name, value in settings.headers.items()}
-    shown = replace(wanted, protocolsettings=replace(settings, headers=headers), sinkcredential=None)
+    shown = replace(description, protocolsettings=replace(settings, headers=headers), sinkcredential=None)
     if own:
         return shown
-    config = replace(wanted.config, deadlettersink=sinks.masked(wanted.config.deadlettersink))
-    return replace(shown, sink=sinks.masked(wanted.sink), config=config)
+    config = replace(description.config, deadlettersink=sinks.masked(description.config.deadlettersink))
+    return replace(shown, sink=sinks.masked(description.sink), config=config)
 
 
-def unmasked(wanted: Wanted, before: Wanted) -> Wanted:
+def unmasked(description: Description, before: Description) -> Description:
     """What is asked for now, with all that is masked in it as it was before."""
-    config = wanted.config
+    config = description.config
     if config.deadlettersink and config.deadlettersink == sinks.masked(before.config.deadlettersink):
-        wanted = replace(wanted, config=replace(config, deadlettersink=before.config.deadlettersink))
-    if wanted.sink == sinks.masked(before.sink):
-        wanted = replace(wanted, sink=before.sink)
-    known = before.protocolsettings.headers if wanted.sink == before.sink else {}
+        description = replace(description, config=replace(config, deadlettersink=before.config.deadlettersink))
+    if description.sink == sinks.masked(before.sink):
+        description = replace(description, sink=before.sink)
+    known = before.protocolsettings.headers if description.sink == before.sink else {}
     headers = {
         name: known.get(name, value) if value == MASK else value
-        for name, value in wanted.protocolsettings.headers.items()
+        for name, value in description.protocolsettings.headers.items()
     }
     if MASK in headers.values():
         problem = "the value of a header is masked, and goes to no other sink than before: write it anew"
         raise Problem(400, problem, member="protocolsettings.headers")
-    return replace(wanted, protocolsettings=replace(wanted.protocolsettings, headers=headers))
+    return replace(description, protocolsettings=replace(description.protocolsettings, headers=headers))

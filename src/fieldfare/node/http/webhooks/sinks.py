@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from fieldfare.node.http import addresses
-from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
 from fieldfare.node.http.errors import Problem
+from fieldfare.node.http.webhooks import addresses
+from fieldfare.node.http.webhooks.addresses import SinkError
 from fieldfare.retry import Backoff
 
 LONGEST_URL: Final = 2000
