@@ -35,7 +35,7 @@ def test_publish_and_subscribe(json: bool) -> None:
                 assert await quotes.next(PATIENCE) == {"symbol": "IBM", "price": 118}
                 with pytest.raises(TimeoutError):
                     await quotes.next(0.05)
-            assert service.node.broker.wanted() == set()
+            assert service.node.broker.interest() == set()
         assert client.closed
         with pytest.raises(ConnectionLost, match="closed"):
             await client.publish({})
@@ -307,13 +307,13 @@ def test_an_event_for_two_subscriptions_is_done_when_both_are() -> None:
                 await second.acknowledge()
                 await second.acknowledge()
                 await asyncio.sleep(0.1)
-                assert session.done == 0
+                assert session.acknowledged == 0
                 await first.acknowledge()
-                await until(lambda: session.done == 1)
+                await until(lambda: session.acknowledged == 1)
                 await asyncio.sleep(0.1)
-                assert session.done == 1
+                assert session.acknowledged == 1
                 await both.acknowledge()
-                await until(lambda: session.done == 2)
+                await until(lambda: session.acknowledged == 2)
 
     run(main())
 

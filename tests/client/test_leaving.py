@@ -38,7 +38,7 @@ def test_leaving_a_subscription_while_the_node_is_away(tmp_path: Path, session: 
                     await client.publish({"x": 1})
                     await client.publish({"y": 1})
                     assert await events.next(10) == {"y": 1}
-                await until(lambda: not service.node.broker.wanted())
+                await until(lambda: not service.node.broker.interest())
 
     run(main(), 60)
 

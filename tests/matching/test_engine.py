@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,9 @@ def test_stats_and_ids() -> None:
     index: Index[Any] = Index([*stock(300), ("text", "name CONTAINS 'x'")], kernels="numba")
     for _ in range(40):
         index.match({"symbol": "S1", "price": 5.0, "name": "abc"})
+    spent = index.profile([{"symbol": "S1", "price": 5.0}] * 5, time.process_time)
+    assert set(spent) == {"flatten", "look up", "verify", "name"}
+    assert all(seconds >= 0 for seconds in spent.values())
     stats = index.stats()
     assert (stats.filters, stats.attributes, stats.verified, stats.kernels) == (301, 3, 1, "numba")
     assert stats.checks == [("text", 40)]
