@@ -108,7 +108,7 @@ def test_only_who_administers_may_report() -> None:
 @pytest.mark.parametrize(
     ("changed", "place"),
     [
-        ({"name": "q"}, "is of q, but was sent as that of p"),
+        ({"name": "q"}, "is of q, and the path names p"),
         ({"name": ""}, "$.name"),
         ({"state": "dancing"}, "$.state"),
         ({"batch": -1}, "$.batch"),

@@ -1,9 +1,9 @@
-"""What is secret in a subscription is shown as `***`; and what comes back so stands for what it was.
+"""Masks: answers show the secrets of a description as `***`, and a `***` that comes back stands for the old secret.
 
-A sink's credential is never shown. Headers may hold one too, and so may the path and query of a URL: so the values of
-headers that sound like it are masked for everybody, and all of them, and URLs, for whoever is not the owner. Somebody
-who was shown a subscription can send it back changed. But a secret goes to no other sink than before, or an
-administrator could have it sent to their own.
+The credential of a sink is never shown. Headers may contain a credential, too, and so may the path and query of a URL:
+headers with telling names are masked for everybody, all headers and URLs for everybody but the owner. So a client can
+change one member of a shown description, and send the rest back as shown. But a masked secret goes to no other sink
+than before: an administrator could have the secret sent to a sink of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECRET: Final = re.compile(r"auth|cookie|token|key|secret|password|credential|s
 
 
 def masked(description: Description, *, own: bool) -> Description:
-    """What was asked for, as its owner may see it, or somebody else."""
+    """Return a description as its owner may see it (`own`), or others."""
     settings = description.protocolsettings
     headers = {name: value if own and not _SECRET.search(name) else MASK for name, value in settings.headers.items()}
     shown = replace(description, protocolsettings=replace(settings, headers=headers), sinkcredential=None)
@@ -33,7 +33,7 @@ def masked(description: Description, *, own: bool) -> Description:
 
 
 def unmasked(description: Description, before: Description) -> Description:
-    """What is asked for now, with all that is masked in it as it was before."""
+    """Return a new description with the masked members as in the description before; Problem 400 for another sink."""
     config = description.config
     if config.deadlettersink and config.deadlettersink == sinks.masked(before.config.deadlettersink):
         description = replace(description, config=replace(config, deadlettersink=before.config.deadlettersink))
@@ -45,6 +45,6 @@ def unmasked(description: Description, before: Description) -> Description:
         for name, value in description.protocolsettings.headers.items()
     }
     if MASK in headers.values():
-        problem = "the value of a header is masked, and goes to no other sink than before: write it anew"
+        problem = "the value of a header is masked, and goes to no other sink than before: write the value"
         raise Problem(400, problem, member="protocolsettings.headers")
     return replace(description, protocolsettings=replace(description.protocolsettings, headers=headers))
