@@ -1,4 +1,4 @@
-"""Trying again what fails because a node is away for a moment: it is restarted, say."""
+"""Repetition of work that fails because a node is away for a moment, such as for a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
 
 
 def retry(work: Callable[[], T]) -> T:
-    """Do something that may be done twice, until a node is there to do it with; ConnectionLost if it stays away."""
+    """Repeat work that may be done twice until a node answers; ConnectionLost if the node stays away."""
     for pause in PAUSES:
         try:
             return work()

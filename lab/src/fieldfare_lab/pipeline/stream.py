@@ -65,7 +65,7 @@ def measure(filters: int, events: int, cores: int, step: Callable[[str], None]) 
             run(FIRST, None)
             alone = events / run(events, None).seconds
         wanted = (Subscription(number, wish.text, str(wish.subscriber)) for number, wish in enumerate(made.wishes))
-        catalogue.publish(home / "wanted", wanted)
+        catalogue.write_version(home / "wanted", wanted)
         with started(cores) as spark:
             spark.dataSource.register(LogSource)
             step("the stream: following the node")

@@ -1,7 +1,7 @@
-"""`Receiver`: writes the messages of an MQTT broker to a log, and acknowledges them when they are on disk.
+"""`Receiver`: the messages of an MQTT broker are written to a log, and acknowledged when they are on disk.
 
-Paho's thread takes messages from the broker, and another thread writes all that came meanwhile in one go. What came on
-a connection that is broken by now is not written: it was not acknowledged, so it comes again.
+Paho's thread receives messages from the broker, and another thread writes all waiting messages at once. A message from
+a connection that is broken by now is not written: without an acknowledgement it comes again.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _ANY_SIZE: Final = Limits(bytes=1 << 29, string=1 << 29)
 
 
 class ReceiverError(RuntimeError):
-    """No more messages are received."""
+    """The receiver has stopped, for the reason in the message."""
 
 
 class Receiver:
-    """A connection to a broker, and the log that it fills."""
+    """A connection to a broker, and the log with its messages."""
 
     def __init__(self, given: MqttOptions) -> None:
         """Connect, and begin to receive."""
@@ -80,12 +80,12 @@ class Receiver:
     # For the reader
 
     def check(self) -> None:
-        """ReceiverError if nothing more can come."""
+        """Raise ReceiverError if the receiver has stopped."""
         if self._problem is not None:
             raise ReceiverError(f"{self._url}: {self._problem}") from self._problem
 
-    def settle(self) -> None:
-        """Wait until the broker has sent all that it had for us."""
+    def drain(self) -> None:
+        """Wait until the broker has sent all messages that it kept."""
         if not self._subscribed.wait(PATIENCE):
             self.check()
             raise ReceiverError(f"{self._url}: the broker has not let us subscribe for {PATIENCE:g} seconds")
@@ -94,11 +94,11 @@ class Receiver:
         self.check()
 
     def forget(self, position: int) -> None:
-        """All up to a position is processed: delete what only has such messages."""
+        """Delete segments of the log up to a position, because all their messages are processed."""
         self._log.retain(max_bytes=0, max_seconds=None, now=time.time(), keep_from=position + 1)
 
     def stop(self) -> None:
-        """Hang up. What comes from now on waits at the broker."""
+        """Close the connection; later messages wait at the broker."""
         self._client.disconnect()
         self._client.loop_stop()
         self._queue.put(None)
@@ -191,7 +191,7 @@ def _entry(message: paho.MQTTMessage, position: int) -> JournalEntry:
 
 
 def event_of(topic: str, payload: bytes, said: object = None) -> Event:
-    """What a message means; one that means nothing is kept, with the reason.
+    """Decode a message; a message that cannot be decoded becomes an event with the reason.
 
     >>> event_of("rooms/1", b'{"celsius": 21.5}')
     Event({'celsius': 21.5})
@@ -213,7 +213,7 @@ def event_of(topic: str, payload: bytes, said: object = None) -> Event:
 
 
 def _locked(folder: Path) -> IO[str]:
-    """Let no other query use a folder as long as this file is open."""
+    """Lock a folder against other queries, as long as the file is open."""
     file = (folder / "lock").open("w")
     deadline = time.monotonic() + PATIENCE
     while True:
