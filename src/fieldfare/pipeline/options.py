@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 SPARKS: Final = frozenset({"checkpointlocation", "queryname"})
-"""options of the stream, which Spark hands on to the sink"""
+"""options of the stream that Spark passes on to the sink"""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -61,7 +61,7 @@ class Normalise(_Part, frozen=True):
     """The decoding of records to events; see `normalise`."""
 
     fields: str | None = None
-    """the declared fields as DDL; without it they are inferred from what is there at the start, and kept"""
+    """the declared fields as DDL; by default inferred from the events at the first start, and kept"""
     id: str | None = None
     source: str | None = None
     sequence: str | None = None
@@ -70,23 +70,23 @@ class Normalise(_Part, frozen=True):
     require: list[str] = []
     unknown: Literal["keep", "quarantine", "drop"] = "keep"
     duplicates: str | None = None
-    """for how long events are remembered, to drop their copies: `1 hour`"""
+    """the time for which copies of an event are recognised and dropped: `1 hour`"""
     late: str | None = None
-    """events that come so long after their time are in the table `late` instead: `1 hour`"""
+    """the delay after which an event goes to the table `late` instead: `1 hour`"""
 
 
 class Match(_Part, frozen=True):
     """The subscriptions that events are matched with."""
 
     subscriptions: str | list[str]
-    """a file of subscriptions, a catalogue, or the HTTP addresses of nodes whose live subscriptions are taken"""
+    """a file of subscriptions, a catalogue, or the HTTP addresses of nodes with live subscriptions"""
     dialect: Literal["native", "cesql", "cloudevents", "ruler"] = "native"
     mode: Literal["overlap", "cover"] = "overlap"
-    """what intervals in events must do with what is wanted; of values it makes no difference"""
+    """whether an interval in an event must overlap the filter's values or be covered; no difference for single values"""
     refresh: Annotated[float, msgspec.Meta(gt=0)] = 5.0
-    """seconds between two looks at the subscriptions of nodes, or at the file"""
+    """seconds between two checks of the subscriptions of nodes, or of the file"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
 
 
 class Report(_Part, frozen=True):
@@ -96,7 +96,7 @@ class Report(_Part, frozen=True):
     """the HTTP address of a node: its dashboard shows the pipeline"""
     token: str = ""
     metrics: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """the port on which Prometheus finds figures; 0 for none"""
+    """the port on which Prometheus reads metrics; 0 for none"""
     statistics: bool = True
     """whether to count the values of the fields, for the dashboard"""
 
@@ -114,7 +114,7 @@ class Pipeline(_Part, frozen=True):
     spark: dict[str, str] = {}
     """settings of Spark; `master` is the address of the cluster"""
     every: str = ""
-    """the pause between two micro-batches, such as `5 seconds`; without it, as soon as there is something"""
+    """the time between two micro-batches, such as `5 seconds`; by default a batch begins as soon as there are events"""
 
 
 def read(path: str | Path) -> Pipeline:

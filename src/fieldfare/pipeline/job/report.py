@@ -40,7 +40,7 @@ from fieldfare.pipeline.statistics.sketches import Count
 FILE: Final = "report.json"
 _TIMEOUT: Final = 5
 _SECONDS: Final = 5.0
-"""between two counts of values"""
+"""seconds between two counts of values"""
 
 
 def last(state: Path) -> PipelineReport | None:

@@ -30,7 +30,7 @@ from fieldfare.pipeline.spark import spark_session
 
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
-"""what Spark has to say, in the state"""
+"""the file of Spark's messages, in the folder of the state"""
 _PATIENCE: Final = 60
 """seconds for the last batch, when the pipeline is stopped"""
 

@@ -25,7 +25,7 @@ class File(msgspec.Struct, frozen=True):
     """A Parquet file of a table, with its partition and size."""
 
     path: str
-    """from the folder of the table on"""
+    """relative to the folder of the table"""
     kind: str
     day: str
     rows: int
@@ -51,7 +51,7 @@ class State(msgspec.Struct, frozen=True):
     version: int = 0
     files: dict[str, File] = {}
     removed: dict[str, float] = {}
-    """files that some reader may still be reading, and when they were removed"""
+    """removed files that a reader may still use, with the times of removal"""
     schema: str | None = None
     batches: dict[str, int] = {}
     """the last batch of each writer"""

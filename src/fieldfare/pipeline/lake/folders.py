@@ -22,7 +22,7 @@ _SAFE: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # Spark and Hadoop hide what b
 _PIECE: Final = 24
 _DIGEST: Final = 32
 NULL: Final = "~"
-"""the name for null"""
+"""the name of the folder for null"""
 
 
 def folder_name(value: str | None) -> str:

@@ -35,7 +35,7 @@ from fieldfare.pipeline.table.undeclared_fields import together
 
 Mode: TypeAlias = Literal["overlap", "cover"]
 ORDER: Final = ("time", "source", "sequence", "id")
-"""the columns in whose order events are played back"""
+"""the columns that give the order of a replay"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _LINES: Final = (".jsonl", ".ndjson", ".json")
 

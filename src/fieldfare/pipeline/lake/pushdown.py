@@ -35,7 +35,7 @@ from fieldfare.pipeline.table.schema import is_interval
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY: Final = 50
-"""pieces of a set, beyond which only its ends are said"""
+"""pieces of a set at most; of a set with more, only the ends are used"""
 
 
 def necessary(filter: Filter, fields: StructType, within: str = "fields", rest: str | None = None) -> Column:

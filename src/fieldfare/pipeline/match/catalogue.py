@@ -62,7 +62,7 @@ class About(msgspec.Struct, frozen=True):
     version: int
     count: int
     fields: list[str] | None
-    """the paths its filters look at; None if one of them looks everywhere"""
+    """the paths in the filters; None if a filter looks at all fields"""
 
 
 @dataclass(frozen=True)

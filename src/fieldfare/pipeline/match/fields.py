@@ -18,7 +18,7 @@ import pyarrow.types as pt
 _TIME: Final = pa.timestamp("us", "UTC")
 _CLOSED: Final = pa.array(["[]", "[)", "(]", "()"])
 _DIGITS: Final = 18
-"""of a decimal that surely fits in 64 bits"""
+"""digits of a decimal that surely fits in 64 bits"""
 
 
 def as_batch(columns: Any, wanted: Iterable[str] | None, *, intervals: bool = False) -> pa.RecordBatch:

@@ -35,7 +35,7 @@ class PlannedFilter:
     filter: Filter
     members: tuple[str | int, ...]
     predicted: float
-    """its waste"""
+    """the predicted waste of the merger"""
 
 
 @dataclass(frozen=True)

@@ -40,16 +40,16 @@ ADDED: Final = ("subscription", "owner", "snapshot")
 """the columns that a match adds to those of the event"""
 _READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "overlaps", "cover": "covers"}
 MATCHES: Final = "fieldfare matches"
-"""a column that no event has"""
+"""the name of a column that no event has"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _NOTHING: Final = Event({})
 _JOINED: Final = 2_000_000
-"""subscriptions that Spark can know by number on every machine"""
+"""subscriptions at most whose ids Spark joins by number"""
 _ENDS: Final = {"low", "high"}
 _PAIRS: Final = 1 << 20
-"""matches that are handed back at once"""
+"""matches that a worker returns at once"""
 _FEWEST: Final = 64
-"""rows that are matched at once, before it is known how much they match"""
+"""rows that are matched at first, while their number of matches is unknown"""
 _MANY: Final = 250_000
 
 
@@ -59,11 +59,11 @@ class _Plan:
 
     place: Place
     version: int | None
-    """None in a stream whose subscriptions may change: it is asked for in each micro-batch"""
+    """None in a stream over a catalogue, which pins a version for each micro-batch"""
     mode: Mode
     json: str | None
     named: bool = True
-    """whether matches are handed back as ids and owners, or as numbers"""
+    """whether workers return ids and owners, or numbers"""
 
 
 def match_events(

@@ -32,7 +32,7 @@ Fields = Sequence[str] | Mapping[str, str | Column] | None
 FROM: Final = "$from"
 UNTIL: Final = "$until"
 HOLDS: Final = f"`{FROM}` < `{UNTIL}`"
-"""what an empty period, in which nothing holds, is not"""
+"""the condition that a period is not empty"""
 ALWAYS: Final = (INT64_MIN, INT64_MAX)
 _VALID: Final = "valid"
 _ENDS: Final = ({"low", "high"}, {"low", "high", "closed"})

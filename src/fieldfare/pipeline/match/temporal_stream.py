@@ -63,7 +63,7 @@ _TIME: Final = "$time"
 _SINCE: Final = "$since"
 _OWN: Final = (FROM, UNTIL, _TIME, _SINCE)
 _PARTS: Final = 16
-"""of a side, which are merged when there are more"""
+"""parts of a side at most; more are merged"""
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -72,9 +72,9 @@ class _Record(msgspec.Struct, frozen=True):
 
     batch: int = -1
     reached: int = ALWAYS[0]
-    """how far time has come: what ends by then is over"""
+    """the time reached: periods that end before are over"""
     parts: Mapping[Side, list[str]] = msgspec.field(default_factory=lambda: {side: [] for side in _SIDES})
-    """where the rows of each side are"""
+    """the parts with the rows of each side"""
 
 
 @dataclass(frozen=True)

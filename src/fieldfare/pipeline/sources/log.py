@@ -41,11 +41,11 @@ class LogOptions(options.Options, frozen=True):
     path: str
     """the folder of a node, or the folder `log` in it"""
     since: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """the first position; 0: the oldest that is there"""
+    """the first position; 0: the oldest in the log"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
-    """rows of a micro-batch, at most"""
+    """rows of a micro-batch at most"""
     gaps: Gaps = "fail"
-    """what to do about positions that the node has deleted before they were read: `fail`, or `skip` with a warning"""
+    """the reaction to positions that were deleted before they were read: `fail`, or `skip` with a warning"""
 
 
 class LogSource(DataSource):

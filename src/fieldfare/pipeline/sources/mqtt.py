@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.sources.receiver import Receiver
 
 NAMES: Final = ["position", "time", "publisher", "type", "event"]
-"""of the log, where the topic stands for the publisher"""
+"""the columns of the log, where the topic stands for the publisher"""
 
 
 class MqttOptions(options.Options, frozen=True):
@@ -44,17 +44,17 @@ class MqttOptions(options.Options, frozen=True):
     url: str
     """mqtt://HOST:PORT, or mqtts:// for TLS"""
     topics: str
-    """with commas between them; `+` stands for one level, `#` for all from there on"""
+    """topics separated by commas; `+` stands for a level, `#` for all levels from there on"""
     folder: str
-    """where messages are kept until they are processed; each query has its own"""
+    """the folder for messages until they are processed; each query needs its own"""
     client_id: str = ""
-    """under which the broker knows us; made of the folder's path if not given"""
+    """the name of the client at the broker; by default made from the folder's path"""
     username: str = ""
     password: str = ""
     session_seconds: Annotated[int, msgspec.Meta(ge=1, le=0xFFFFFFFF)] = 7 * 86400
-    """how long the broker keeps messages for us while no query runs"""
+    """seconds for which the broker keeps messages while no query runs"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
-    """rows of a micro-batch, at most"""
+    """rows of a micro-batch at most"""
 
 
 class MqttSource(DataSource):

@@ -37,13 +37,13 @@ from fieldfare.pipeline.sources import rows
 from fieldfare.protocol.journal import JournalEntry
 
 AT_ONCE: Final = 50_000
-"""rows that are asked for in one conversation, at most"""
+"""rows of a request at most"""
 PIECE: Final = 10_000
 """rows of a task"""
 Offset = dict[str, Any]
 """`node`, whose positions these are, or "" if nothing was read yet; `position`, and the `life` of the node's log"""
 IDLE: Final = 1.0
-"""seconds to wait for the node to have something"""
+"""seconds to wait for new events"""
 TRIES: Final = 3
 
 logger = logging.getLogger("fieldfare.pipeline")
@@ -53,17 +53,17 @@ class NodeOptions(options.Options, frozen=True):
     """The options of a node to read from."""
 
     url: str
-    """such as ws://127.0.0.1:7400"""
+    """the address of the node, such as ws://127.0.0.1:7400"""
     filter: str = "TRUE"
-    """what is wanted, in the filter language"""
+    """the filter of the events"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
     since: Annotated[int, msgspec.Meta(ge=0)] = 0
     """the first position; 0: the oldest that the node has"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = 20_000
-    """rows of a micro-batch, at most; the driver holds them"""
+    """rows of a micro-batch at most; the driver holds them"""
     gaps: Literal["fail", "skip"] = "fail"
-    """what to do if the node has deleted what was not read: `fail`, or `skip` it with a warning"""
+    """the reaction to events that were deleted before they were read: `fail`, or `skip` with a warning"""
 
 
 class GapError(ValueError):
@@ -111,7 +111,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = given
         self._until: float | None = None
         self._read: tuple[Offset, Offset, list[JournalEntry]] | None = None
-        """the last stretch that was read, until tasks have it"""
+        """the last requested stretch, until the tasks have it"""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return the offset before the first row."""

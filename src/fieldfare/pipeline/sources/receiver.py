@@ -34,11 +34,11 @@ from fieldfare.pipeline.sources.mqtt import MqttOptions
 from fieldfare.protocol.journal import JournalEntry
 
 UNREADABLE: Final = "fieldfare.unreadable"
-"""the type of an event that stands for a message that is none"""
+"""the type of the event for a message that cannot be decoded"""
 UNACKNOWLEDGED: Final = 1000
-"""messages that may be on their way before the first is acknowledged"""
+"""messages that the broker may send before the first is acknowledged"""
 SEGMENT: Final = 16 << 20
-"""bytes that are kept or deleted together"""
+"""bytes of a segment, which is deleted as a whole"""
 PATIENCE: Final = 10.0
 """seconds to wait for the broker, or for an earlier query to let go of the folder"""
 QUIET: Final = 1.0
@@ -63,7 +63,7 @@ class Receiver:
         self._url, self._topics = given.url, [topic.strip() for topic in given.topics.split(",")]
         self._queue: queue.SimpleQueue[tuple[int, paho.MQTTMessage] | None] = queue.SimpleQueue()
         self._connection = 0
-        """its number; it is 0 as long as there is none"""
+        """the number of the connection; 0 without a connection"""
         self._connections = 0
         self._subscribed = threading.Event()
         self._heard = time.monotonic()

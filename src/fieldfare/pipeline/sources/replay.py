@@ -29,7 +29,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 
 PATIENCE: Final = 60.0
-"""seconds for the node to say something: it may have to search a long log"""
+"""seconds for an answer of the node, which may have to search a long log"""
 
 
 class Asked(NamedTuple):
@@ -39,19 +39,19 @@ class Asked(NamedTuple):
     token: str
     filter: str
     life: str = ""
-    """of the node's log, in which the position is known"""
+    """the life of the node's log in which the position was read"""
 
 
 class Stretch(NamedTuple):
     """A part of a node's log that matches a filter."""
 
     node: str
-    """its name"""
+    """the name of the node"""
     found: list[f.Delivery]
     more: bool
-    """may there be more by now?"""
+    """whether the log may have more matching events"""
     life: str = ""
-    """of its log, in which it gives these positions"""
+    """the life of the node's log with these positions"""
 
 
 def replay(asked: Asked, since: int, limit: int, *, known: int = 0, wait: float = 0.0) -> Stretch:

@@ -18,9 +18,9 @@ from fieldfare.protocol.journal import JournalEntry
 COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
 NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]
 SCHEMA: Final = pa.schema([pa.field(name, parquet_segment.SCHEMA.field(name).type) for name in NAMES])
-"""as Spark wants it: anything may be null"""
+"""the schema for Spark, in which all columns may be null"""
 ROWS: Final = 10_000
-"""in a record batch, at most"""
+"""rows of a record batch at most"""
 
 
 def of_entries(entries: Sequence[JournalEntry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:

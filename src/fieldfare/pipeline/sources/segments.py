@@ -29,11 +29,11 @@ from fieldfare.pipeline.sources import rows
 from fieldfare.protocol import journal
 
 SLICE: Final = 20_000
-"""entries that one task reads, at most"""
+"""entries that a task reads at most"""
 TRIES: Final = 20
-"""times to look at a folder that changes while we look"""
+"""attempts to list a folder that changes meanwhile"""
 _LOST: Final = ".lost"
-"""how the file of a gap ends, which a salvage has left"""
+"""the ending of a file for a gap that a salvage has left"""
 
 
 class Part(NamedTuple):

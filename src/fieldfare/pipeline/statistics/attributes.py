@@ -37,9 +37,9 @@ from fieldfare.pipeline.lake.history import events_of, field_types, has_interval
 from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count
 
 _MERGERS: Final = 4
-"""tasks that put the counts of all others together"""
+"""tasks that unite the counts of the partitions"""
 _SURE: Final = 10
-"""a count is taken for frequent if it is so many times what it may be wrong by"""
+"""a value is frequent if its count is so many times its possible error"""
 _UNSORTED: Final = (Kind.LIST, Kind.INTERVAL)
 
 
@@ -49,9 +49,9 @@ class Attribute:
 
     tally: Tally
     events: int
-    """all events, with it or without"""
+    """the number of events, with and without the attribute"""
     sampled: tuple[Value, ...]
-    """its values in a sample of events"""
+    """values in a sample of events"""
 
     @property
     def kind(self) -> Kind:
@@ -130,9 +130,9 @@ class EventStatistics:
     events: int
     attributes: Mapping[str, Attribute]
     selectivity: Mapping[str | int, float]
-    """the share of events that each subscription wants"""
+    """the share of events that match each subscription"""
     sample: Sample
-    """some of the events, of all equally likely"""
+    """a uniform sample of the events"""
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
         """Return the share of the events that match `wanted`, a part of `within`, among those that match `within`.

@@ -82,7 +82,7 @@ class Count:
     chances: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     """the random number of each event of the sample"""
     passed: Counter[str | int] = field(default_factory=Counter)
-    """how many events each subscription wants"""
+    """the number of events that match each subscription"""
 
     @property
     def bar(self) -> float:

@@ -21,7 +21,7 @@ class Row(NamedTuple):
     event: bytes
     problem: str | None
     line: int
-    """its last one in the file, from 1"""
+    """the last line of the row in the file, from 1"""
 
 
 def read_csv(content: bytes, strings: Collection[str] = ()) -> Iterator[Row]:

@@ -28,7 +28,7 @@ from fieldfare.pipeline.table.json_timestamps import with_strings, with_times
 from fieldfare.pipeline.table.typed_values import first_path, fit_object
 
 CHUNK: Final = 1024
-"""rows that are made columns together: so few that their objects stay in the processor's cache"""
+"""rows that become columns together: so few that their objects stay in the processor's cache"""
 
 
 @dataclass(frozen=True)

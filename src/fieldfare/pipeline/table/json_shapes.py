@@ -41,14 +41,14 @@ class Plan(NamedTuple):
     """The conditions that an object of a plain shape must satisfy."""
 
     quotes: int
-    """in its text, if no name occurs twice and no string has a quote in it; -1 if the shape is not plain"""
+    """the number of quotes in a text without duplicate names and escaped quotes; -1 for a shape that is not plain"""
     longest: int
-    """bytes, so that no limit can be exceeded"""
+    """bytes of a text that cannot exceed a limit"""
     unknown: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     """lists of strings, each of which has quotes of its own"""
     integers: tuple[str, ...] = ()
-    """integers that no column checks"""
+    """members whose integers no column checks"""
     texts: tuple[str, ...] = ()
     """attributes that must not be empty"""
 

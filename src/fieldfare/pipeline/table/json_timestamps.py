@@ -41,4 +41,4 @@ def _children(array: pa.Array) -> list[pa.Array]:
 _USUAL_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _FIRST: Final = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), TIME)
 _LAST: Final = pa.scalar(datetime(9999, 12, 30, tzinfo=UTC), TIME)
-"""Arrow knows years that Python does not; a day is left for time zones"""
+"""Arrow has years that Python lacks; a day is left for time zones"""

@@ -48,7 +48,7 @@ from fieldfare.pipeline.table.schema import ATTRIBUTES, TableError, declared
 
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 PROBLEM: Final = "problem"
-"""a raw column in which a reader says what is wrong with a record that it could not make an event of"""
+"""a raw column with the problem of a record that a reader could not decode"""
 _DEFAULTS: Final = {
     "id": ("id",),
     "source": ("source", "publisher"),
@@ -56,7 +56,7 @@ _DEFAULTS: Final = {
     "time": ("time",),
     "type": ("type",),
 }
-"""raw columns that say what an event does not"""
+"""raw columns with attributes that an event may lack"""
 _PLACE: Final = ("topic", "partition", "file", "publisher", "position")
 _EVENT: Final = [*ATTRIBUTES, "fields", "rest"]
 
@@ -184,16 +184,16 @@ def late(watermark: str = "1 hour") -> Column:
 
 
 _READ: Final = "fieldfare read"
-"""a column that no source has"""
+"""the name of a column that no source has"""
 _UNREADABLE: Final = {"sequence": "a whole number of 64 bits", "time": "a timestamp"}
 _TAKEN: Final = {
     name: (StringType, LongType) if kind == StringType() else type(kind) for name, kind in ATTRIBUTES.items()
 }
 """the types of fields that attributes are taken from"""
 _DIGITS: Final = 18
-"""of a decimal that surely fits in 64 bits"""
+"""digits of a decimal that surely fits in 64 bits"""
 _DIGEST: Final = 32
-"""hexadecimal digits: no two of a trillion records will have the same"""
+"""hexadecimal digits: enough that no two of a trillion records have the same id"""
 
 
 def _any(places: Collection[Column]) -> Column:

@@ -19,7 +19,7 @@ from fieldfare.events.limits import Limits
 from fieldfare.events.values import Value
 
 _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
-"""for events that have passed their limits when they became columns"""
+"""no limits: the events were checked when they became columns"""
 _DOTTED: Final = r'\.([^"\\]|\\.)*"\s*:'
 """a dot in a name: `{"a.b": 1}` has the field `a.b`, as `{"a": {"b": 1}}` has"""
 

@@ -42,25 +42,25 @@ from fieldfare.pipeline.retry import retry
 from fieldfare.pipeline.sinks.formats import events
 
 BATCH: Final = 1 << 32
-"""numbers that each batch has for its events"""
+"""numbers of events that each batch has"""
 
 Row = tuple[tuple[tuple[bool, Any], ...], bytes]
-"""what a row is ordered by, and its event in MessagePack"""
+"""the sort key of a row, and the event in MessagePack"""
 
 
 class NodeSinkOptions(options.Options, frozen=True):
     """The options of a node to publish to."""
 
     url: str
-    """such as ws://127.0.0.1:7400"""
+    """the address of the node, such as ws://127.0.0.1:7400"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
     session: str = ""
-    """how the name of the session begins, `spark` if not given; for a table, the whole name"""
+    """the beginning of the session's name, `spark` by default; for a table, the whole name"""
     order: str = ""
-    """columns, with commas between them, in whose order the rows of a batch are published"""
+    """the columns that give the order of the rows in a batch, separated by commas"""
     batch: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """of a table: which batch of its session it is"""
+    """for a table: its batch number in the session"""
 
     @property
     def columns(self) -> list[str]:

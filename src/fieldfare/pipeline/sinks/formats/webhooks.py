@@ -34,32 +34,32 @@ from fieldfare.pipeline import options
 from fieldfare.pipeline.sinks.formats import events
 
 IDS: Final = ("id", "position")
-"""columns that tell events apart, the best first"""
+"""columns with ids of events, the best first"""
 
 
 class WebhookOptions(options.Options, frozen=True):
     """The options of webhooks."""
 
     url: str = ""
-    """where to; without it each row says so, in a column `url`"""
+    """the URL for all rows; by default each row has its own in the column `url`"""
     mode: Literal["binary", "structured"] = "binary"
-    """of CloudEvents over HTTP"""
+    """the content mode of CloudEvents over HTTP"""
     source: str = "/fieldfare/spark"
-    """the `source` of events that have none"""
+    """the `source` of events without a source"""
     attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 5
-    """then an event is a dead letter"""
+    """attempts after which an event is a dead letter"""
     backoff: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 1.0
-    """seconds before the second attempt; before each further one twice as many, up to a minute"""
+    """seconds before the second attempt; doubled before each further attempt, up to a minute"""
     timeout: Annotated[float, msgspec.Meta(gt=0, le=300)] = 10.0
     """seconds for an answer"""
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 16
     """URLs that a task serves at the same time"""
     authorization: str = ""
-    """the header of this name"""
+    """the value of the header Authorization"""
     dead_letters: str = ""
-    """a folder for what could not be delivered"""
+    """the folder for dead letters"""
     batch: str = ""
-    """of a table: the name of its file of dead letters, which a write that is done again replaces"""
+    """for a table: the name of the file of dead letters; a repeated write replaces the file"""
 
 
 class WebhookDelivery(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class WebhookDelivery(msgspec.Struct, frozen=True):
 
     url: str
     id: str
-    """for an event that has none of its own"""
+    """the id for an event without an id"""
     event: str | None
     """as JSON"""
 
@@ -78,7 +78,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     url: str
     id: str
     event: str | None
-    """as it was in the row, so that it can be tried again"""
+    """the text in the row, so that it can be sent again"""
     reason: str
     attempts: int
     time: str
