@@ -82,7 +82,7 @@ class Match(_Part, frozen=True):
     """a file of subscriptions, a catalogue, or the HTTP addresses of nodes with live subscriptions"""
     dialect: Literal["native", "cesql", "cloudevents", "ruler"] = "native"
     mode: Literal["overlap", "cover"] = "overlap"
-    """whether an interval in an event must overlap the filter's values or be covered; no difference for single values"""
+    """whether an interval must overlap the filter's values or be covered by them; no difference for single values"""
     refresh: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """seconds between two checks of the subscriptions of nodes, or of the file"""
     token: str = ""
