@@ -28,7 +28,7 @@ def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(t
     (tmp_path / "events.json").write_text("\n".join(map(json.dumps, events)))
     rows = ({"id": id, "filter": text} for id, text in filters.items())
     (tmp_path / "subscriptions.json").write_text("\n".join(map(json.dumps, rows)))
-    catalogue.publish(tmp_path / "catalogue", [Subscription(id, text) for id, text in filters.items()])
+    catalogue.write_version(tmp_path / "catalogue", [Subscription(id, text) for id, text in filters.items()])
     (tmp_path / "in").mkdir()
     files = [events[first : first + 30] for first in range(0, len(events), 30)]
     for n, some in enumerate(files):
