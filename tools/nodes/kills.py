@@ -117,8 +117,8 @@ class Publisher:
                 for _ in range(self.chance.randrange(1, 20)):
                     self.count += 1
                     number = self.count
-                    ticket = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
-                    ticket.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                    receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
+                    receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
                 await asyncio.sleep(self.chance.random() * 0.05)
                 await client.wait_for_capacity()
             await client.drain()

@@ -181,8 +181,8 @@ class Taxi(Publisher):
             roaming = asyncio.create_task(self.roamer.roam(client))
             while not until.is_set():
                 self.count += 1
-                ticket = client.publish_soon({"by": self.name, "n": self.count, "k": self.count % 5})
-                ticket.add_callback(lambda answer, n=self.count: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                receipt = client.publish_soon({"by": self.name, "n": self.count, "k": self.count % 5})
+                receipt.add_callback(lambda answer, n=self.count: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
                 await asyncio.sleep(self.chance.uniform(0, 0.04))
                 assert not roaming.done(), roaming
             await stop(roaming)

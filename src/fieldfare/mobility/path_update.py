@@ -106,10 +106,10 @@ def _met_advertisement(routes: Routes, filters: Iterable[Filter], sender: str) -
     """Tell whether an advertisement is on its way to a neighbour whose subscription has not come back yet."""
     if not isinstance(routes, TableRoutes) or routes.advertised is None:
         return False
-    promises, wishes = routes.advertised.advertisements, routes.subscriptions
+    advertisements, subscriptions = routes.advertised.advertisements, routes.subscriptions
     return any(
-        any(promises.interfaces(other) - {sender} for other in promises.overlapping(filter))
-        and not any(sender in wishes.interfaces(other) for other in wishes.covering(filter))
+        any(advertisements.interfaces(other) - {sender} for other in advertisements.overlapping(filter))
+        and not any(sender in subscriptions.interfaces(other) for other in subscriptions.covering(filter))
         for filter in filters
     )
 

@@ -1,7 +1,7 @@
-"""`Arrivals`: sessions that come from other nodes, seen from the target of the handover.
+"""`Arrivals`: sessions on the way from other nodes, seen from the target of the handover.
 
-A session that comes is in two parts for a while: the part that the source sends, and an *interim session* under a mark
-of its own, which gets the events that arrive here meanwhile. When all of the first part is here, both become one.
+An arriving session has two parts for a while: the part from the source, and an *interim session* under another mark,
+which gets the events at this node meanwhile. When the first part is complete, both parts are joined.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Arrivals(dict[str, Arrival]):
     """The arriving sessions by name."""
 
     def __init__(self, core: DurableBroker) -> None:
-        """Begin without arrivals."""
+        """Begin without arriving sessions, for a broker."""
         super().__init__()
         self._core = core
         self.refused: dict[tuple[str, str | None], str] = {}
@@ -43,7 +43,7 @@ class Arrivals(dict[str, Arrival]):
         """Sessions that no node had and that began anew here, until their clients come."""
 
     def of(self, message: h.HandoverMessage) -> Arrival | None:
-        """Return the arrival that a message belongs to, unless it is about another attempt."""
+        """Return the arrival with the session and ticket of a message; None if the message is about another attempt."""
         arrival = self.get(message.session)
         return arrival if arrival is not None and arrival.ticket == message.ticket else None
 
@@ -57,7 +57,7 @@ class Arrivals(dict[str, Arrival]):
         self._send(source, h.SessionRequest(name, ticket, owner))
 
     def take_over(self, name: str, holder: str, ticket: str, now: float) -> None:
-        """Ask a replica holder for a session whose node does not answer; or the node itself once more."""
+        """Ask a replica holder for a session after the silence of its node; or the node once more."""
         arrival, here = self.get(name), self._core.broker.name
         if arrival is None or not (holder == here or self._core.envelopes.knows(holder)):
             return  # clients name the holders, and an envelope to a wrong name would wait for ever
@@ -74,21 +74,21 @@ class Arrivals(dict[str, Arrival]):
             self._arrived(name, now)
 
     def cancel(self, name: str) -> None:
-        """Cancel a request whose client did not wait. A session that is on its way already comes all the same."""
+        """Cancel a request after the client has gone. A session already described by the source comes all the same."""
         arrival = self.get(name)
         if arrival is not None and arrival.session is None and arrival.next_request is None:
             self._send(arrival.source, h.CancelHandover(name, arrival.ticket))
             self._remove(name)
 
     def cancel_unanswered(self) -> None:
-        """Cancel all requests without an answer; after a restart no client waits for them."""
+        """Cancel all requests without an answer; after a restart no client waits for a session."""
         for name in list(self):
             self.cancel(name)
 
     # Messages of the source
 
     def described(self, message: h.SessionDescription, source: str, now: float) -> None:
-        """Subscribe to the filters of a session, store the events that come from now on, and report `TargetReady`."""
+        """Subscribe to the filters of a session, store all events from now on, and report `TargetReady`."""
         core, arrival, name = self._core, self.of(message), message.session
         if arrival is None or arrival.session is not None:
             self._send(source, h.CancelHandover(name, message.ticket))
@@ -114,7 +114,7 @@ class Arrivals(dict[str, Arrival]):
         self._send(source, h.TargetReady(name, message.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
-        """Log the events that the source sends, for the session alone."""
+        """Log the events from the source, for the session alone."""
         arrival = self.of(message)
         if arrival is None or arrival.session is None:
             return
@@ -125,7 +125,7 @@ class Arrivals(dict[str, Arrival]):
             arrival.session.pending[one.number] = pending_of(one, position)
 
     def transferred(self, message: h.SessionTransferred, now: float) -> None:
-        """Make one session of both parts: the deliveries of the source first, then the events that the source lacks."""
+        """Join both parts of a session: the deliveries of the source first, then the events missing there."""
         core, arrival, name = self._core, self.of(message), message.session
         if arrival is None or arrival.session is None:
             return
@@ -149,7 +149,7 @@ class Arrivals(dict[str, Arrival]):
         self._arrived(name, now)
 
     def not_there(self, message: h.SessionNotHere, now: float) -> None:
-        """Follow a session to the node where it may be; if no node has the session, it begins anew here."""
+        """Follow a session to the next node; if no node has the session, a new one begins here."""
         core, arrival, name = self._core, self.of(message), message.session
         if arrival is None:
             return
@@ -172,7 +172,7 @@ class Arrivals(dict[str, Arrival]):
             self._arrived(name, now)
 
     def discard(self, name: str, now: float) -> None:
-        """Forget an arrival, with all that has come of the session."""
+        """Forget an arrival, with the received part of the session."""
         arrival = self[name]
         self._remove(name)
         if arrival.session is not None:
@@ -200,7 +200,7 @@ class Arrivals(dict[str, Arrival]):
     def defer(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         """Note the request of a third node, which is answered when the session is here; the latest such request counts.
 
-        The node that asked before hears where the session goes.
+        The node of an earlier request hears where the session goes.
         """
         arrival = self[name]
         if arrival.next_request is not None:
@@ -233,7 +233,7 @@ class Arrivals(dict[str, Arrival]):
             self[str(name)] = Arrival(ticket, source, wanted, low - 1, session, next_request=request)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
-        """Recover from an entry of the log: add the event to the part of the session that its mark names."""
+        """Recover from an entry of the log: add the event to a part of the session, according to the mark."""
         for name, mark, number, ids in details.to:
             arrival = self.get(name)
             if arrival is None or arrival.session is None:

@@ -1,4 +1,4 @@
-"""Attachment of a client to its session: who the client is, and where the session comes from."""
+"""Attachment of a client to a session: the client's principal, and the way of the session to this node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASSURE: Final = 2.0
 
 
 class Attached(NamedTuple):
-    """A session that was attached to its client, and the consequences for the client."""
+    """An attached session, and the consequences for the client."""
 
     name: str
     session: Session
@@ -38,9 +38,9 @@ class Attached(NamedTuple):
 
 
 async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
-    """Return the principal of a client that shows a ticket, and the next ticket.
+    """Return the principal of a client with a ticket, and the next ticket.
 
-    The ticket is good for one session only. The voucher for it may still be on its way here.
+    A ticket is good for a single session. The voucher of the client may still be on the way.
     """
     name, handovers = hello.session, node.broker.handovers
     passes, news = handovers.passes, asyncio.Event()
@@ -69,10 +69,10 @@ async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
 async def attach(
     node: Node, hello: f.Hello, principal: Principal, send: Callable[[f.Frame], Awaitable[None]]
 ) -> Attached:
-    """Attach a client to its session, and wait for a session that is at another node.
+    """Attach a client to a session, and wait for a session from another node.
 
-    If that node stays silent, its replica holders are asked in turn. `RequestRefused` or AccessDenied says why there is
-    no session for the client.
+    If the other node stays silent, the replica holders are asked in turn. `RequestRefused` or AccessDenied says why
+    there is no session for the client.
     """
     fresh = node.fresh_name()
     name = hello.session or f"~{fresh}"
@@ -103,7 +103,7 @@ async def attach(
 def _claimed(
     hello: f.Hello, principal: Principal, broker: DurableBroker, fresh: str, now: float, *, secure: bool
 ) -> Attached | None:
-    """Attach a durable session; None while it is on its way here. Filters that the owner no longer may have end."""
+    """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
     name, void, waited = hello.session, 0, 0
     ended: tuple[str, ...] = ()
     session = broker.handovers.claim(
@@ -124,7 +124,7 @@ def _claimed(
 
 
 async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:
-    """Wait until the status of a session changes; tell whether it has, before the patience of the settings ended."""
+    """Wait until the status of a session changes; False if the patience of the settings ends before."""
     handovers, patience = node.broker.handovers, node.config.sessions.patience_seconds
     before, changed = handovers.status(name), asyncio.Event()
 

@@ -1,8 +1,8 @@
-"""`ClientConnection`: a client on a WebSocket. One task reads its requests, another sends answers and deliveries.
+"""`ClientConnection`: a client on a WebSocket. A task reads requests, another sends answers and deliveries.
 
-The reader never waits for a job that it submits, only for capacity in the node; so a client may send much before the
+The reader never waits for a submitted job, only for capacity in the node; so a client may send much before the
 first answer. The sender fetches deliveries as fast as the client gives credit and reads: a slow client makes nobody
-wait but itself.
+else wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PATIENCE: Final = 10.0
 
 
 class ClientConnection:
-    """One connection of a client, from its `Hello` to its end."""
+    """A connection of a client, from `Hello` to `Bye`."""
 
     def __init__(self, node: Node, interests: Interests, socket: Socket, codec: Codec[Any], token: str | None) -> None:
         """Take an open socket on which no frame was sent; the `token` comes from the HTTP header."""
@@ -74,7 +74,7 @@ class ClientConnection:
         """Number of dropped deliveries, as last sent to the client."""
 
     async def serve(self) -> None:
-        """Attach the client to its session, and serve it until either side ends the connection."""
+        """Attach the client to a session, and serve the client until either side ends the connection."""
         if not await self._begin():
             return
         sender = asyncio.create_task(self._send_all())
@@ -177,7 +177,7 @@ class ClientConnection:
         self._wake.set()
 
     def _voucher_ticket(self) -> str:
-        """Return a ticket for the node where the session goes, and send that node a voucher for the client.
+        """Return a ticket for the next node of the session, and send a voucher for the client there.
 
         Empty: the client has shown no token here, and needs none there.
         """

@@ -1,4 +1,4 @@
-"""`Context`: the parts of a running node that its HTTP routes, bridges and connections share."""
+"""`Context`: the parts of a running node, shared by HTTP routes, bridges and connections."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HTTP: Final = "~http"
 
 
 class Context(NamedTuple):
-    """A node, with its links and the watchers of its interest."""
+    """A node, with the links and the watchers of the interest."""
 
     node: Node
     hood: Neighbourhood
     interests: Interests
 
     async def publish(self, events: list[Event], ttl: float | None = None, replaces: str = "") -> int:
-        """Publish events without sequence numbers, all or none; they are on disk when the call returns."""
+        """Publish events without sequence numbers, all or none; after the call all are on disk."""
         await self.node.wait_for_capacity()
         expires = None if ttl is None else self.node.clock() + ttl
         return await self.node.publish(Publication(HTTP, 0, events, expires, replaces))

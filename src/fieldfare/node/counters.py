@@ -1,4 +1,4 @@
-"""`Counters`: totals of a node's work since its start; they only grow."""
+"""`Counters`: totals of a node's work since the start, which only grow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class LinkCounters:
-    """Totals of one link: events, filter updates (`tells`) and bytes in both directions.
+    """Totals of a link: events, filter updates (`tells`) and bytes in both directions.
 
     The names are keys of `GET /admin/links` and parts of metrics, and must not change.
     """
@@ -22,7 +22,7 @@ class LinkCounters:
 
 @dataclass(slots=True)
 class Counters:
-    """Totals of one node."""
+    """Totals of a node since the start, for metrics and the dashboard."""
 
     started: float
     """Time of the start, by the wall clock."""

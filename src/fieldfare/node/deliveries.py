@@ -1,4 +1,4 @@
-"""`Deliveries`: numbered events that wait for sessions until the clients acknowledge them."""
+"""`Deliveries`: numbered events, which wait for sessions until the clients acknowledge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Deliveries:
     """The waiting deliveries of all sessions of a broker.
 
-    The journal entry of an event names the receiving sessions, so an ordinary delivery needs no row. A delivery that
-    the entry does not name (a replay, a handover, a take-over) gets a row of its own.
+    The journal entry of an event names the receiving sessions, so an ordinary delivery needs no row. Any other delivery
+    (a replay, a handover, a take-over) gets a row.
     """
 
     def __init__(self, core: DurableBroker) -> None:
@@ -46,13 +46,13 @@ class Deliveries:
                 core.step.overflowing.add(name)
 
     def replay(self, name: str, found: Iterable[Pending]) -> None:
-        """Deliver events to a session that happened before it subscribed."""
+        """Deliver events from before the subscription to a session."""
         self._core.handovers.check_usable(name)
         for pending in found:
             self.deliver_stored(name, pending._replace(replayed=True))
 
     def deliver_stored(self, name: str, pending: Pending, number: int = 0) -> None:
-        """Deliver an event that is in the log without naming the session: under the next number, or a given one."""
+        """Deliver a logged event whose entry does not name the session: under the next number, or a given number."""
         session = self._core.sessions.known(name)
         session.rows += 1
         if number:
@@ -65,9 +65,9 @@ class Deliveries:
             self._core.step.store(pending_row(name, number, pending))
 
     def replace_earlier(self, name: str, session: Session, number: int) -> None:
-        """Drop the earlier events that a delivery replaces, except those that were sent already.
+        """Drop the earlier events replaced by a delivery, unless sent already.
 
-        A replayed event replaces nothing: another subscription of the session may wait for the earlier one.
+        A replayed event replaces nothing: another subscription of the session may wait for the earlier event.
         """
         pending = session.pending[number]
         if pending.replaces is None:
@@ -85,15 +85,15 @@ class Deliveries:
 
     @staticmethod
     def restart(session: Session) -> None:
-        """Send everything that is not acknowledged again, to a new connection.
+        """Send everything without an acknowledgement again, to a new connection.
 
-        The connection may acknowledge deliveries that an earlier connection has sent.
+        The connection may acknowledge deliveries of an earlier connection.
         """
         session.sent_before = max(session.sent_before, session.sent)
         session.sent = session.acknowledged
 
     def next(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
-        """Return the next deliveries to send to a session, at most `limit`, without expired ones."""
+        """Return the next unexpired deliveries to send to a session, at most `limit`."""
         session = self._core.sessions[name]
         found: list[tuple[int, Pending]] = []
         for number in pending_numbers(session, max(session.sent + 1, session.oldest), session.released):
@@ -109,7 +109,7 @@ class Deliveries:
     # The end of deliveries
 
     def acknowledge(self, name: str, number: int) -> None:
-        """Forget all deliveries of a session up to a number, which its client is done with."""
+        """Forget all deliveries of a session up to a number, on the acknowledgement of the client."""
         self._core.handovers.check_usable(name)
         session = self._core.sessions.known(name)
         last = max(session.sent, session.sent_before)
@@ -130,26 +130,26 @@ class Deliveries:
             self._core.sessions.store(name)
 
     def withhold(self, name: str, numbers: Iterable[int]) -> None:
-        """Drop deliveries that the owner of a session may not read; the client hears nothing of them."""
+        """Drop deliveries without the owner's right to read; the client hears nothing of the loss."""
         session = self._core.sessions.known(name)
         for number in numbers:
             self.drop(name, session, number)
 
     def expire(self, now: float) -> None:
-        """Drop the deliveries whose time to live is over at a time of the wall clock."""
+        """Drop the deliveries with a time to live before a time of the wall clock."""
         for name, session in self._core.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
                 self.drop(name, session, number)
 
     def rewind(self, position: int) -> None:
-        """Drop the deliveries of events behind a position: the log has lost them, and other events will stand there."""
+        """Drop the deliveries of events behind a position: the log has lost the events, and others will stand there."""
         for name, session in self._core.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.position > position]:
                 self.drop(name, session, number)
                 session.dropped += 1
 
     def drop(self, name: str, session: Session, number: int) -> None:
-        """Remove a delivery, with its row if there is one."""
+        """Remove a delivery, and any row of the delivery."""
         pending = session.pending.pop(number, None)
         if pending is not None and pending.in_row:
             session.rows -= 1

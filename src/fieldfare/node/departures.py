@@ -1,4 +1,4 @@
-"""`Departures`: sessions that go to other nodes, seen from the source of the handover."""
+"""`Departures`: sessions on the way to other nodes, seen from the source of the handover."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Departures(dict[str, Departure]):
     """The departing sessions by name.
 
-    A departure can be cancelled until the target is ready. Then the session is frozen, its waiting deliveries are sent
-    in parts, and with the last part it ends here.
+    A departure can be cancelled until the target is ready. Then the session is frozen, the waiting deliveries are sent
+    in parts, and with the last part the session ends here.
     """
 
     def __init__(self, core: DurableBroker) -> None:
-        """Begin without departures."""
+        """Begin without departing sessions, for a broker."""
         super().__init__()
         self._core = core
 
@@ -45,7 +45,7 @@ class Departures(dict[str, Departure]):
         self._send(departure.target, h.CancelHandover(name, departure.ticket))
 
     def remove(self, name: str) -> None:
-        """Forget a departure, with its row."""
+        """Forget a departure, and delete the row."""
         del self[name]
         self._core.step.store(Row("departure", (name,)))
 
@@ -59,9 +59,9 @@ class Departures(dict[str, Departure]):
         self._core.step.closing[name] = departure.target
 
     def freeze(self, name: str, now: float) -> None:
-        """Remove the filters of a session that goes.
+        """Remove the filters of a departing session.
 
-        This must not happen in the step that made the departure ready: the row that says so is not on disk then.
+        Never in the same step as `target_ready`: the row of the departure must be on disk before.
         """
         departure = self[name]
         if departure.ready and not departure.frozen:
@@ -69,7 +69,7 @@ class Departures(dict[str, Departure]):
             self._core.sessions.drop_filters(name, now)
 
     def next_deliveries(self, name: str, limit: int) -> list[tuple[int, Pending]]:
-        """Return the deliveries of a frozen session to send next; `send_deliveries` needs their journal entries."""
+        """Return the deliveries of a frozen session to send next; `send_deliveries` needs the journal entries, too."""
         departure, session = self[name], self._core.sessions[name]
         numbers = pending_numbers(session, max(departure.sent + 1, session.oldest), session.count)
         return [(number, session.pending[number]) for number in islice(numbers, limit)]
@@ -77,7 +77,7 @@ class Departures(dict[str, Departure]):
     def send_deliveries(
         self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry], now: float
     ) -> bool:
-        """Send deliveries to the target, without those that the log no longer has; tell whether they were the last.
+        """Send deliveries to the target, as far as the log has the events; tell whether no more are left.
 
         With the last part the session ends here.
         """
@@ -101,13 +101,13 @@ class Departures(dict[str, Departure]):
         return True
 
     def send_voucher(self, voucher: h.ClientVoucher) -> None:
-        """Tell the target who the client of a session is."""
+        """Send the target a voucher for the client of a session."""
         departure = self.get(voucher.session)
         if departure is not None and departure.ticket == voucher.ticket:
             self._send(departure.target, voucher)
 
     def delivered(self, name: str, event: EventId) -> None:
-        """Note an event that a session got; the target must not deliver it again."""
+        """Note a delivered event, so as to keep the target from another delivery."""
         departure = self.get(name)
         if departure is not None:
             departure.last_events[event[:2]] = event[2]

@@ -1,17 +1,17 @@
-"""`DurableBroker`: a broker that loses nothing it has accepted, whenever it is killed.
+"""`DurableBroker`: a broker without any loss of accepted events, even if the process is killed at any moment.
 
-State survives in two forms. Every event is a *journal entry*, together with the sessions and neighbours that must get
-it, each with a number. All other state (sessions, filters, neighbours, progress) is in *rows* of a store. The owner of
-the broker calls its methods, then `drain`s a step, writes the entries and rows of the step, and only then `release`s
-its effects: so nobody hears of anything that a crash could undo.
+State survives in two forms. Every event is a *journal entry*, together with all receiving sessions and neighbours,
+each with a number. All other state (sessions, filters, neighbours, progress) is in *rows* of a store. The owner of
+the broker calls methods, then `drain`s a step, writes the entries and rows of the step, and only then `release`s
+the effects: so nobody hears of an effect before a crash can no longer undo it.
 
-- A client with a *session* keeps its filters and the deliveries that it has not acknowledged (`sessions`,
+- A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
-- A message to a neighbour is numbered and kept until the neighbour has it on disk (`links`).
+- A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
 
-Nothing is sent from here: connections fetch what is released, as fast as they can. A restart is only a pause: rows hold
+Nothing is sent from here: connections fetch released deliveries and messages. A restart is only a pause: rows hold
 the state of the last `checkpoint` or later, the log the events since, and to see an entry twice changes nothing (see
 `recovery`). There is no I/O: entries and rows go out as values, and come in again as stored.
 """
@@ -50,7 +50,7 @@ from fieldfare.routing.table_routes import TableRoutes
 
 
 class DurableBroker:
-    """A broker, with the state that survives it."""
+    """A broker, with all durable state."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class DurableBroker:
     ) -> None:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
 
-        At most `limit` events wait for a session; then the oldest are dropped. For a session that is not durable the
-        limit is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at
-        neighbours. With `secure`, a session is handed over only to its owner. The `life` is a name of this run of the
-        log that no other run has: see `lineage`. If it is `doubtful` whether the stored state is the latest, a program
-        that starts anew gets a new identity.
+        At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
+        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. With
+        `secure`, a session is handed over only to the owner. The `life` is a unique name of the present run of the log:
+        see `lineage`. With `doubtful`, the stored state may not be the latest, and a program without memory of its
+        session gets a new identity.
         """
         self.broker = broker
         self.position = 0
@@ -101,7 +101,7 @@ class DurableBroker:
     # Steps
 
     def drain(self) -> Step:
-        """Return everything that has to be written since the last step."""
+        """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
         return self.step.drain(self.sessions, self.links)
 
@@ -116,7 +116,7 @@ class DurableBroker:
                 link.released, link.written = max(link.released, last), max(link.written, link.received)
 
     def checkpoint(self) -> None:
-        """Write the rows of all sessions and links, so that recovery needs less of the log."""
+        """Write the rows of all sessions and links; recovery needs less of the log then."""
         for name, session in self.sessions.items():
             if session.durable:
                 self.sessions.store(name)
@@ -126,20 +126,20 @@ class DurableBroker:
         self.step.store(Row("checkpoint", (), self.position))
 
     def rewind(self, position: int) -> None:
-        """Forget the events behind a position: the log has lost its end, and other events will stand there soon."""
+        """Forget the events behind a position: the end of the log is lost, and other events will stand there soon."""
         self.position = position
         self.deliveries.rewind(position)
         for link in self.links.values():
             link.born, link.low = min(link.born, position), min(link.low, position + 1)
 
     def resume(self) -> None:
-        """Continue after a restart: cancel handovers that no client waits for, and announce filters to neighbours."""
+        """Continue after a restart: cancel handovers without a waiting client, and announce filters to neighbours."""
         self.handovers.cancel_unanswered()
         for neighbour in self.links:
             self.links.announce_filters(neighbour)
 
     def low_water(self) -> int:
-        """Return the first position of the log that is still needed."""
+        """Return the first position of the log with an entry still in use."""
         waiting = [lowest_position(one) for one in self.sessions.values() if one.durable and one.pending]
         outgoing = [link.low for link in self.links.values() if link.outbox]
         outgoing += [position for link in self.links.values() for position in link.already.values()]
@@ -147,11 +147,11 @@ class DurableBroker:
         return min([*waiting, *outgoing, *moving, self.position + 1])
 
     def tick(self, now: float) -> None:
-        """Let the broker do what it does with time, such as repeated announcements."""
+        """Let the broker act on the passage of time, as with repeated announcements."""
         self.links.send_all(self.broker.tick(now))
 
     def expire(self, now: float, life: float) -> list[str]:
-        """End sessions that have been unused for `life` seconds, and drop expired events; return the ended sessions."""
+        """End sessions after `life` seconds without use, and drop expired events; return the ended sessions."""
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
@@ -177,7 +177,7 @@ class DurableBroker:
     # Events
 
     def publish(self, publications: Sequence[Publication], now: float) -> list[int | RequestRefused]:
-        """Accept publications, matched as one batch.
+        """Accept publications, matched as a single batch.
 
         For each the answer is the sequence number of the publisher's last accepted event, or the reason of a refusal.
         """
@@ -216,7 +216,7 @@ class DurableBroker:
         return RequestRefused("no advertisement of yours promises such an event")
 
     def route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
-        """Match events and log each with the sessions and neighbours that must get it."""
+        """Match events, and log each with the receiving sessions and neighbours."""
         origins = {_id(forward): origin for forward, origin in reversed(accepted)}  # of a duplicate the first
         for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in accepted], via, now):
             self.position += 1
@@ -237,7 +237,7 @@ class DurableBroker:
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
-        """Log an event that is routed to nobody, such as one that came with a handover; return its position."""
+        """Log an event without routing, as from a handover; return the position."""
         self.position += 1
         self._log(now, publisher, sequence, event, details)
         return self.position

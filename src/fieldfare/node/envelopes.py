@@ -1,6 +1,6 @@
-"""`Envelopes`: messages to nodes that need not be neighbours, sent from link to link and in order.
+"""`Envelopes`: messages to any node, neighbour or not, sent from link to link and in order.
 
-An envelope to a node to which no way is known waits here until a neighbour reaches that node.
+Without a known way to the receiver, an envelope waits here until a neighbour reaches the receiver.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Envelopes:
-    """The ways to other nodes, and the envelopes that wait for one."""
+    """The ways to other nodes, and the waiting envelopes."""
 
     def __init__(self, core: DurableBroker) -> None:
         """Begin without any known way."""
@@ -33,10 +33,10 @@ class Envelopes:
         self.forward(Envelope(to, self._core.broker.name, content))
 
     def forward(self, envelope: Envelope, via: str = "") -> None:
-        """Pass an envelope to the next neighbour on its way, or keep it until a way is known.
+        """Pass an envelope to the next neighbour on the way; without a known way the envelope waits.
 
-        An envelope never goes back to the neighbour it came from: two nodes that each see the way through the other,
-        for a moment or because a third node lies, would send it to and fro for ever.
+        An envelope never goes back to the last neighbour: two nodes may each see the way through the other,
+        for a moment or because a third node lies, and would pass the envelope to and fro for ever.
         """
         links = self._core.links.keys() - {via}
         way = next((one for one, nodes in self._behind.items() if envelope.to in nodes and one in links), None)
@@ -54,7 +54,7 @@ class Envelopes:
         return node in self._core.links or any(node in nodes for nodes in self._behind.values())
 
     def set_reachable(self, neighbour: str, nodes: Iterable[str]) -> None:
-        """Note the nodes that a neighbour reaches, and send the envelopes that waited for one of them."""
+        """Note the nodes behind a neighbour, and send the envelopes for any of those nodes."""
         known = set(nodes) | {neighbour}
         if self._behind.get(neighbour) != known:
             self._behind[neighbour] = known
@@ -65,7 +65,7 @@ class Envelopes:
             self.forward(envelope)
 
     def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
-        """Forget a former neighbour; the envelopes in its outbox have to find another way."""
+        """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
             self._core.step.store(Row("reach", (neighbour,)))
         for what in outbox:
@@ -74,7 +74,7 @@ class Envelopes:
                 self.forward(message)
 
     def restore(self, stored: StoredRows) -> None:
-        """Recover from stored rows."""
+        """Recover the ways and the waiting envelopes from stored rows."""
         for (neighbour,), nodes in stored.get("reach", {}).items():
             self._behind[str(neighbour)] = set(nodes)
         for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):

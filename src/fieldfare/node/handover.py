@@ -1,7 +1,7 @@
-"""`Handovers`: sessions that move between nodes. `protocol.handover` has the messages and their order.
+"""`Handovers`: sessions on the move between nodes. `protocol.handover` has the messages and the order of messages.
 
-All state of a handover is in rows and journal entries, as everything else of the broker: a node that is killed in the
-middle continues where it was.
+All state of a handover is in rows and journal entries, as everything else of the broker: after a kill, the node
+continues in the middle.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Handovers:
-    """The sessions of a broker that are on their way, and the nodes where earlier sessions went."""
+    """The arriving and departing sessions of a broker, and the nodes of departed sessions."""
 
     def __init__(self, core: DurableBroker, *, secure: bool = False) -> None:
-        """Begin without handovers; with `secure`, a session goes only to its owner."""
+        """Begin without handovers; with `secure`, a session goes only to the owner."""
         self._core = core
         self._secure = secure
         self.arrivals = Arrivals(core)
@@ -48,17 +48,17 @@ class Handovers:
         return "here" if name in self._core.sessions and name not in self._core.replicas.held else "unknown"
 
     def source_of(self, name: str) -> str:
-        """Return the node that a session comes from; for a session that is about to go, this node."""
+        """Return the source of an arriving session; for a departing session, the name of this node."""
         return self.arrivals[name].source if name in self.arrivals else self._core.broker.name
 
     def check_usable(self, name: str) -> None:
-        """Raise `SessionMoving` if a session is on its way or only a replica."""
+        """Raise `SessionMoving` for an arriving or departing session, and for a replica."""
         going = name in self.departures and self.departures[name].ready
         if going or name in self.arrivals or name in self._core.replicas.held:
             raise SessionMoving(f"the session {name} is on its way")
 
     def cancel_departure(self, name: str) -> None:
-        """Keep a session here if it can still stay, because its client is here."""
+        """Cancel the departure of a session because of a client here, unless the target is ready already."""
         departure = self.departures.get(name)
         if departure is not None and not departure.ready:
             self.departures.cancel(name)
@@ -74,12 +74,12 @@ class Handovers:
         moves: int = 0,
         owner: str = "",
     ) -> Session | None:
-        """Return the session of a client that is here now, or None while the session is on its way.
+        """Return the session of a client at this node, or None while the session is arriving.
 
-        The client was `at` another node before, or nowhere. A `fresh` name serves as the identity of a session that
-        begins, or as the ticket of a handover. The `identity`, if the client knows one, tells which session of the name
+        The client was `at` another node before, or nowhere. A `fresh` name serves as the identity of a new
+        session, or as the ticket of a handover. The `identity`, if known to the client, tells which session of the name
         is meant, and `moves` which of two copies: a copy with fewer moves than the client knows is a remainder at a
-        node that had failed.
+        failed node.
         """
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
@@ -111,7 +111,7 @@ class Handovers:
         return None
 
     def _is_unused(self, name: str) -> bool:
-        """Tell whether a session holds nothing that its client could miss."""
+        """Tell whether a session holds nothing of value to a client."""
         session, client = self._core.sessions[name], self._core.broker.clients.all.get(name)
         filters = client is not None and (client.subscriptions or client.advertisements)
         return not (session.connected or session.sequence or session.count or filters)
@@ -122,17 +122,17 @@ class Handovers:
         return self._core.sessions.attach(name, fresh, now, owner=owner, known=known)
 
     def offer(self, name: str, target: str, ticket: str) -> None:
-        """Offer a session, with its client, to another node."""
+        """Offer a session, with the client, to another node."""
         self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
 
     def cancel_unanswered(self) -> None:
-        """Cancel all requests without an answer; after a restart no client waits for them."""
+        """Cancel all requests without an answer; after a restart no client waits for a session."""
         self.arrivals.cancel_unanswered()
 
     # Messages of other nodes
 
     def receive(self, envelope: m.Envelope, now: float, via: str = "") -> None:
-        """Open an envelope for this node, or forward one for another node."""
+        """Open an envelope for this node, or forward an envelope for another node."""
         if envelope.to != self._core.broker.name:
             self._core.envelopes.forward(envelope, via)
             return
@@ -176,7 +176,7 @@ class Handovers:
                 self._cancelled(name, ticket, now)
 
     def requested(self, name: str, ticket: str, target: str, owner: str | None) -> None:
-        """Answer a node that asks for a session: begin the handover, refer to another node, or refuse."""
+        """Answer the request of a node: begin the handover, refer to another node, or refuse."""
         core, departure = self._core, self.departures.get(name)
         session, replica = core.sessions.get(name), core.replicas.held.get(name)
         if name in self.arrivals:  # the session is not here yet: it goes on when it is
@@ -193,7 +193,7 @@ class Handovers:
             self.departures.begin(name, session, ticket, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
-        """Note that a replica holder has taken over a session, and disconnect its client here."""
+        """Note the take-over of a session by a replica holder, and disconnect the client here."""
         if name in self.departures:
             self.departures.remove(name)
         self._core.step.closing[name] = holder
@@ -222,31 +222,31 @@ class Handovers:
         return self.departed.get(name, ("", 0.0))[0]
 
     def note_departed(self, name: str, node: str, now: float) -> None:
-        """Remember where a session went, for clients and nodes that look for the session here."""
+        """Remember where a session went, for clients and nodes with requests for the session."""
         self.departed[name] = node, now
         self._core.step.store(Row("gone", (name,), [node, now]))
 
     def forget_departed(self, name: str) -> None:
-        """Forget where a session went, because it is here again or the entry is old."""
+        """Forget where a session went, after a return of the session or a long time."""
         if self.departed.pop(name, None) is not None:
             self._core.step.store(Row("gone", (name,)))
 
     def expire(self, now: float, life: float) -> None:
-        """Forget where sessions went long ago; ten times their life, since a session may be in use elsewhere."""
+        """Forget where sessions went more than ten lives ago; until then a session may be in use elsewhere."""
         for name in [name for name, (_, when) in self.departed.items() if now - when > 10 * life]:
             self.forget_departed(name)
 
     # Events and recovery
 
     def delivered(self, name: str, number: int, event: EventId) -> None:
-        """Note the event of a delivery, if the session is on its way."""
+        """Note the event of a delivery to an arriving or departing session."""
         arrival = self.arrivals.get(name)
         if arrival is not None:
             arrival.event_ids[number] = event
         self.departures.delivered(name, event)
 
     def ended(self, name: str) -> None:
-        """Forget everything about a session that has ended here."""
+        """Forget everything about an ended session."""
         self.arrivals.unclaimed.discard(name)
         self.passes.pop(name, None)
 

@@ -21,10 +21,10 @@ CHUNK_BYTES: Final = 256 << 10
 
 
 class HandoverSender:
-    """Watches a node for sessions that are ready to go, and for replica holders that lack deliveries."""
+    """Watches a node for departing sessions and for replica holders, and sends the waiting deliveries."""
 
     def __init__(self, node: Node) -> None:
-        """Begin to watch; before the node starts, since a handover may have been interrupted by its end."""
+        """Begin to watch; before the start of the node, since a stop may have interrupted a handover."""
         self._node = node
         self._busy: set[str | tuple[str, str]] = set()
         """Departing sessions, and pairs of session and holder, that a task is sending now."""
@@ -83,7 +83,7 @@ def _send_deliveries(
 def _first_part(
     waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry]
 ) -> Sequence[tuple[int, Pending]]:
-    """Return as many of the first deliveries as make a message of a good size, at least one."""
+    """Return the first deliveries up to a good size of a message, never none."""
     size = 0
     for count, (_, pending) in enumerate(waiting):
         size += len(entries[pending.position].event) if pending.position in entries else 0

@@ -1,4 +1,4 @@
-"""Sessions on their way between nodes, as plain values: arrivals at the target and departures at the source."""
+"""Sessions between nodes, as plain values: arrivals at the target and departures at the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HandoverStatus: TypeAlias = Literal["here", "coming", "going", "unknown"]
 
 
 class SessionMoving(RequestRefused):
-    """The session is on its way. No client is told: the connection ends, and the client repeats the request later."""
+    """The session is arriving or departing. The connection ends without an answer, and the client asks again."""
 
 
 class TemporarilyRefused(RequestRefused):
@@ -22,7 +22,7 @@ class TemporarilyRefused(RequestRefused):
 
 
 class Arrival(msgspec.Struct):
-    """A session that comes to this node."""
+    """A session on the way to the present node."""
 
     ticket: str
     source: str
@@ -40,16 +40,16 @@ class Arrival(msgspec.Struct):
 
     @property
     def interim_mark(self) -> str:
-        """The mark of events that arrive meanwhile; the position tells this attempt from one that left no rows."""
+        """The mark of events during the handover; the position excludes an earlier attempt without rows."""
         return f"{self.ticket}/{self.since}"
 
     def final_mark(self, position: int) -> str:
-        """Return the mark of the session from its arrival at a position on."""
+        """Return the mark of the session after arrival at a position."""
         return f"{self.ticket}//{position}"
 
 
 class Departure(msgspec.Struct):
-    """A session that goes to another node."""
+    """A session on the way to another node."""
 
     ticket: str
     target: str

@@ -1,10 +1,10 @@
-"""`Interests`: the filters of all clients and neighbours, for publishers that skip events without a receiver.
+"""`Interests`: the filters of all clients and neighbours, for publishers who skip events without a receiver.
 
-The interest is the set of all subscriptions, without those that others cover, and merged where that is exact. To watch
-it is a permission of its own, and a publisher hears only of the events that it may publish.
+The interest is the set of all subscriptions without covered ones, merged where the union is exact. Watching needs a
+special permission, and a publisher hears only of the events within its permission to publish.
 
-Publishers hear of a change a moment later, so that many changes make one frame. A thread works out the difference
-beside the node's work, and the more that costs, the longer is the pause before the next time. So a subscription costs
+Publishers hear of a change a moment later, in a single frame for many changes. A thread works out the difference
+beside the node's work, and the pause before the next time grows with the cost. So a subscription costs
 the same whether a publisher watches or not.
 """
 
@@ -45,10 +45,10 @@ class _Watcher:
 
 
 class Interests:
-    """The publishers of a node that watch the interest."""
+    """The publishers of a node with a watch on the interest."""
 
     def __init__(self, node: Node) -> None:
-        """Begin without watchers."""
+        """Begin without watching publishers, for a node."""
         self._node = node
         self._watchers: dict[str, _Watcher] = {}
         self._roots = Roots()
@@ -59,7 +59,7 @@ class Interests:
         node.watchers.add(self._check)
 
     def watch(self, name: str, call: Callable[[list[str]], None], publish: Permission = True) -> None:
-        """Call a function with the interest in the events that a session may publish, now and after each change."""
+        """Call a function with the interest in a publisher's permitted events, now and after each change."""
         self._watchers[name] = _Watcher(call, publish)
         self._version = -1
         self._hurry.set()
@@ -106,7 +106,7 @@ class Interests:
 
 
 class Roots:
-    """The filters of a changing set that no other filter of the set covers."""
+    """The uncovered filters of a changing set."""
 
     def __init__(self) -> None:
         """Begin with the empty set."""
@@ -132,23 +132,23 @@ class Roots:
                 self.found.add(one)
 
     def _is_hidden(self, one: Filter) -> bool:
-        """Tell whether another filter covers this one; of two equivalent filters only the second by text is hidden."""
+        """Tell whether another filter covers the given filter; of two equivalent filters the second by text is."""
         others = (other for other in self._index.covering(one) if other != one)
         return any(not one.covers(other) or str(other) < str(one) for other in others)
 
 
 class View:
-    """The interest cut to the events that one permission allows to publish."""
+    """The interest cut to the events of a permission to publish."""
 
     def __init__(self, publish: Permission) -> None:
-        """Begin with no interest."""
+        """Begin with an empty interest, for a permission."""
         self._publish = publish
         self._cuts: dict[Filter, tuple[Filter, str] | None] = {}
         """Cut filters with their texts, by root; None where the permission and the root have no event in common."""
         self.texts: list[str] = []
 
     def show(self, roots: Iterable[Filter]) -> None:
-        """Work out the texts for the present roots; cuts of roots that stay are reused."""
+        """Work out the texts for the present roots; cuts of known roots are reused."""
         before = self._cuts
         self._cuts = {one: before[one] if one in before else self._cut(one) for one in roots}
         shown = dict(cut for cut in self._cuts.values() if cut is not None)
@@ -163,7 +163,7 @@ class View:
 
 
 def inside(filter: Filter, permission: Permission) -> Filter | None:
-    """Return the intersection of a filter and a permission; None if it is empty.
+    """Return the intersection of a filter and a permission; None for an empty intersection.
 
     >>> from fieldfare.filters import parse
     >>> inside(parse("price < 5"), parse("kind = 'quote'")), inside(parse("kind = 'news'"), parse("kind = 'quote'"))
@@ -200,7 +200,7 @@ def merged(filters: Iterable[Filter]) -> list[Filter]:
 
 
 def _either(one: Filter, other: Filter) -> Filter | None:
-    """Return the union of two filters, if the union is as simple as each of them."""
+    """Return the union of two filters, unless the union is more complex than both."""
     if len(one.boxes) > 2 or len(other.boxes) > 2:
         return None
     try:

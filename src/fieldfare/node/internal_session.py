@@ -1,4 +1,4 @@
-"""`InternalSession`: a session that a part of the node uses, such as server-sent events, webhooks and bridges."""
+"""`InternalSession`: a session for a part of the node, such as server-sent events, webhooks and bridges."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Delivered(NamedTuple):
 
 
 class InternalSession:
-    """A session that is attached for the time of an `async with` block."""
+    """A session attached for the time of an `async with` block."""
 
     def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
-        """Use a durable session under its name, or without a name one that ends with the block.
+        """Use a durable session under a name, or without a name a session for the block only.
 
-        If the session is used for a principal, filters that the principal no longer may have end.
+        With a principal, filters end if the principal has lost the permission.
         """
         self._node = node
         self._durable = bool(name)
@@ -110,14 +110,14 @@ class InternalSession:
 
     @property
     def life(self) -> str:
-        """The life in which deliveries are numbered; for a session that is not durable, the life of the log."""
+        """The life in which deliveries are numbered; for a session without a name, the life of the log."""
         session = self._node.broker.sessions.get(self.name)
         return session.lives[-1][0] if session is not None and self._durable else self._node.broker.life
 
     async def resume(self, number: int, position: int, life: str = "") -> None:
-        """Acknowledge all deliveries up to one that an earlier connection had, if its number means the same event.
+        """Acknowledge all deliveries up to an earlier connection's number, if the number still means the same event.
 
-        A session of the same name may be a later one that counts anew, and a node that went back in time gives numbers
+        A later session of the same name counts anew, and a node from an earlier copy of the folder gives numbers
         and positions again. In doubt nothing is acknowledged: a repeated delivery is the lesser evil.
         """
 
@@ -142,11 +142,11 @@ class InternalSession:
             logger.warning("the session %s: %s", self.name, losses.reason(count, self._node.name))
 
     async def end(self) -> None:
-        """End the session, and drop the deliveries that wait."""
+        """End the session, and drop the waiting deliveries."""
         await self._node.submit(lambda broker, now: broker.sessions.end(self.name, now))
 
     async def deliveries(self, chunk: int = 100) -> AsyncIterator[list[Delivered]]:
-        """Yield deliveries as they come, some at a time; `RequestRefused` when another connection uses the session."""
+        """Yield new deliveries, some at a time; `RequestRefused` when another connection uses the session."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -175,7 +175,7 @@ class InternalSession:
                 yield allowed
 
     def _allowed(self, found: list[Delivered]) -> list[Delivered]:
-        """Return the deliveries without those that the principal may not read any more, which are withheld for good."""
+        """Return the deliveries within the principal's present rights; the others are withheld for good."""
         may_read = self._may_read
         if may_read is None:
             return found

@@ -10,7 +10,7 @@ from fieldfare.protocol.link_frames import LinkHello
 
 
 class LinkError(ValueError):
-    """A link cannot be made or go on; `forever` says that the neighbour must forget it."""
+    """A link cannot be made or go on; with `forever` the neighbour must forget the link."""
 
     def __init__(self, reason: str, *, forever: bool = False) -> None:
         super().__init__(reason)
@@ -18,9 +18,9 @@ class LinkError(ValueError):
 
 
 def check_hello(hello: LinkHello, hood: Neighbourhood, subject: str | None) -> None:
-    """Check name, version and strategy of a node, and that a link to it closes no cycle.
+    """Check name, version and strategy of a node, and refuse a link that closes a cycle.
 
-    With security, the node must have the name of the `subject` of its token; None: there is no such token.
+    With security, the node must have the name of the token's `subject`; None: there is no such token.
     """
     node = hood.node
     if not is_name(hello.node):
@@ -40,7 +40,7 @@ def check_hello(hello: LinkHello, hood: Neighbourhood, subject: str | None) -> N
 
 
 def check_cycle(hello: LinkHello, hood: Neighbourhood) -> None:
-    """Refuse a link between nodes that both reach a third one: the overlay would have a cycle."""
+    """Refuse a link if both nodes reach a third node: the overlay would have a cycle."""
     node = hood.node
     both = set(hood.reachable(without=hello.node)) & set(hello.others(node.name))
     if both:
@@ -49,9 +49,9 @@ def check_cycle(hello: LinkHello, hood: Neighbourhood) -> None:
 
 
 def check_stranger(hello: LinkHello, node: Node) -> None:
-    """Refuse a node that has forgotten a link on which events wait, unless its folder is the one that had the link.
+    """Refuse a node with another folder if events wait for a node of the same name.
 
-    A node with another folder may only have the same name: the waiting events are not for it.
+    Such a node may be a stranger: the waiting events are for the owner of the former folder.
     """
     known = node.broker.links.get(hello.node)
     waiting = sum(isinstance(what, int) for what in known.outbox.values()) if known is not None else 0

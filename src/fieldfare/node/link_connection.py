@@ -1,8 +1,8 @@
 """`LinkConnection`: a link to a neighbour over a WebSocket. Either side may dial; the frames are the same.
 
-Two nodes first introduce themselves (`LinkHello`). If both know the link from before (`LinkResume`), each continues
-behind the last message that the other has; otherwise both begin anew (see `LinkTable.connect`). Then numbered messages
-flow both ways, and `Received` acknowledges those that are on disk.
+Both nodes first send `LinkHello`. If both know the link from before (`LinkResume`), each continues
+behind the last message at the other end; otherwise both begin anew (see `LinkTable.connect`). Then numbered messages
+flow both ways, and `Received` acknowledges messages on disk.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def keep_linked(hood: Neighbourhood, url: str, open_socket: Callable[[str]
 
 
 class LinkConnection:
-    """One WebSocket of a link, from the first frame to its end."""
+    """A WebSocket of a link, from the first frame to the last."""
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class LinkConnection:
     ) -> None:
         """Take an open socket on which no frame was sent; `met` is called when the other side is known to be a node.
 
-        A neighbour that came with a token must have the name of the token's `subject`. None: there is no security, or
-        this node has dialled, and the URL in its settings says whom to trust.
+        A neighbour with a token must have the name of the token's `subject`. None: there is no security, or
+        this node has dialled, and trusts the URL in the settings.
         """
         self._hood = hood
         self._subject = subject
@@ -207,10 +207,10 @@ class LinkConnection:
         )
 
     def _take_place(self, other: str) -> None:
-        """Of two connections to one neighbour keep one: the later, or the one dialled by the first node by name.
+        """Of two connections to a neighbour keep the later, or the one dialled by the first node by name.
 
-        A connection to another process of the same name stays as long as it is up. If that process has ended without a
-        word, its connection ends when pings stay unanswered.
+        A connection to another process of the same name stays as long as it is up. If the process has ended without a
+        word, the connection ends when pings stay unanswered.
         """
         former = self._hood.up.get(other)
         if former is not None:
@@ -232,7 +232,7 @@ class LinkConnection:
     # Sending
 
     async def end(self, reason: str, *, forever: bool) -> None:
-        """Tell the neighbour that the link ends, and close the connection."""
+        """Send the neighbour a `LinkEnd`, and close the connection."""
         await self._hang_up(reason, forever=forever)
         self._ended.set()
 
@@ -245,7 +245,7 @@ class LinkConnection:
         self._wake.set()
 
     def send_overview(self, frame: OverviewRequest | OverviewReply) -> None:
-        """Send a request or reply about an overview, if the neighbour's version understands it."""
+        """Send a request or reply about an overview, unless the neighbour's version is too old."""
         if self._answers:
             self._overviews.append(frame)
             self._wake.set()
@@ -286,7 +286,7 @@ class LinkConnection:
                 await self._send(Messages(outgoing[0][0], messages))
 
     async def _encoded(self, outgoing: list[bytes | int]) -> list[bytes]:
-        """Return as many of the messages as make a frame of a good size, at least one; events come from the log."""
+        """Return messages up to a good size of a frame, never none; events come from the log."""
         entries = await self._node.entries([what for what in outgoing if isinstance(what, int)])
         messages: list[bytes] = []
         size = 0

@@ -1,7 +1,7 @@
 """`LinkTable`: the neighbours of a broker, and the numbered messages to and from each.
 
-Messages to a neighbour are numbered and stay in an outbox until the neighbour acknowledges them: a neighbour that is
-away misses nothing, and a message that arrives twice counts once.
+Messages to a neighbour are numbered and stay in an outbox until the neighbour's acknowledgement: an absent neighbour
+misses nothing, and a repeated message counts once.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class LinkTable(dict[str, Link]):
-    """All neighbours of a broker by name, whether they can be reached now or not."""
+    """All neighbours of a broker by name, reachable now or not."""
 
     def __init__(self, core: DurableBroker) -> None:
-        """Begin without neighbours."""
+        """Begin without known neighbours, for a broker."""
         super().__init__()
         self._core = core
         self._unnumbered: dict[str, list[bytes]] = {}
@@ -64,10 +64,10 @@ class LinkTable(dict[str, Link]):
         remote_lives: Lineage = (),
         id: str = "",
     ) -> None:
-        """Add a neighbour, or replace the link to a known one.
+        """Add a neighbour, or replace the link to a known neighbour.
 
         Both ends must begin to count together, so each gives the link a name. If one end has forgotten the link, both
-        begin anew, and the outbox is dropped: a neighbour without the link has forgotten its filters, too.
+        begin anew, and the outbox is dropped: a neighbour without the link has forgotten all filters, too.
         """
         core = self._core
         self.disconnect(neighbour, now)
@@ -85,7 +85,7 @@ class LinkTable(dict[str, Link]):
         core.replicas.neighbour_added(neighbour)
 
     def disconnect(self, neighbour: str, now: float) -> None:
-        """Remove a neighbour for good, with the messages that wait for it."""
+        """Remove a neighbour for good, with all waiting messages."""
         if neighbour not in self:
             return
         core, step = self._core, self._core.step
@@ -110,10 +110,10 @@ class LinkTable(dict[str, Link]):
         return link.lives
 
     def resume(self, neighbour: str, theirs: LinkResume, id: str) -> int:
-        """Resume a link that both ends know; return the number of the last message that the neighbour has.
+        """Resume a link known to both ends; return the number of the last message at the neighbour.
 
-        If either node has gone back in time, because it lost the end of its log or runs on an earlier copy of its
-        folder, both ends find the last number that has the same meaning for both.
+        A node may have gone back in time, with a lost end of the log or an earlier copy of the
+        folder: then both ends find the last number with the same meaning for both.
         """
         link, here = self.known(neighbour), self._core.broker.name
         valid = min(still_valid(theirs.received, theirs.received_lives, link.lives), link.last)
@@ -139,25 +139,25 @@ class LinkTable(dict[str, Link]):
         return sent
 
     def link_up(self, neighbour: str, now: float) -> None:
-        """Note that a neighbour can be reached."""
+        """Note the beginning of a connection to a neighbour."""
         self._unnumbered[neighbour] = []
         self.send_all(self._core.broker.link_up(neighbour, now))
 
     def link_down(self, neighbour: str, now: float) -> None:
-        """Note that a neighbour cannot be reached for now."""
+        """Note the end of a connection to a neighbour."""
         self._unnumbered.pop(neighbour, None)
         self.send_all(self._core.broker.link_down(neighbour, now))
 
     # Messages to neighbours
 
     def announce_filters(self, neighbour: str) -> None:
-        """Send a neighbour all filters anew; after a restart they may be merged in another way than before."""
+        """Send a neighbour all filters anew; after a restart the merging may differ from before."""
         routes = self._core.broker.routes
         for about in routes.subjects():
             self.send(neighbour, FilterUpdate(routes.exports(neighbour, about), about=about, all=True))
 
     def send_all(self, sends: Iterable[Send]) -> None:
-        """Send the messages of a broker; those to clients are left out, since clients fetch deliveries themselves."""
+        """Send the messages of a broker to neighbours; clients fetch deliveries on another way."""
         for send in sends:
             if isinstance(send.message, m.ControlMessage):
                 self._send_unnumbered(send.to, send.message)
@@ -165,13 +165,13 @@ class LinkTable(dict[str, Link]):
                 self.send(send.to, send.message)
 
     def send(self, neighbour: str, message: Message) -> None:
-        """Send a message to a neighbour, behind all earlier ones."""
+        """Send a message to a neighbour, behind all earlier messages."""
         data = wire.encode(message)
         self._core.step.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
         self.store(neighbour)
 
     def enqueue(self, neighbour: str, what: bytes | int) -> int:
-        """Put a message, or the position of an event, into the outbox; return its number. No row is written."""
+        """Put a message, or the position of an event, into the outbox; return the number. No row is written."""
         link = self[neighbour]
         if not link.outbox:
             link.low = self._core.position
@@ -211,7 +211,7 @@ class LinkTable(dict[str, Link]):
             self._core.step.wake(neighbour)
 
     def take_unnumbered(self, neighbour: str) -> list[bytes]:
-        """Return the unnumbered messages for a neighbour, and forget them."""
+        """Remove and return the unnumbered messages for a neighbour."""
         if not self._unnumbered.get(neighbour):
             return []
         taken, self._unnumbered[neighbour] = self._unnumbered[neighbour], []
@@ -222,7 +222,7 @@ class LinkTable(dict[str, Link]):
     def receive(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
         """Accept messages of a neighbour, each once; return how many new events there were.
 
-        Events that follow each other are matched as one batch.
+        Consecutive events are matched as a batch.
         """
         core, link = self._core, self.known(neighbour)
         count = 0
@@ -252,7 +252,7 @@ class LinkTable(dict[str, Link]):
         return count
 
     def _decode(self, neighbour: str, number: int, data: bytes) -> Message:
-        """Decode a message. An unreadable one is set aside: a refused one would come again for ever."""
+        """Decode a message. Unreadable bytes are set aside: a refused message would come again for ever."""
         try:
             message, unreadable = wire.decode_leniently(data)
             if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
@@ -276,10 +276,10 @@ class LinkTable(dict[str, Link]):
             self._store_filters(applied, neighbour)
 
     def _apply_change(self, neighbour: str, number: int, message: Message, now: float) -> Message:
-        """Give a message to the broker, and return the message that the broker accepted.
+        """Give a message to the broker, and return the accepted message.
 
-        A message that the broker refuses is set aside. If it was a filter update, the neighbour gets all events
-        instead, and misses none.
+        A refused message is set aside. Instead of a refused filter update, the neighbour gets all events
+        and misses none.
         """
         instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
         for one in (message, *instead):
@@ -298,10 +298,10 @@ class LinkTable(dict[str, Link]):
             logger.exception("an envelope from %s could not be opened", envelope.origin)
 
     def _store_filters(self, update: FilterUpdate, neighbour: str) -> None:
-        """Store the filters of a neighbour as texts, as the neighbour sent them.
+        """Store the filters of a neighbour as texts, in the neighbour's own form.
 
-        A filter that a larger one made the table forget stays in the rows. After a restart the neighbour gets some
-        events too many, until it announces its filters again; it never gets one too few.
+        A filter covered by a larger filter leaves the table, but stays in the rows. After a restart the neighbour gets
+        some events too many, until the neighbour announces all filters again, and never too few.
         """
         step, known = self._core.step, self[neighbour].filters.setdefault(update.about, {})
         for text in list(known) if update.all else map(str, update.removed):
@@ -312,7 +312,7 @@ class LinkTable(dict[str, Link]):
             step.store(Row("told", (neighbour, update.about, text), 1))
 
     def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
-        """Accept a message without a number; one that cannot be used is only logged."""
+        """Accept a message without a number; an unusable message is only logged."""
         try:
             message, _ = wire.decode_leniently(data)
             if not isinstance(message, m.ControlMessage):

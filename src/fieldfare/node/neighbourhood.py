@@ -1,7 +1,7 @@
-"""`Neighbourhood`: the links of a node that are up, and the nodes that are reached over them.
+"""`Neighbourhood`: the open links of a node, and the nodes behind each link.
 
-The overlay must not have cycles. Nodes tell each other which nodes they reach, and a node does not become a neighbour
-of a node that it reaches already on another way (see `link_checks`).
+The overlay must not have cycles. Nodes announce all reachable nodes, and a node does not become a neighbour
+of a node with another way between both (see `link_checks`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Neighbourhood:
     """The links of a node."""
 
     def __init__(self, node: Node) -> None:
-        """Begin without links."""
+        """Begin without open links, for a node."""
         self.node = node
         self.url = ""
         """Address of this node, as announced to others."""
@@ -31,10 +31,10 @@ class Neighbourhood:
         self.overviews = Overviews(self)
 
     def reachable(self, without: str = "") -> dict[str, str]:
-        """Return the addresses of all nodes that this node reaches, itself included, but for those behind a neighbour.
+        """Return the addresses of all reachable nodes and of this node, without the nodes behind a given neighbour.
 
-        The address of a neighbour is the one that the neighbour itself announces; of a node further away, the one that
-        the longest-known neighbour announces. Clients follow their sessions to these addresses, with tickets.
+        The neighbour announces the address of the neighbour; the address of a node further away is announced by
+        the longest-known neighbour. Clients follow sessions to the addresses, with tickets.
         """
         links, found = self.node.broker.links, {self.node.name: self.url}
         for neighbour, nodes in self.behind.items():
@@ -44,17 +44,17 @@ class Neighbourhood:
         return {**{name: "" for name in links if name != without}, **found}
 
     def _address(self, name: str) -> str:
-        """Return the address of a node for clients; empty if it is unknown, or a wildcard that leads nowhere."""
+        """Return the address of a node for clients; empty for an unknown node or a wildcard address."""
         url = self.reachable().get(name, "")
         return "" if "//0.0.0.0:" in url or "//[::]:" in url else url
 
     def announce_reachable(self) -> None:
-        """Send all neighbours the nodes that this node reaches, where that has changed."""
+        """Send each neighbour the reachable nodes after a change."""
         for link in self.up.values():
             link.wake()
 
     async def remove(self, name: str) -> None:
-        """Remove a neighbour for good, with the messages that wait for it."""
+        """Remove a neighbour for good, with all waiting messages."""
         link = self.up.get(name)
         if link is not None:
             await link.end("it was told so", forever=True)

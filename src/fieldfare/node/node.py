@@ -1,8 +1,8 @@
-"""`Node`: a running broker. A single task makes all changes to the broker, one after the other.
+"""`Node`: a running broker. A single task makes all changes to the broker, in order.
 
-Other tasks `submit` jobs for the broker and get futures. The writer task takes all jobs that wait, lets the broker do
-them, writes the resulting step in one go (*group commit*), and then resolves the futures and wakes the connections that
-have something to send. While the task writes, more jobs are submitted: the higher the load, the larger the groups.
+Other tasks `submit` jobs for the broker and get futures. The writer task takes all waiting jobs, runs the jobs on the
+broker, writes the resulting step at once (*group commit*), and then resolves the futures and wakes the connections
+with something to send. While the task writes, more jobs are submitted: the higher the load, the larger the groups.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class Closer(Protocol):
-    """A function that ends the connection of a session."""
+    """A function to end the connection of a session."""
 
     def __call__(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
-        """End with a reason; `again`: the client may come back, `to` an address; `follow`: its session goes there."""
+        """End with a reason; `again`: the client may come back, `to` an address; `follow`: the session goes there."""
 
 
 class NodeStopped(RuntimeError):
-    """The node has stopped, so the job was not done, or nobody knows whether it was."""
+    """The node has stopped, so the job was not done, or the outcome is unknown."""
 
 
 def _steady(begin: float, ticking: Callable[[], float]) -> Callable[[], float]:
-    """Return a clock for durations: it starts with the time of the wall clock, and never jumps."""
+    """Return a clock for durations, which starts with the time of the wall clock and never jumps."""
     offset = begin - ticking()
     return lambda: offset + ticking()
 
 
 class Node:
-    """A broker, its storage, and the task that writes the steps."""
+    """A broker, the storage, and the task of the writer."""
 
     def __init__(
         self, config: Config, clock: Callable[[], float] = time.time, ticking: Callable[[], float] = time.monotonic
     ) -> None:
-        """Open the storage, and recover the broker from it.
+        """Open the storage, and recover the broker.
 
-        The wall `clock` may jump; durations are measured with the `ticking` one, which does not.
+        The wall `clock` may jump; durations are measured with the `ticking` clock, which does not.
         """
         self.config = config
         self.name = config.name
@@ -131,11 +131,11 @@ class Node:
         return future
 
     def submit_detached(self, job: Callable[[DurableBroker, float], object]) -> None:
-        """Let the broker do a job that nobody waits for; a node that stops may skip the job."""
+        """Let the broker do a job without waiting; a stopping node may skip the job."""
         self.submit(job).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     def publish(self, publication: Publication) -> asyncio.Future[int]:
-        """Publish events; the future has the sequence number of the last accepted one, or `RequestRefused`."""
+        """Publish events; the future has the sequence number of the last accepted event, or `RequestRefused`."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self.failure.done() or self._ending:
             future.set_exception(NodeStopped(f"{self.name} has stopped"))
@@ -148,21 +148,21 @@ class Node:
         return future
 
     async def wait_for_capacity(self) -> None:
-        """Wait until the node can accept more events; a reader that waits here slows its publisher down."""
+        """Wait until the node can accept more events; a waiting reader slows the publisher down."""
         await self._capacity.wait()
 
     async def entries(self, positions: Sequence[int]) -> dict[int, JournalEntry]:
-        """Return entries of the log by position; a thread reads those that are only on disk."""
+        """Return entries of the log by position; a thread reads from the disk if necessary."""
         if self.storage.are_at_hand(positions):
             return self.storage.entries(positions)
         return await asyncio.to_thread(self.storage.entries, positions)
 
     def fresh_name(self) -> str:
-        """Return a random name that nothing else has."""
+        """Return a random, unique name."""
         return startup.fresh_name()
 
     def event_id(self, position: int) -> str:
-        """Return an id for an event without one: a position alone may stand for two events, in two lives of the log."""
+        """Return an id for an event: a position alone may stand for two events, in two lives of the log."""
         return f"{position}-{life_of(self.lives, position)}"
 
     def store_row(self, row: Row) -> None:
@@ -178,10 +178,10 @@ class Node:
         return self._other_rows[kind]
 
     def use_session(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
-        """Let a connection serve a session that was attached for it; an earlier connection ends.
+        """Let a connection serve an attached session; an earlier connection ends.
 
-        The session sends everything again that is not acknowledged: what the earlier connection has sent while the
-        session was being attached may not arrive.
+        The session repeats all unacknowledged deliveries: deliveries of the earlier connection during the
+        attachment may not arrive.
         """
         former = self.closers.get(name)
         if former is not None:
@@ -192,7 +192,7 @@ class Node:
             self.broker.deliveries.restart(self.broker.sessions[name])
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run a coroutine beside the node's work; it is cancelled when the node stops."""
+        """Run a coroutine beside the node's work, until the node stops at the latest."""
         task = asyncio.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
@@ -273,7 +273,7 @@ class Node:
         self._notify(step)
 
     def _notify(self, step: Step) -> None:
-        """Wake and close the connections that a step concerns."""
+        """Wake and close connections according to a step."""
         for names, wakers in ((step.sessions, self.wakers), (step.neighbours, self.link_wakers)):
             for name in names:
                 wake = wakers.get(name)
@@ -290,7 +290,7 @@ class Node:
             watch(step)
 
     def _fail(self, error: Exception, group: list[Waiting]) -> None:
-        """End the node: a step that cannot be written cannot be promised. A restart has what was written before."""
+        """End the node: an unwritten step cannot be promised. A restart has all earlier steps."""
         logger.critical("%s cannot write, and stops: %s", self.name, error, exc_info=error)
         self.ready = False
         self._capacity.set()
@@ -301,7 +301,7 @@ class Node:
             self.failure.set_exception(error)
 
     def _do(self, group: list[Waiting]) -> list[Any]:
-        """Do jobs in their order; publications that follow each other are matched as one batch."""
+        """Do jobs in order; consecutive publications are matched as a batch."""
         now = self.steady()
         self.broker.ahead = self.clock() - now
         began = time.perf_counter()
@@ -333,7 +333,7 @@ class Node:
     # Time
 
     async def _tick(self) -> None:
-        """Wake the broker at the times that it asks for; some strategies never ask."""
+        """Wake the broker at the requested times; some strategies never ask."""
         while True:
             wakes = self.broker.broker.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))

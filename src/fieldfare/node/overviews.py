@@ -1,8 +1,8 @@
 """`Overviews`: the state of other nodes of the overlay, requested over the links.
 
-An administrator asks one node, with a token that only this node sees; the node asks the others, from link to link. The
-addresses that nodes announce are never called: any node can announce any address, and a token sent there would be given
-away. A request or its reply may get lost: the dashboard asks again in a moment.
+An administrator asks a node, with a token for the eyes of the node only; the node asks the others, from link to link.
+The announced addresses are never called: any node can announce any address, and a token sent there would be given away.
+A request or reply may get lost: the dashboard asks again in a moment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Overviews:
     """The open requests of a node; requests and replies of other nodes are passed on."""
 
     def __init__(self, hood: Neighbourhood) -> None:
-        """Begin without requests."""
+        """Begin without open requests, for a neighbourhood."""
         self._hood = hood
         self._numbers = itertools.count(1)
         self._waiting: dict[tuple[str, int], asyncio.Future[bytes]] = {}

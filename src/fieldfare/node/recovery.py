@@ -1,8 +1,8 @@
-"""Recovery: a broker takes its state from stored rows first, then from the entries of the log.
+"""Recovery: a broker takes state from stored rows first, then from the entries of the log.
 
-Rows hold the state of the last checkpoint or later, the log the events since; an entry that is seen twice changes
-nothing. A row that cannot be read, or that belongs to a session or neighbour without a row of its own, is skipped with
-an error in the log: one bad row must not prevent the recovery of everything else. The row itself stays in the store.
+Rows hold the state of the last checkpoint or later, the log the events since; a repeated entry changes
+nothing. An unreadable row, or a row of an unknown session or neighbour, is skipped with
+an error in the log: a bad row must not prevent the recovery of everything else. The row stays in the store.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _finish(broker: DurableBroker) -> None:
 
 
 def _without_orphans(stored: StoredRows) -> StoredRows:
-    """Return the rows without those of missing sessions and neighbours, as after `fieldfare admin salvage`."""
+    """Return the rows of known sessions and neighbours; after `fieldfare admin salvage` there may be others."""
     left = {kind: dict(rows) for kind, rows in stored.items()}
     for owners, kinds in (("session", OF_SESSIONS), ("neighbour", OF_NEIGHBOURS)):
         known = {key[0] for key in stored.get(owners, {})}
@@ -127,7 +127,7 @@ def _parsed(text: str, whose: str) -> Filter | None:
 
 
 def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
-    """Apply an entry, as far as the rows do not contain its effect already."""
+    """Apply an entry, unless the rows contain the effect already."""
     details = details_of(entry)
     broker.position = max(broker.position, entry.position)
     broker.handovers.restore_entry(entry, details)
@@ -146,7 +146,7 @@ def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
 
 
 def _restore_origin(broker: DurableBroker, entry: JournalEntry, details: EntryDetails) -> None:
-    """Restore the count of the publisher, or of the neighbour that sent the event."""
+    """Restore the count of the publisher, or of the sending neighbour."""
     publisher = broker.sessions.get(entry.publisher)
     # A neighbour may name any publisher, so only an event that was published here counts.
     if publisher is not None and publisher.identity == details.by and details.via == LOCAL:
@@ -173,7 +173,7 @@ def _restore_deliveries(broker: DurableBroker, entry: JournalEntry, details: Ent
 
 
 def _trim(session: Session, limit: int) -> None:
-    """Drop again the deliveries that were dropped since the row of the session was written, and count them."""
+    """Drop the oldest deliveries beyond the limit again, as before the restart, and count the drops."""
     last = {number: session.pending[number] for number in sorted(session.pending)[-limit:]}
     session.dropped += len(session.pending) - len(last)
     session.pending = last

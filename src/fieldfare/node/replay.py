@@ -1,10 +1,10 @@
-"""Replay: a subscription that begins in the past. The log is searched, and new events follow without a gap.
+"""Replay: a subscription with a beginning in the past. The log is searched, and new events follow without a gap.
 
-The search runs beside the node's work, and again over the events that were logged meanwhile, until few are left; those
-are searched in the same step in which the subscription begins. So past events come before new ones, each once.
+The search runs beside the node's work, and again over newly logged events, until few are left; the last few
+are searched in the same step in which the subscription begins. So past events come before new events, each once.
 
-A replay delivers the events that would wait for a session with an earlier subscription: of events that replace each
-other only the last, and none whose time to live is over.
+A replay delivers the same events as an earlier subscription would: of events with one replacement key
+only the last, and no expired event.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def subscribe(
 ) -> int:
     """Subscribe a session to a filter, from a position or a time on.
 
-    With `complete`, replaced and expired events count too, as far as the log has them. Return the position where the
+    With `complete`, replaced and expired events count too, as far as the log reaches. Return the position where the
     log begins if `since` asks for older events, which are gone; else 0.
     """
     log = node.storage.log
@@ -73,16 +73,16 @@ async def subscribe(
 
 
 class FoundEvents:
-    """Past events that a subscription gets, in their order."""
+    """Past events for a subscription, in order."""
 
     def __init__(self, id: str, *, complete: bool = False) -> None:
-        """Begin without events, for the subscription of an id; with `complete`, replaced and expired ones count."""
+        """Begin without events, for the subscription of an id; with `complete`, none is left out."""
         self._ids = (id,)
         self._complete = complete
         self._last: dict[object, Pending] = {}
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
-        """Add later events; an event replaces an earlier one with the same replacement key."""
+        """Add later events; an event replaces an earlier event with the same replacement key."""
         for entry in entries:
             if self._complete:
                 self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
@@ -95,17 +95,17 @@ class FoundEvents:
             )
 
     def waiting(self, now: float) -> list[Pending]:
-        """Return the events whose time to live is not over; an expired event has replaced others all the same."""
+        """Return the unexpired events; an expired event has replaced others all the same."""
         return [pending for pending in self._last.values() if pending.expires > now]
 
 
 def matching(entries: Iterable[JournalEntry], filter: Filter) -> Iterator[JournalEntry]:
-    """Yield the entries whose events match a filter, without those that came with a handover."""
+    """Yield the entries with a matching event, without entries from handovers."""
     return (entry for entry in entries if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)))
 
 
 def check_position(position: int, life: str, lives: Lineage) -> None:
-    """Refuse a position that means another event by now, in another life of the log."""
+    """Refuse a position with another meaning in the present life of the log."""
     valid = still_valid(position, ((life, 1),), lives)
     if valid < position:
         known = f"the last that is the same is {valid}" if valid else "none that you have from it is the same"

@@ -1,10 +1,10 @@
-"""`Replicas`: copies of sessions at neighbours, for the case that a node fails for good.
+"""`Replicas`: copies of sessions at neighbours, in case a node fails for good.
 
-The node of a session chooses *replica holders* among its neighbours. A holder does not get the session's events from
-that node, but subscribes to the same filters; so an event that is safe anywhere reaches the holder, whatever happens to
-the session's node. The holder numbers the events on its own. A session that is taken over therefore continues with
-numbers that its node cannot have used, and may repeat events that its client has had: those deliveries are *in doubt*,
-and the client drops the ones it knows. `protocol.handover` has the messages.
+The node of a session chooses *replica holders* among the neighbours. A holder does not get the session's events from
+the node, but subscribes to the same filters; so an event on any disk reaches the holder, even after a failure of
+the session's node. The holder numbers the events independently. After a take-over the session therefore continues with
+numbers far beyond the node's, and may repeat events known to the client: such deliveries are *in doubt*,
+and the client drops known events. `protocol.handover` has the messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NUMBER_GAP: Final = 1_000_000
 
 
 class Replicas:
-    """The holders of a node's own sessions, and the replicas that the node holds for others."""
+    """The holders of a node's own sessions, and the replicas held for others."""
 
     def __init__(self, core: DurableBroker, count: int) -> None:
         """Begin without replicas; each session shall have `count` holders, if there are so many neighbours."""
@@ -61,26 +61,26 @@ class Replicas:
     # At the node of a session
 
     def mark_changed(self, name: str) -> None:
-        """Tell the holders of a session at the end of this step: the session is new here, or has other filters."""
+        """Schedule a description for the holders of a new or changed session, at the end of the step."""
         if self._count:
             self._changed.add(name)
 
     def neighbour_added(self, neighbour: str) -> None:
-        """Give sessions that lack holders the chance of a new neighbour."""
+        """Let a new neighbour become a holder of sessions with too few holders."""
         for name, session in self._core.sessions.items():
             few = len(self.holders.get(name, {})) < self._count
             if session.durable and few and name not in self.held and neighbour not in self.holders.get(name, {}):
                 self._changed.add(name)
 
     def neighbour_removed(self, neighbour: str) -> None:
-        """Forget a holder that is no neighbour any more."""
+        """Forget a former neighbour as a holder."""
         for name, holders in self.holders.items():
             if holders.pop(neighbour, None) is not None:
                 self._core.step.store(Row("copy", (name, neighbour)))
                 self._changed.add(name)
 
     def assign_holders(self) -> None:
-        """At the end of a step: choose holders for changed sessions, and send the present filters to them."""
+        """At the end of a step: choose holders for changed sessions, and send the present filters."""
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
             session = self._core.sessions.get(name)
@@ -105,20 +105,20 @@ class Replicas:
             self._send(holder, h.SessionDescription(name, ticket, *about, replica=True))
 
     def end(self, name: str) -> None:
-        """Cancel the replicas of a session that has ended here."""
+        """Cancel the replicas of an ended session."""
         self._event_ids.pop(name, None)
         for holder, one in self.holders.pop(name, {}).items():
             self._send(holder, h.CancelHandover(name, one.ticket))
             self._core.step.store(Row("copy", (name, holder)))
 
     def renew(self, name: str) -> None:
-        """Replace the replicas of a session that has another identity now."""
+        """Replace the replicas of a session after a change of identity."""
         if self.holders.get(name):
             self.end(name)
             self._changed.add(name)
 
     def holder_ready(self, name: str, ticket: str, holder: str) -> bool:
-        """Schedule the waiting deliveries for a holder that has subscribed; tell whether the node is such a holder."""
+        """Schedule the waiting deliveries for a subscribed holder; False if the node is no holder of the session."""
         one = self.holders.get(name, {}).get(holder)
         if one is None or one.ticket != ticket:
             return False
@@ -152,7 +152,7 @@ class Replicas:
             self._store_holder(part.name, part.holder)
 
     def acknowledged(self, name: str, number: int) -> None:
-        """Tell the holders which events a client has acknowledged; numbers alone mean nothing to them."""
+        """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
         holders, event_ids = self.holders.get(name), self._event_ids.get(name, {})
         if not holders:
             return
@@ -167,7 +167,7 @@ class Replicas:
             self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
 
     def taken_over(self, name: str, identity: str, holder: str, now: float) -> bool:
-        """End a session that a holder has taken over; tell whether the session was here and the holder one of its."""
+        """End a session after a take-over by a holder; False if the session was not here, or the node no holder."""
         session, departure = self._core.sessions.get(name), self._core.handovers.departures.get(name)
         going = departure is not None and departure.ready
         if session is None or session.identity != identity or going or holder not in self.holders.get(name, {}):
@@ -180,7 +180,7 @@ class Replicas:
     # At a replica holder
 
     def accept(self, description: h.SessionDescription, node: str, now: float) -> None:
-        """Hold a replica, or apply the present filters to a held one; a session of the same name here prevents it."""
+        """Hold a replica, or apply new filters to a held replica; refuse if a session here has the same name."""
         core, name, replica = self._core, description.session, self.held.get(description.session)
         if replica is not None and replica.identity != description.identity:
             self.drop(name, now)
@@ -206,7 +206,7 @@ class Replicas:
         self._send(node, h.TargetReady(name, description.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
-        """Log deliveries that waited for a session before this node held its replica."""
+        """Log deliveries from before the beginning of the replica."""
         replica = self._held(message)
         if replica is None:
             return
@@ -216,7 +216,7 @@ class Replicas:
             replica.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
 
     def update(self, progress: h.ReplicaProgress, now: float) -> None:
-        """Apply the progress of a session: forget the events that its client has acknowledged."""
+        """Apply the progress of a session: forget the events acknowledged by the client."""
         replica, name = self._held(progress), progress.session
         if replica is None:
             return
@@ -236,7 +236,7 @@ class Replicas:
             pending.pop(number, None)
 
     def take_over(self, name: str) -> None:
-        """Turn a replica into the session, with numbers behind all that the session's node can have used."""
+        """Turn a replica into the session, with numbers behind all possible numbers of the session's node."""
         core, replica = self._core, self.held.pop(name)
         core.step.store(Row("kept", (name,)))
         self._trim(name, replica)
@@ -267,13 +267,13 @@ class Replicas:
         self._send(replica.node, h.SessionTakenOver(name, replica.ticket, replica.identity))
 
     def drop(self, name: str, now: float) -> None:
-        """Forget a replica that is not needed any more."""
+        """Forget a superfluous replica, with the stored events."""
         del self.held[name]
         self._core.step.store(Row("kept", (name,)))
         self._core.sessions.end(name, now)
 
     def expire(self, now: float, life: float) -> None:
-        """Drop replicas without news for ten times the life of a session; usually a node cancels them itself."""
+        """Drop replicas without news for ten times the life of a session; usually the session's node cancels before."""
         for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
             self.drop(name, now)
 
@@ -284,7 +284,7 @@ class Replicas:
     # Events, rows and recovery
 
     def delivered(self, name: str, number: int, event: EventId) -> None:
-        """Note the event of a delivery, if the session has replicas or is one."""
+        """Note the event of a delivery to a session with replicas, or to a replica."""
         if name in self.holders:
             self._event_ids.setdefault(name, {})[number] = event
         if name in self.held:
@@ -342,6 +342,6 @@ class Replicas:
                 self._event_ids.setdefault(name, {})[number] = event
 
     def finish_restore(self) -> None:
-        """After the last entry of the log: forget the events that clients have acknowledged."""
+        """After the last entry of the log: forget the acknowledged events."""
         for name, replica in self.held.items():
             self._trim(name, replica)

@@ -1,6 +1,6 @@
-"""`Requests`: the frames of a client after its `Hello`, turned into jobs for the node and answered.
+"""`Requests`: the frames of a client after `Hello`, turned into jobs for the node and answered.
 
-A request is never awaited: the client may send many before the first is answered, and the answers keep their order.
+A request is never awaited: the client may send many before the first answer, and answers come in order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_ID: Final = 200
 
 
 class Client(NamedTuple):
-    """The session that requests are for, and the principal that makes them."""
+    """The session and the principal of requests."""
 
     name: str
     identity: str
@@ -40,7 +40,7 @@ class Client(NamedTuple):
 
 
 class Requests:
-    """Handles the requests of one connection."""
+    """Handles the requests of a connection, and refuses by answers."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Requests:
         self._stopped = stopped
 
     async def handle(self, frame: f.FromClient) -> None:
-        """Begin what a frame asks for; `Credit` is not among the requests."""
+        """Begin the job of a frame; `Credit` is no request."""
         match frame:
             case f.Publish():
                 await self._node.wait_for_capacity()
@@ -95,12 +95,12 @@ class Requests:
                 self.refuse(RequestRefused("you said Hello before"), 0)
 
     def is_current(self) -> bool:
-        """Tell whether the session is still here, and not a later one of the same name."""
+        """Tell whether the session is still here; a later session of the same name does not count."""
         session = self._node.broker.sessions.get(self._name)
         return session is not None and session.identity == self._identity
 
     def refuse(self, error: BaseException, request: int, number: int = 0) -> None:
-        """Answer a request that has no effect, or a `Publish` with its number."""
+        """Answer a refused request, or a refused `Publish` with a number."""
         if isinstance(error, SessionMoving):
             return  # the connection ends, and the client repeats the request where the session will be
         if isinstance(error, NodeStopped):  # the effect may be in the log all the same: the client repeats the request
@@ -151,7 +151,7 @@ class Requests:
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
-        """Return the events of a frame; ValueError if one of them, or the frame, is refused."""
+        """Return the events of a frame; ValueError if an event or the frame is refused."""
         node, number = self._node, frame.number
         if len(frame.events) > node.config.limits.batch:
             raise RequestRefused(
@@ -212,7 +212,7 @@ class Requests:
             self.refuse(error, request)
 
     def _check_count(self, about: About, id: str) -> None:
-        """Refuse one filter too many for a session; under an id in use, the new filter replaces the old one."""
+        """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""
         mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
@@ -230,6 +230,6 @@ class Requests:
 
 
 def _check_id(id: str) -> None:
-    """Refuse a long id: it is in the log beside every event that matches."""
+    """Refuse a long id, since the log repeats the id beside every match."""
     if len(id) > LONGEST_ID:
         raise RequestRefused(f"an id has at most {LONGEST_ID} characters")

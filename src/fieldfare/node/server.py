@@ -15,6 +15,8 @@ from typing import Any, Final
 import uvicorn
 import websockets
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -26,6 +28,7 @@ from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.descriptors import raise_limit, share
 from fieldfare.node.handover_sender import HandoverSender
+from fieldfare.node.http.errors import Problem, respond
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
 from fieldfare.node.link_checks import LinkError
@@ -48,7 +51,7 @@ MakeRoutes = Callable[[Context], list[BaseRoute]]
 
 
 class _Accepted:
-    """The `Socket` of a client or neighbour that has dialled this node."""
+    """The `Socket` of an incoming client or neighbour."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -75,7 +78,7 @@ class _Accepted:
 
 
 class _Dialled:
-    """The `Socket` of a neighbour that this node has dialled."""
+    """The `Socket` of a dialled neighbour."""
 
     def __init__(self, socket: websockets.ClientConnection) -> None:
         self._socket = socket
@@ -96,6 +99,11 @@ class _Dialled:
         await self._socket.close(code, reason)
 
 
+async def nowhere(request: Request, _: Exception) -> Response:
+    """Answer a request for a path that does not exist."""
+    return respond(Problem(404, f"there is no {request.url.path} here: GET / lists all paths"))
+
+
 def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> Starlette:
     """Return the ASGI application: WebSockets and HTTP routes."""
 
@@ -106,7 +114,7 @@ def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> S
         await _link(service, socket)
 
     routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
-    app = Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: nowhere})
     app.add_middleware(Origins, config=service.node.config, traffic=service.node.counters)
     return app
 
@@ -153,7 +161,7 @@ async def _link(service: Context, socket: WebSocket) -> None:
 
 
 async def _open(url: str, config: Config, node: Node) -> _Dialled:
-    """Dial a neighbour, with a token if there is one."""
+    """Dial a neighbour, with a token where the settings have one."""
     token = security.joining_token(config, node.clock())
     try:
         socket = await websockets.connect(
@@ -171,7 +179,7 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 
 @contextlib.asynccontextmanager
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Context]:
-    """Run a node on its port for the time of an `async with` block."""
+    """Run a node on a port for the time of an `async with` block."""
     bridges.make_all(config)  # a mistake in a bridge's settings is found before anything else begins
     door = _door(config)
     listening = _bound(config)
@@ -227,7 +235,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
 
 
 def _warn(config: Config) -> None:
-    """Warn where tokens travel unencrypted; this is not refused, since the network may be private."""
+    """Warn where tokens travel unencrypted; no refusal, since the network may be private."""
     if config.security is not None and config.tls is None and not is_this_machine(config.host):
         logger.warning("tokens come to %s without TLS, and everybody on the way can read them: set [tls]", config.host)
     if config.security is not None or not config.join_token.is_empty:
@@ -244,7 +252,7 @@ def _load() -> None:
 
 
 def _bound(config: Config) -> sockets.socket:
-    """Bind the node's port, so that no other process can; it answers when the node is ready."""
+    """Bind the node's port against other processes; answers begin when the node is ready."""
     family = sockets.AF_INET6 if ":" in config.host else sockets.AF_INET
     listening = sockets.socket(
         family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP
@@ -277,7 +285,7 @@ def _printable(host: str) -> str:
 
 
 def _door(config: Config) -> Door:
-    """Return the listener; its limit is bounded by the file descriptors."""
+    """Return the listener, with a limit according to the file descriptors."""
     descriptors = raise_limit()
     most = share(descriptors).connections
     if config.limits.connections > most:

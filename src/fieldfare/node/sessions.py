@@ -1,4 +1,4 @@
-"""`SessionTable`: the sessions of a broker, from the first `attach` to their end, with their subscriptions."""
+"""`SessionTable`: the sessions of a broker, from the first `attach` to the end, with all subscriptions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class SessionTable(dict[str, Session]):
-    """All sessions of a broker by name, among them replicas and sessions that are being handed over."""
+    """All sessions of a broker by name, including replicas and arriving or departing sessions."""
 
     def __init__(self, core: DurableBroker) -> None:
-        """Begin without sessions."""
+        """Begin without any session, for a broker."""
         super().__init__()
         self._core = core
 
@@ -34,7 +34,7 @@ class SessionTable(dict[str, Session]):
         return self[name]
 
     def check_identity(self, name: str, identity: str) -> None:
-        """Refuse a request for a session that has ended, although a later one has the same name."""
+        """Refuse a request for an ended session, although a later session has the same name."""
         self._core.handovers.check_usable(name)
         if identity and self.known(name).identity != identity:
             raise RequestRefused(f"the session {name} is over, and there is another one")
@@ -44,7 +44,7 @@ class SessionTable(dict[str, Session]):
         self._core.step.store(session_row(name, self[name], self._core.position))
 
     def life_of(self, session: Session) -> str:
-        """Return the life in which deliveries are numbered now; each stay at this node is a life of its own."""
+        """Return the life in which deliveries are numbered now; each stay at a node is a separate life."""
         return f"{self._core.life}.{session.moves}" if session.moves else self._core.life
 
     # Clients that come and go
@@ -52,9 +52,9 @@ class SessionTable(dict[str, Session]):
     def attach(
         self, name: str, identity: str, now: float, *, durable: bool = True, owner: str = "", known: str = ""
     ) -> Session:
-        """Connect a client to its session; a new session gets the given identity.
+        """Connect a client to a session; a new session gets the given identity.
 
-        A client that resumes a session says which identity is `known` to it.
+        A returning client says which identity is `known`.
         """
         self._core.handovers.check_usable(name)
         self._core.handovers.cancel_departure(name)
@@ -72,19 +72,19 @@ class SessionTable(dict[str, Session]):
         return session
 
     def _rename(self, name: str, session: Session, identity: str) -> None:
-        """Give a restored session another identity, for a program that does not know its last sequence number.
+        """Give a restored session another identity, for a program without memory of the last sequence number.
 
-        The disk may not know the number either: after a power failure the program would number its events as earlier
-        ones were, and neighbours would take the new events for the old ones.
+        The disk may not know the number either: after a power failure the program would reuse the numbers of earlier
+        events, and neighbours would drop the new events as duplicates.
         """
         session.handover_mark, session.identity, session.restored = session.mark, identity, False
         session.sequence = 0  # a client that hears another identity begins with 1
         self._core.replicas.renew(name)
 
     def first_void(self, name: str, seen: int, known: Lineage) -> int:
-        """Return the first delivery up to `seen` whose number means another event by now; 0 if there is none.
+        """Return the first number up to `seen` with another meaning by now; 0 if there is none.
 
-        A number that this node has not given yet counts as void too: a client may have more than the disk of the node
+        A number beyond the last delivery counts as void too: a client may have more than the disk of the node
         remembers, even without a restart in between.
         """
         session, here = self.known(name), self._core.broker.name
@@ -95,7 +95,7 @@ class SessionTable(dict[str, Session]):
         return valid + 1
 
     def detach(self, name: str, now: float) -> None:
-        """Note that a client has gone; a session that is not durable ends."""
+        """Note the departure of a client; a session without a name ends."""
         session = self.get(name)
         if session is not None:
             session.connected, session.last_seen = False, now
@@ -103,13 +103,13 @@ class SessionTable(dict[str, Session]):
                 self.end(name, now)
 
     def leave(self, name: str, now: float) -> None:
-        """End a session on the request of its client."""
+        """End a session on the request of the client."""
         self._core.handovers.check_usable(name)
         self._core.handovers.cancel_departure(name)
         self.end(name, now)
 
     def end(self, name: str, now: float) -> None:
-        """Remove a session from this node, with its filters, deliveries and replicas."""
+        """Remove a session from the node, with all filters, deliveries and replicas."""
         session, step = self.known(name), self._core.step
         self.drop_filters(name, now)
         if session.durable:
@@ -122,7 +122,7 @@ class SessionTable(dict[str, Session]):
         self._core.replicas.end(name)
 
     def expire(self, now: float, life: float) -> list[str]:
-        """End the sessions whose clients have been away for more than `life` seconds; return their names."""
+        """End the sessions without a client for more than `life` seconds; return the names."""
         handovers = self._core.handovers
         moving = {*handovers.arrivals, *handovers.departures}
         away = {name for name, one in self.items() if not one.connected and now - one.last_seen > life}
@@ -147,7 +147,7 @@ class SessionTable(dict[str, Session]):
         self.apply_change(message, name, now)
 
     def apply_change(self, message: Message, name: str, now: float) -> None:
-        """Change the filters of a session, whoever has asked for the change."""
+        """Change the filters of a session, on behalf of the client, a handover or a replica."""
         core, session = self._core, self.known(name)
         sends = core.broker.receive(message, name, now)
         for send in sends:

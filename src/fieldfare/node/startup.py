@@ -1,6 +1,6 @@
-"""Start of a node: its broker recovers from the storage, and the node finds out which life of its log begins.
+"""Start of a node: the broker recovers from the storage, and a new life of the log begins.
 
-Each start is written to rows, so that neighbours and clients can tell the present run from earlier ones, and a copied
+Each start is written to rows: neighbours and clients can tell the present run from earlier runs, and a copied
 folder from the original.
 """
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 def fresh_name() -> str:
-    """Return a random name that nothing else has."""
+    """Return a random, unique name."""
     return secrets.token_hex(8)
 
 
@@ -63,7 +63,7 @@ def recovered_broker(
     clock: Callable[[], float],
     now: float,
 ) -> DurableBroker:
-    """Return the broker of a node, in a new life of its log; `clock` is that on the wall, `now` never jumps."""
+    """Return the broker of a node, in a new life of the log; `clock` is the wall clock, `now` never jumps."""
     # A clock alone could go back, and so could a row, with an earlier copy of the folder.
     life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - EPOCH_2000))
     storage.remember(Row("life", (), life))
@@ -89,7 +89,7 @@ def recovered_broker(
 
 
 def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool:
-    """Tell whether the folder may be a copy or may have lost its end: the file or the boot of the machine differ."""
+    """Tell whether the folder may be a copy, or the log cut short: the file or the boot of the machine differ."""
     if not config.data:
         return False
     status = (Path(config.data) / "node.sqlite").stat()
@@ -99,7 +99,7 @@ def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool
 
 
 def lives_of_log(broker: DurableBroker, storage: Storage, stored: StoredRows) -> Lineage:
-    """Return the lives in which the positions of the log were given, including the present one."""
+    """Return the lives in which the positions of the log were given, up to the present life."""
     lives = as_lineage(stored.get("lives", {}).get((), ()))
     lives = extend(lives, broker.life, broker.position + 1)
     storage.remember(Row("lives", (), lives))

@@ -1,6 +1,6 @@
-"""State of a durable broker, as plain values: sessions with their waiting deliveries, and links with their outboxes.
+"""State of a durable broker, as plain values: sessions with waiting deliveries, and links with outboxes.
 
-`state_rows` defines how sessions and links are written to rows; `step` collects the changes of one step.
+`state_rows` defines the rows of sessions and links; `step` collects the changes of a step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RequestRefused(ValueError):
 
 
 class Publication(NamedTuple):
-    """Events of one publisher that are accepted together or not at all."""
+    """Events of a publisher, accepted together or not at all."""
 
     session: str
     number: int
@@ -42,7 +42,7 @@ class Publication(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """An event that waits for a session to acknowledge it."""
+    """An event on the way to a session, until the acknowledgement."""
 
     position: int
     subscriptions: tuple[str, ...]
@@ -68,9 +68,9 @@ class Origin(NamedTuple):
 
 
 class Session(msgspec.Struct):
-    """A client's durable presence: counts of its events and deliveries, and the deliveries that wait.
+    """A client's durable presence: counts of events and deliveries, and the waiting deliveries.
 
-    Numbers of deliveries obey `acknowledged <= sent <= released <= count`, except that `sent` restarts at
+    Numbers of deliveries obey `acknowledged <= sent <= released <= count`; `sent` restarts at
     `acknowledged` with each connection.
     """
 
@@ -126,7 +126,7 @@ class Session(msgspec.Struct):
 
 
 class Link(msgspec.Struct):
-    """A neighbour: counts of the messages in both directions, and the messages that the neighbour lacks."""
+    """A neighbour: counts of the messages in both directions, and the unacknowledged messages."""
 
     role: Role
     last: int = 0
@@ -168,8 +168,8 @@ class Link(msgspec.Struct):
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
     """Yield the pending numbers of a range, in order.
 
-    Counting up is faster than sorting where gaps are few. A session that came from elsewhere may have gaps of any size:
-    after more misses than there are pending numbers, the search jumps to the next one.
+    Counting up is faster than sorting where gaps are few. A session from another node may have gaps of any size:
+    after more misses than there are pending numbers, the search jumps to the next number.
     """
     pending, missed = session.pending, 0
     number = first
@@ -188,7 +188,7 @@ def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
 def oldest_pending(session: Session) -> int:
     """Return the first pending number, and remember the result as a lower bound.
 
-    `next(iter(session.pending))` would be quadratic: a dict walks over all entries that were removed at its front.
+    `next(iter(session.pending))` would be quadratic: a dict walks over all entries removed at the front.
     """
     if session.oldest not in session.pending:
         session.oldest = next(pending_numbers(session, session.oldest, session.count), session.oldest)
@@ -196,7 +196,7 @@ def oldest_pending(session: Session) -> int:
 
 
 def lowest_position(session: Session) -> int:
-    """Return the lowest pending position; with replays that need not be the position of the first number."""
+    """Return the lowest pending position; with replays, a later number may have the lowest position."""
     if session.rows:
         return min(pending.position for pending in session.pending.values())
     return session.pending[oldest_pending(session)].position

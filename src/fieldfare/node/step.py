@@ -1,4 +1,4 @@
-"""One step of a durable broker: everything that must be on disk before anyone hears of the step's effects."""
+"""A step of a durable broker: everything to be on disk before anyone hears of the effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fieldfare.protocol.journal import JournalEntry, Row
 
 
 class Step(NamedTuple):
-    """Entries and rows that are written whole or not at all, and the effects that follow from the write."""
+    """Entries and rows to write together, and the effects of the write."""
 
     entries: list[JournalEntry]
     rows: list[Row]
@@ -25,10 +25,10 @@ class Step(NamedTuple):
 
 
 class StepBuffer:
-    """The changes since the last step."""
+    """The unwritten changes since the last step."""
 
     def __init__(self) -> None:
-        """Begin with no changes."""
+        """Begin with no unwritten changes."""
         self.entries: list[JournalEntry] = []
         self.rows: list[Row] = []
         self.overflowing: set[str] = set()
@@ -36,7 +36,7 @@ class StepBuffer:
         self._woken: set[str] = set()
 
     def store(self, *rows: Row) -> None:
-        """Write rows with this step; of several rows with one key the last is valid."""
+        """Write rows with the present step; of several rows with the same key the last is valid."""
         self.rows += rows
 
     def wake(self, name: str) -> None:
@@ -44,7 +44,7 @@ class StepBuffer:
         self._woken.add(name)
 
     def drain(self, sessions: Mapping[str, Session], links: Mapping[str, Link]) -> Step:
-        """Return the changes as a step, and begin the next one."""
+        """Return the changes as a step, and begin the next step."""
         entries, self.entries = self.entries, []
         rows, self.rows = self.rows, []
         overflowing, self.overflowing = self.overflowing, set()

@@ -1,4 +1,4 @@
-"""Deliveries that travel with a session: from the log to a handover message, and back."""
+"""Deliveries of a moving session: from the log to a handover message, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 def readable(message: StoredDeliveries) -> list[StoredDelivery]:
-    """Return the deliveries whose events can be decoded: an unreadable event would spoil a whole frame for a client."""
+    """Return the deliveries with readable events: an unreadable event would spoil a whole frame for a client."""
     found = []
     for one in message.items:
         try:
@@ -37,13 +37,13 @@ def readable(message: StoredDeliveries) -> list[StoredDelivery]:
 
 
 def details_for(one: StoredDelivery, session: str, mark: str) -> EntryDetails:
-    """Return the journal details of a delivery that came with a session."""
+    """Return the journal details of a delivery from a handover message."""
     to = [(session, mark, one.number, list(one.subscriptions))]
     return EntryDetails(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
 
 
 def pending_of(one: StoredDelivery, position: int) -> Pending:
-    """Return a delivery that came with a session as a waiting one; its event is in the log at the position."""
+    """Return a delivery from a handover message as pending; the event is in the log at the position."""
     key = replacement_key(one.publisher, one.replaces)
     return Pending(position, one.subscriptions, one.expires or NEVER, replayed=one.replayed, replaces=key)
 
@@ -51,7 +51,7 @@ def pending_of(one: StoredDelivery, position: int) -> Pending:
 def stored_deliveries(
     waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, JournalEntry]
 ) -> list[StoredDelivery]:
-    """Return waiting deliveries with their events, without those that the log no longer has."""
+    """Return waiting deliveries with events, as far as the log still has the events."""
     return [_stored(n, pending, entries[pending.position]) for n, pending in waiting if pending.position in entries]
 
 

@@ -261,8 +261,8 @@ class AccessServer(SessionRequests):
         if visit.ending and visit.waiting:
             return self._hand_on(visit) + self._call(visit, target)
         if visit.session is not None:
-            wishes = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
-            visit.tickets = visit.service.member.tickets(wishes)
+            filters = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
+            visit.tickets = visit.service.member.tickets(filters)
             self._moving[visit.key] = visit
         return [Send(client, c.SessionMoved(visit.name, target)) for client in dict.fromkeys(clients)]
 
@@ -297,8 +297,8 @@ class AccessServer(SessionRequests):
                 return []
             visit.offered = True
             session = visit.session
-            wishes = dict(session.subscriptions), dict(session.advertisements)
-            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *wishes))]
+            filters = dict(session.subscriptions), dict(session.advertisements)
+            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *filters))]
         if visit.cut is None:
             return []
         reached, sends = member.reach(visit.cut)

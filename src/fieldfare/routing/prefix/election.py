@@ -151,7 +151,7 @@ class Election:
     def _should_lay_out(self) -> bool:
         """Tell whether the number of filters has doubled, so that another order of attributes may be better.
 
-        So it stays rare.
+        The rule keeps new layouts rare.
         """
         return self._options.layout != "alphabet" and self._count >= max(100, 2 * self._laid_out)
 

@@ -97,7 +97,7 @@ class PosetForest(Table[Interface]):
     def __len__(self) -> int:
         return len(self._interfaces)
 
-    # Whom to tell
+    # The neighbours of a filter
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
         """Return the neighbours that must know a filter: all covers, if any, came from the neighbour alone.
@@ -172,7 +172,7 @@ class PosetForest(Table[Interface]):
         """Tell whether a filter may be stored below another filter of the same interface."""
         return self.redundant
 
-    # Whom an event concerns
+    # Events
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
         """Return the interfaces with a filter that the event matches."""
