@@ -30,7 +30,7 @@ class Clocks:
 
 
 def _attach(name: str, broker: DurableBroker, now: float) -> None:
-    broker.attach(name, name, now)
+    broker.sessions.attach(name, name, now)
 
 
 async def _lives(node: Node) -> bool:
@@ -50,8 +50,10 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         await node.start()
         for name in ("ana", "bob"):
             await node.submit(partial(_attach, name))
-        await node.submit(lambda broker, now: broker.change(m.Subscribe("s", parse("TRUE")), "ana", now))
-        await node.submit(lambda broker, now: broker.detach("ana", now))
+        await node.submit(
+            lambda broker, now: broker.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now)
+        )
+        await node.submit(lambda broker, now: broker.sessions.detach("ana", now))
         clocks.wall += jump
         assert await _lives(node)
         await node.publish(Publication("bob", 1, [Event({"x": 1})], clocks.wall + 60))
@@ -82,7 +84,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         await node.start()
 
         def went(_: object, now: float) -> None:
-            node.broker.moving._lost("ana", "b", now)
+            node.broker.handovers._lost("ana", "b", now)
 
         await node.submit(went)
         clocks.wall += 1000 * DAY
@@ -92,7 +94,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         node = clocks.make(tmp_path)
         await node.start()
         await _lives(node)
-        assert node.broker.moving.gone["ana"][0] == "b"
+        assert node.broker.handovers.departed["ana"][0] == "b"
         await node.stop()
 
     asyncio.run(test())

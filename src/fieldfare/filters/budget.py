@@ -73,7 +73,7 @@ def remembered(most: int) -> Callable[[Callable[[_Argument], _Result]], Callable
                 return function(argument), before - inner.left
             except Exception:
                 if outer is not None:
-                    outer.left = inner.left  # it was paid for, and is not remembered
+                    outer.left = inner.left  # failures are charged, and not cached
                 raise
             finally:
                 _BUDGET.reset(token)

@@ -115,7 +115,7 @@ class Selector:
             if i < len(self.steps) and j < len(other.steps):
                 mine, its = self.steps[i], other.steps[j]
                 ways = [(i + 1, j + 1)] if mine.name == its.name or ANY in (mine.name, its.name) else []
-                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # with a gap, one may wait
+                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # a selector may wait in a gap
                 queue += [way for way in ways if way not in made]
                 made.update(ways)
         return (len(self.steps), len(other.steps)) in made

@@ -132,7 +132,7 @@ def compared(left: Dimension, op: str, right: Dimension) -> Filter:
     if isinstance(left, Literal):
         return Filter.where(right, Constraint(_against(_FLIPPED[op], left.value)))
     first, second = expression(left), expression(right)
-    if first.text > second.text:  # one dimension for both ways round
+    if first.text > second.text:  # the same dimension for both orders
         first, second, op = second, first, _FLIPPED[op]
     return Filter.where(Compare(first, second), Constraint(_OUTCOMES[op]))
 
@@ -183,7 +183,7 @@ def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) 
     wanted = _PATTERNS[op](text.value)
     try:
         values = valueset.like(wanted)
-    except TooComplex:  # keep it opaque: matched exactly, covered only by itself
+    except TooComplex:  # an opaque predicate: matched exactly, covered only by an equal predicate
         function = functions.IMATCHES if wanted.ignore_case else functions.MATCHES
         opaque = Call(function, (expression(dimension), Literal(wanted.text)))
         return inside(opaque, valueset.FALSE if negated else valueset.TRUE)

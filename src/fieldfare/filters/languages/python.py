@@ -239,7 +239,7 @@ def call(function: str, *arguments: Operand) -> Value:
 
 
 def _refuse_private(name: str) -> None:
-    if name.startswith("_"):  # asked for by Python's own machinery: copying, pickling, notebooks
+    if name.startswith("_"):  # a request of Python itself: copying, pickling, notebooks
         raise AttributeError(f"write a field with this name as field[{name!r}]")
 
 

@@ -18,7 +18,7 @@ from fieldfare.node.context import Context
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler
 from fieldfare.node.http.webhooks import Webhooks
-from fieldfare.node.state import Step
+from fieldfare.node.step import Step
 from fieldfare.routing.prefix.routes import PrefixRoutes
 
 GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -61,7 +61,7 @@ class _Figures(Collector):
         yield from self._webhooks()
 
     def _traffic(self) -> Iterator[Metric]:
-        traffic = self._service.node.traffic
+        traffic = self._service.node.counters
         yield CounterMetricFamily("fieldfare_events_published", "Events accepted from publishers", traffic.events_in)
         yield CounterMetricFamily("fieldfare_deliveries", "Events delivered to clients", traffic.deliveries)
         yield CounterMetricFamily("fieldfare_refused", "Requests of clients that the node refused", traffic.refused)
@@ -81,9 +81,9 @@ class _Figures(Collector):
         about = {"name": node.name, "version": our_version(), "strategy": node.config.strategy}
         yield InfoMetricFamily("fieldfare_node", "The node", about)
         yield GaugeMetricFamily("fieldfare_ready", "1 if the node accepts requests", node.ready)
-        yield GaugeMetricFamily("fieldfare_start_time_seconds", "When the node started", node.traffic.started)
+        yield GaugeMetricFamily("fieldfare_start_time_seconds", "When the node started", node.counters.started)
         present = GaugeMetricFamily("fieldfare_sessions", "Sessions", labels=["state"])
-        here = sum(session.here for session in sessions)
+        here = sum(session.connected for session in sessions)
         present.add_metric(["here"], here)
         present.add_metric(["away"], len(sessions) - here)
         yield present
@@ -132,7 +132,7 @@ class _Figures(Collector):
         labels = ["neighbour", "direction"]
         for what, text in (("events", "Events"), ("tells", "Changes of filters"), ("bytes", "Bytes")):
             family = CounterMetricFamily(f"fieldfare_link_{what}", f"{text} on a link", labels=labels)
-            for name, traffic in node.traffic.links.items():
+            for name, traffic in node.counters.links.items():
                 for direction in ("in", "out"):
                     family.add_metric([name, direction], getattr(traffic, f"{what}_{direction}"))
             yield family

@@ -91,7 +91,7 @@ class Resource:
             return
         except Exception as error:  # noqa: BLE001 - `problem_of` logs unexpected errors
             problem = problem_of(error)
-            self._service.node.traffic.refused += 400 <= problem.status < 500
+            self._service.node.counters.refused += 400 <= problem.status < 500
             response = respond(problem)
         await response(scope, receive, send)
 

@@ -97,7 +97,7 @@ def handlers(hooks: Webhooks) -> dict[str, dict[str, Handler]]:
 
     async def add(call: Call) -> Response:
         description, filter, private = await _read(call)
-        id = call.service.node.fresh()
+        id = call.service.node.fresh_name()
         hook = await hooks.add(id, description, filter, principal=call.principal, private=private)
         return answer(seen(call, hook, filter), 201, {"Location": f"/subscriptions/{id}"})
 

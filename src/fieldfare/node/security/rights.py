@@ -69,12 +69,12 @@ def recheck(broker: DurableBroker, name: str, principal: Principal, now: float) 
     for id, filter in list(client.subscriptions.items()):
         problem = _problem(may_subscribe, principal, filter)
         if problem:
-            broker.change(m.Unsubscribe(id), name, now)
+            broker.sessions.change_filters(m.Unsubscribe(id), name, now)
             ended.append(f"the subscription {id} has ended: {problem}")
     for id, filter in list(client.advertisements.items()):
         problem = _problem(may_advertise, principal, filter)
         if problem:
-            broker.change(m.Unadvertise(id), name, now)
+            broker.sessions.change_filters(m.Unadvertise(id), name, now)
             ended.append(f"the advertisement {id} has ended: {problem}")
     for one in ended:
         logger.warning("session %s: %s", name, one)
@@ -92,7 +92,7 @@ def _problem(question: Callable[[Principal, Filter], None], principal: Principal
 def withhold(broker: DurableBroker, name: str, numbers: list[int]) -> None:
     """Drop waiting events from a session, because the owner may no longer read them."""
     if name in broker.sessions:
-        broker.withhold(name, numbers)
+        broker.deliveries.withhold(name, numbers)
         logger.warning(
             "session %s: %d waiting events were dropped: the owner may no longer read them", name, len(numbers)
         )

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from fieldfare.node.security.access_rules import Security
 from fieldfare.node.security.errors import Unauthenticated
 from fieldfare.node.security.principals import Principal, is_void, with_roles
-from fieldfare.protocol.handover import Vouch
+from fieldfare.protocol.handover import ClientVoucher
 
 LIFE: Final = 60.0
 """seconds in which a first ticket must be used"""
@@ -31,7 +31,7 @@ LIFE: Final = 60.0
 class Pass(NamedTuple):
     """The facts about the client of a session that was handed over to this node."""
 
-    vouch: Vouch
+    vouch: ClientVoucher
     digests: tuple[bytes, ...]
     """digests of the valid tickets: the last used one, and the next"""
     until: float
@@ -48,15 +48,15 @@ def new_ticket() -> str:
     return secrets.token_urlsafe(32)
 
 
-def vouch_for(principal: Principal, session: str, handover: str, ticket: str) -> Vouch:
+def vouch_for(principal: Principal, session: str, handover: str, ticket: str) -> ClientVoucher:
     """Return the facts for the next node about a client that follows its session in a handover."""
-    return Vouch(
+    return ClientVoucher(
         session, handover, digest_of(ticket), principal.name, principal.roles, principal.until, principal.token,
         principal.issued,
     )  # fmt: skip
 
 
-def first_pass(vouch: Vouch, now: float) -> Pass:
+def first_pass(vouch: ClientVoucher, now: float) -> Pass:
     """Return the pass of a client that another node has announced; its ticket is valid for `LIFE` seconds."""
     return Pass(vouch, (vouch.digest,), now + LIFE)
 

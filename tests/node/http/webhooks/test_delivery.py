@@ -214,7 +214,7 @@ def test_gone_ends_the_subscription() -> None:
             await until(lambda: f"webhook:{id}" not in found.service.node.broker.sessions)
             assert to.ids() == ["1", "2"]
             assert (await found.client.get("/subscriptions")).json() == []
-            assert not found.service.node.kept("webhook")
+            assert not found.service.node.rows("webhook")
 
     asyncio.run(main())
 
@@ -282,7 +282,7 @@ def test_many_subscriptions_do_not_wait_for_each_other() -> None:
 def test_a_session_without_its_webhook_ends(tmp_path: Path) -> None:
     async def main() -> None:
         async with api(tmp_path) as (service, _):
-            await service.node.submit(lambda broker, now: broker.attach("webhook:lost", "i", now))
+            await service.node.submit(lambda broker, now: broker.sessions.attach("webhook:lost", "i", now))
         async with api(tmp_path) as (service, _):
             await until(lambda: "webhook:lost" not in service.node.broker.sessions)
 

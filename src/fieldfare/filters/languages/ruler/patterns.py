@@ -83,7 +83,7 @@ def _json(text: str | bytes) -> object:
     except json.JSONDecodeError as error:
         problem = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise FilterDocumentError("/", problem) from None
-    except ValueError as error:  # what is no UTF-8, and numbers with thousands of digits
+    except ValueError as error:  # bytes that are no UTF-8, and numbers with thousands of digits
         raise FilterDocumentError("/", f"not JSON: {error}") from None
 
 
@@ -149,7 +149,7 @@ def _rules(pattern: object, path: str, above: Steps) -> list[Rule]:
 def _ways(name: str, value: object, path: str, above: Steps) -> Iterator[Rule]:
     """Yield the demands of an entry of a pattern, as alternatives."""
     if name == "$or":
-        if not isinstance(value, (list, tuple)) or len(value) < 2:  # one is no choice
+        if not isinstance(value, (list, tuple)) or len(value) < 2:  # a single pattern is no choice
             refuse(path, "$or wants an array of two or more patterns")
         for index, alternative in enumerate(value):
             yield from _rules(alternative, f"{path}/{index}", above)

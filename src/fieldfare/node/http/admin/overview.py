@@ -30,7 +30,7 @@ WINDOW: Final = 10
 def handlers(service: Context, webhooks: Callable[[], int]) -> dict[str, dict[str, Handler]]:
     """Return the handlers by path and method; `webhooks` counts the subscriptions with a sink."""
     sampler = _Sampler(service.node)
-    service.node.beside(sampler.run())
+    service.node.spawn(sampler.run())
 
     async def overview(call: Call) -> Response:
         return answer(_overview(call.service, sampler.rates(), webhooks()))
@@ -64,7 +64,7 @@ class _Sampler:
         self._samples: deque[_Sample] = deque([self._now()], maxlen=WINDOW)
 
     def _now(self) -> _Sample:
-        traffic = self._node.traffic
+        traffic = self._node.counters
         return _Sample(asyncio.get_running_loop().time(), traffic.events_in, traffic.deliveries, traffic.busy)
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class _Sampler:
 
 def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
     node, hood = service.node, service.hood
-    traffic: dict[str, float] = asdict(node.traffic)
+    traffic: dict[str, float] = asdict(node.counters)
     started = traffic.pop("started")
     traffic.pop("links")
     all_sessions = node.broker.sessions.values()
@@ -94,14 +94,14 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
         traffic=traffic,
         rates=rates,
         sessions=len(all_sessions),
-        here=sum(one.here for one in all_sessions),
+        here=sum(one.connected for one in all_sessions),
         pending=sum(len(one.pending) for one in all_sessions),
         subscriptions=sum(len(client.subscriptions) for client in node.broker.broker.clients.all.values()),
         table=node.broker.broker.entries,
         log=LogView(log.first, log.last, log.bytes),
         memory=_memory(),
         links=_links(service),
-        overlay=hood.reaches(),
+        overlay=hood.reachable(),
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.broker.broker.routes),
@@ -111,7 +111,7 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
 async def _other(call: Call) -> Response:
     """Answer with the overview of another node. The question goes over the links, without the caller's token."""
     name, hood = call.request.path_params["name"], call.service.hood
-    if name == call.service.node.name or name not in hood.reaches():
+    if name == call.service.node.name or name not in hood.reachable():
         raise Problem(404, f"there is no other node {name[:200]} in this overlay")
     try:
         found = msgspec.json.decode(await hood.overviews.ask(name), type=Overview)
@@ -144,11 +144,11 @@ def _memory() -> int:
 
 def _links(service: Context) -> list[LinkView]:
     node, hood = service.node, service.hood
-    reached = hood.reaches()
+    reached = hood.reachable()
     views = []
     for name, link in node.broker.links.items():
         up = hood.up.get(name)
-        counted = node.traffic.links.get(name)
+        counted = node.counters.links.get(name)
         traffic = asdict(counted) if counted is not None else {}
         url = up.url if up is not None else reached.get(name, "")
         views.append(LinkView(name, url, up is not None, link.role.value, len(link.outbox), traffic))
@@ -163,5 +163,5 @@ async def _remove_link(call: Call) -> Response:
     name = call.request.path_params["name"]
     if name not in call.service.node.broker.links:
         raise Problem(404, f"there is no neighbour {name[:200]}")
-    await call.service.hood.part(name)
+    await call.service.hood.remove(name)
     return Response(None, 204)

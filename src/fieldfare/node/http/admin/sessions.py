@@ -43,11 +43,11 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "name": name,
         "owner": one.owner,
         "durable": one.durable,
-        "here": one.here,
-        "seen": one.seen + node.broker.ahead,
+        "here": one.connected,
+        "seen": one.last_seen + node.broker.ahead,
         "published": one.sequence,
         "delivered": one.count,
-        "acknowledged": one.done,
+        "acknowledged": one.acknowledged,
         "pending": len(one.pending),
         "dropped": one.dropped,
         "subscriptions": len(client.subscriptions) if client is not None else 0,
@@ -91,14 +91,14 @@ async def _end(call: Call) -> Response:
     """End a session and drop its waiting events; the client is disconnected."""
     name, _ = _session(call)
     node = call.service.node
-    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.kept("webhook"):
+    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.rows("webhook"):
         raise Problem(409, f"this session delivers to a sink: DELETE /subscriptions/{name.removeprefix(SESSION)}")
     if name == HTTP:
         raise Problem(409, "this is the session of all publishers over HTTP, and cannot be ended")
     closer = node.closers.get(name)
     if closer is not None:
         closer("the session was ended by an administrator")
-    await node.submit(lambda broker, now: broker.leave(name, now) if name in broker.sessions else None)
+    await node.submit(lambda broker, now: broker.sessions.leave(name, now) if name in broker.sessions else None)
     return Response(None, 204)
 
 
@@ -109,10 +109,10 @@ async def _move(call: Call) -> Response:
     session = node.broker.sessions.get(asked.session)
     if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no durable session {asked.session[:200]} of a client")
-    if asked.to == node.name or asked.to not in call.service.hood.reaches():
+    if asked.to == node.name or asked.to not in call.service.hood.reachable():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
-    ticket = node.fresh()
-    await node.submit(lambda broker, _: broker.moving.offer(asked.session, asked.to, ticket))
+    ticket = node.fresh_name()
+    await node.submit(lambda broker, _: broker.handovers.offer(asked.session, asked.to, ticket))
     return Response(None, 202)
 
 

@@ -98,7 +98,7 @@ class Deliverer:
 
     def _acknowledge(self, session: str, number: int) -> None:
         """Acknowledge an event without a wait: after a crash the sink gets the event twice at worst."""
-        done = self._node.submit(lambda broker, _: broker.acknowledge(session, number))
+        done = self._node.submit(lambda broker, _: broker.deliveries.acknowledge(session, number))
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def _deliver(self, id: str, delivered: Delivered) -> None:
@@ -157,7 +157,7 @@ class Deliverer:
         if delivered.event.type == DEAD_LETTER:
             return
         letter = dead_letter(
-            hook, delivered, outcome.problem, attempts, id=self._node.fresh(), source=self._sender.source
+            hook, delivered, outcome.problem, attempts, id=self._node.fresh_name(), source=self._sender.source
         )
         try:
             await self._service.publish([letter])

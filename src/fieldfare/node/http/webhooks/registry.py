@@ -40,12 +40,12 @@ class Webhooks:
         self.all: dict[str, Webhook] = {}
         self.progress: dict[str, Progress] = {}
         self._deliverer = Deliverer(service, self._sender, self.all, self.progress, self._end_gone)
-        for (id, *_), row in self._node.kept("webhook").items():
+        for (id, *_), row in self._node.rows("webhook").items():
             try:
                 self._start(msgspec.convert(row, Webhook))
             except msgspec.ValidationError as error:
                 logger.error("webhook %s: the row cannot be read, and waits for a version that can: %s", id, error)
-        self._node.beside(self._clean_up())
+        self._node.spawn(self._clean_up())
 
     @property
     def total(self) -> Progress:
@@ -55,10 +55,10 @@ class Webhooks:
     async def _clean_up(self) -> None:
         """End sessions without a stored webhook, and close the connections when the node stops."""
         try:
-            rows = {f"{SESSION}{id}" for id, *_ in self._node.kept("webhook")}
+            rows = {f"{SESSION}{id}" for id, *_ in self._node.rows("webhook")}
             left = [name for name in self._node.broker.sessions if name.startswith(SESSION) and name not in rows]
             for name in left:
-                await self._node.submit(lambda broker, now, name=name: broker.end(name, now))  # type: ignore[misc]
+                await self._node.submit(lambda broker, now, name=name: broker.sessions.end(name, now))  # type: ignore[misc]
             await asyncio.Event().wait()
         finally:
             await self._sender.close()
@@ -74,19 +74,21 @@ class Webhooks:
         node, owner = self._node, principal.name
         check_new_session(node, node.broker, owner)
         hook = Webhook(
-            id=id, owner=owner, description=description, active=False, key=node.fresh() + node.fresh(),
+            id=id, owner=owner, description=description, active=False, key=node.fresh_name() + node.fresh_name(),
             private=private, roles=principal.roles, token=principal.token, issued=principal.issued,
         )  # fmt: skip
         hook = await self._sender.agree(hook)
-        await node.submit(lambda broker, now: broker.attach(hook.session, node.fresh(), now, owner=owner))
+        await node.submit(lambda broker, now: broker.sessions.attach(hook.session, node.fresh_name(), now, owner=owner))
         try:
             if description.config.since is None:
-                await node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), hook.session, now))
+                await node.submit(
+                    lambda broker, now: broker.sessions.change_filters(m.Subscribe(id, filter), hook.session, now)
+                )
             else:
                 await replay.subscribe(node, hook.session, id, filter, description.config.since)
             await self._store(hook)
         except ValueError:
-            await node.submit(lambda broker, now: broker.end(hook.session, now))
+            await node.submit(lambda broker, now: broker.sessions.end(hook.session, now))
             raise
         self._start(hook)
         return hook
@@ -108,8 +110,8 @@ class Webhooks:
         self._check_alive(hook)
 
         def job(broker: DurableBroker, now: float) -> None:
-            broker.change(m.Subscribe(hook.id, filter), hook.session, now)
-            self._node.keep(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
+            broker.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
+            self._node.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
 
         await self._node.submit(job)
         self._replace(new)
@@ -143,7 +145,7 @@ class Webhooks:
     def _start(self, hook: Webhook) -> None:
         self.all[hook.id] = hook
         self.progress[hook.id] = Progress()
-        self._tasks[hook.id] = self._node.beside(self._deliverer.run(hook.id))
+        self._tasks[hook.id] = self._node.spawn(self._deliverer.run(hook.id))
 
     def _check_alive(self, hook: Webhook) -> None:
         if hook.id not in self.all:
@@ -157,14 +159,14 @@ class Webhooks:
 
     async def _store(self, hook: Webhook) -> None:
         row = Row("webhook", (hook.id,), msgspec.to_builtins(hook))
-        await self._node.submit(lambda _, __: self._node.keep(row))
+        await self._node.submit(lambda _, __: self._node.store_row(row))
 
     async def _delete(self, hook: Webhook) -> None:
         self.progress.pop(hook.id, None)
 
         def job(broker: DurableBroker, now: float) -> None:
-            self._node.keep(Row("webhook", (hook.id,)))
+            self._node.store_row(Row("webhook", (hook.id,)))
             if hook.session in broker.sessions:
-                broker.end(hook.session, now)
+                broker.sessions.end(hook.session, now)
 
         await self._node.submit(job)
