@@ -74,7 +74,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Unadvertise(8, "mine"), "The end of an advertisement."),
     Sample(f.Acknowledge(17), "All deliveries up to number 17."),
     Sample(f.Credit(50), "Fifty deliveries more."),
-    Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
+    Sample(f.WatchInterest(9), "Answered by `ReplicaProgress`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
     Sample(f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71"), "A new session; the node made up its name.", "shortest"),
     Sample(
@@ -182,26 +182,33 @@ LINK_MESSAGES: Final = (
 _SESSION: Final = ("ana", "f1Yc")
 
 HANDOVER: Final = (
-    Sample(h.Come(*_SESSION), "The target asks for a session.", "shortest"),
-    Sample(h.Come(*_SESSION, "ana@example.org", take_over=True), "From a replica; with an owner.", "longest"),
-    Sample(h.Offer(*_SESSION, "ana@example.org"), "The source offers a session."),
+    Sample(h.SessionRequest(*_SESSION), "The target asks for a session.", "shortest"),
+    Sample(h.SessionRequest(*_SESSION, "ana@example.org", take_over=True), "From a replica; with an owner.", "longest"),
+    Sample(h.SessionOffer(*_SESSION, "ana@example.org"), "The source offers a session."),
     Sample(
-        h.Going(*_SESSION, "8b4c", "ana@example.org", {"cheap": "price < 10"}, {"mine": "price > 0"}, keep=True),
+        h.SessionDescription(
+            *_SESSION, "8b4c", "ana@example.org", {"cheap": "price < 10"}, {"mine": "price > 0"}, replica=True
+        ),
         "Subscriptions and advertisements by id.",
     ),
     Sample(
-        h.Vouch(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0), "All fields."
+        h.ClientVoucher(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0),
+        "All fields.",
     ),
-    Sample(h.Ready(*_SESSION), "The target has subscribed."),
+    Sample(h.TargetReady(*_SESSION), "The target has subscribed."),
     Sample(
-        h.Carry(*_SESSION, [h.Carried(18, ("cheap",), 0.0, "bob", 7, "8b4c", "oslo", "", b"\x80", old=True)]),
+        h.StoredDeliveries(
+            *_SESSION, [h.StoredDelivery(18, ("cheap",), 0.0, "bob", 7, "8b4c", "oslo", "", b"\x80", replayed=True)]
+        ),
         "An item is a list; the event is MessagePack.",
     ),
-    Sample(h.Moved(*_SESSION, 2, 20, 17, 1, [("bob", "8b4c", 7)], 12, 3, (("5f1e", 1),), 1), "All fields."),
-    Sample(h.Done(*_SESSION, 2, 20, 17, 3, [("bob", "8b4c", 7)]), "Progress of the session, to a replica."),
-    Sample(h.Lost(*_SESSION, "8b4c"), "The session was taken over."),
-    Sample(h.Elsewhere(*_SESSION, "rome", "no such session"), "The session is not here."),
-    Sample(h.Cancel(*_SESSION), "The handover is cancelled."),
+    Sample(
+        h.SessionTransferred(*_SESSION, 2, 20, 17, 1, [("bob", "8b4c", 7)], 12, 3, (("5f1e", 1),), 1), "All fields."
+    ),
+    Sample(h.ReplicaProgress(*_SESSION, 2, 20, 17, 3, [("bob", "8b4c", 7)]), "Progress of the session, to a replica."),
+    Sample(h.SessionTakenOver(*_SESSION, "8b4c"), "The session was taken over."),
+    Sample(h.SessionNotHere(*_SESSION, "rome", "no such session"), "The session is not here."),
+    Sample(h.CancelHandover(*_SESSION), "The handover is cancelled."),
 )
 
 JOURNAL: Final = (

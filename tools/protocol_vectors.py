@@ -162,11 +162,11 @@ FORMS: Final = {
     ),
     "handover": Form(
         samples.HANDOVER,
-        get_args(handover.AnyWord),
+        get_args(handover.AnyHandoverMessage),
         lambda message: handover.VERSION,
         handover.encode,
         handover.decode,
-        _builder(handover.AnyWord),
+        _builder(handover.AnyHandoverMessage),
     ),
     "journal": Form(
         samples.JOURNAL,

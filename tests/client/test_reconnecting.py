@@ -98,7 +98,7 @@ def test_broken_connections(tmp_path: Path) -> None:
                 await until(lambda: len(seen) >= 3000)
                 await asyncio.sleep(0.1)
                 assert seen == list(range(3000))
-                await until(lambda: service.node.broker.sessions["sub"].done >= 2999)
+                await until(lambda: service.node.broker.sessions["sub"].acknowledged >= 2999)
                 taking.cancel()
 
     run(main())

@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import events, filters
 
 from fieldfare.events import EventError, arrow
@@ -33,7 +34,7 @@ def pairs(table: Any) -> set[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(max_examples=40, deadline=None)
+@few(15)
 @given(
     stored=st.lists(filters(), min_size=1, max_size=10),
     given_events=st.lists(events(), min_size=1, max_size=6),

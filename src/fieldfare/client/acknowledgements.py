@@ -1,9 +1,9 @@
 """`Outstanding` and `Allowance`: which deliveries a client may acknowledge, and how many more the node may send.
 
-Deliveries arrive in the order of their numbers, with gaps. A program acknowledges them in any order, but the protocol
-can only say "everything up to this number": the last number before the first delivery that is still open. After a
-broken connection the node starts again behind the last number that was acknowledged; deliveries of the earlier
-connection can be acknowledged on the new one all the same.
+Deliveries arrive in the order of the numbers, with gaps. A program acknowledges deliveries in any order, but the
+protocol can only say "everything up to a number": the last number before the first open delivery. After a broken
+connection the node starts again behind the last acknowledged number; deliveries of the earlier connection can be
+acknowledged on the new connection all the same.
 
 No I/O here, and no clock.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class Outstanding:
-    """The deliveries of one session that are not acknowledged. Another identity of the session needs another object.
+    """The open deliveries of a session, which are not acknowledged. A new identity of the session needs a new object.
 
     >>> deliveries = Outstanding()
     >>> [deliveries.add(number, 1) for number in (1, 2, 5)]
@@ -44,7 +44,7 @@ class Outstanding:
     def cut(self, void_from: int) -> Outstanding:
         """Return the successor after the node forgot deliveries: numbers from `void_from` on mean other events there.
 
-        Deliveries below `void_from` move to the successor; acknowledgements that still arrive here are passed on.
+        Deliveries below `void_from` move to the successor; later acknowledgements here are passed on.
 
         >>> old = Outstanding()
         >>> [old.add(number, 1) for number in (1, 2)]
@@ -72,7 +72,7 @@ class Outstanding:
         return True
 
     def acknowledge(self, number: int) -> bool:
-        """Note that one subscription has acknowledged a delivery; return True if no other still has to."""
+        """Note the acknowledgement of a subscription; return True if no other subscription still has to acknowledge."""
         if self._successor is not None and number < self._successor[0]:
             return self._successor[1].acknowledge(number)
         left = self._open[number] - 1
@@ -83,7 +83,7 @@ class Outstanding:
         return True
 
     def due(self) -> int:
-        """Return the number to acknowledge now, 0 if there is no new one. The caller must send the number at once."""
+        """Return the number to acknowledge now, 0 if no number is new. The caller must send the number at once."""
         number = next(iter(self._open), self._last + 1) - 1
         if number <= self._sent:
             return 0
@@ -97,7 +97,7 @@ class Outstanding:
 
 
 class Allowance:
-    """The credit of a node: how many deliveries the node may send, so that at most `limit` are open in the client.
+    """The credit of a node: how many deliveries the node may send, with at most `limit` open in the client.
 
     >>> allowance = Allowance(4)
     >>> allowance.reset()
@@ -114,7 +114,7 @@ class Allowance:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.open = 0
-        """deliveries that the client has and has not acknowledged"""
+        """open deliveries in the client"""
         self.granted = 0
         """deliveries that the node may still send"""
         self._step = max(1, limit // 4)
@@ -135,12 +135,12 @@ class Allowance:
         return self.granted * 2 <= self.limit
 
     def receive(self, *, new: bool) -> None:
-        """Note a delivery, which stays open if it is new."""
+        """Note a delivery; a new delivery stays open."""
         self.granted -= 1
         self.open += new
 
     def release(self) -> None:
-        """Note that a delivery is acknowledged."""
+        """Note the acknowledgement of a delivery by all subscriptions."""
         self.open -= 1
 
     def grant(self) -> int:

@@ -1,4 +1,4 @@
-"""`AddressBook`: the addresses that a client tries, in order, and the address that a node has named. No I/O here."""
+"""`AddressBook`: the addresses of a program in order of preference, and the address named by a node. No I/O here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Invitation(NamedTuple):
-    """The address of a node that only another node has named, and the ticket to show there instead of the token."""
+    """An address named by another node, and the ticket to show there instead of the token."""
 
     url: str
     ticket: str
@@ -16,15 +16,15 @@ class Invitation(NamedTuple):
 class AddressBook:
     """The addresses of a client.
 
-    An address that a node names is not the program's own choice: the token must not go there, lest a bad node
-    collect tokens. So such an address is only used with a ticket, or by a client without a token.
+    An address named by a node is not the program's own choice: the token must not go there, lest a bad node collect
+    tokens. So such an address is only used with a ticket, or by a client without a token.
     """
 
     def __init__(self, urls: Iterable[str], *, has_token: bool) -> None:
         self.urls = list(urls)
         """addresses that the program has given, the best first"""
         if not self.urls:
-            raise ValueError("say where: a client needs at least one URL such as ws://127.0.0.1:7400")
+            raise ValueError("a client needs at least one URL, such as ws://127.0.0.1:7400")
         self.invitation: Invitation | None = None
         self._has_token = has_token
 
@@ -33,9 +33,9 @@ class AddressBook:
         self.urls[:] = [url, *(other for other in self.urls if other != url)]
 
     def follow(self, url: str, ticket: str) -> None:
-        """Take the address where a node says that the session goes on.
+        """Take the address where the session goes on, as a node says.
 
-        A client that uses TLS does not follow to an address without TLS.
+        A client with TLS does not follow to an address without TLS.
         """
         self.invitation = None
         if url in self.urls:

@@ -1,9 +1,9 @@
 """`Client`: a program's access to a node: publish, subscribe, and stay connected.
 
 - With a durable `session` nothing is lost and no event comes twice, not even if the node is restarted.
-- Without a session the node forgets the client when the connection breaks. Events that were not accepted are published
-  again, so they may be in the log twice; events that are published meanwhile are missed, except by subscriptions with
-  `since`.
+- Without a session the node forgets the client when the connection breaks. Events without an answer are published
+  again, so an event may be in the log twice; events of other clients are missed meanwhile, except by subscriptions
+  with `since`.
 
 The client here only has the methods for programs. The protocol is in `engine`, the waiting in `driver`.
 """
@@ -52,18 +52,18 @@ def connect(
 
     Args:
         url: such as `ws://127.0.0.1:7400`; of several addresses, the client tries the next if a node does not answer.
-        session: the name of a durable session: the node keeps its subscriptions, and the events that wait, while the
-            client is away. Another node gets the session from the last one: nothing is lost and no event comes twice.
-        token: the client's identity, for a node with security; or a function that returns a token for each connection.
-        credit: the number of events that the node may send before the client acknowledges some.
-        quench: do not send events that match no subscription.
+        session: the name of a durable session: the node keeps subscriptions and waiting events while the client is
+            away. Another node gets the session from the last node: nothing is lost and no event comes twice.
+        token: the client's identity, for a node with security; or a function returning a token for each connection.
+        credit: the number of events from the node before the client has to acknowledge some.
+        quench: do not send events without a matching subscription.
         json: use JSON frames, which are slower, but readable.
         ssl: the context for `wss://`, if the default is not enough.
-        reconnect: connect again when the connection breaks, however long that takes. The first connection must succeed.
-        at: the name of the node that has the session, if it is another one than at this URL.
-        on_state: called with `connected`, `reconnecting`, `waiting` (for a session that comes from another node) or
-            `closed`, and the reason.
-        on_dropped: called when the node has lost events for this client, with how many (0: not known) and the reason.
+        reconnect: connect again when the connection breaks, however long it takes. The first connection must succeed.
+        at: the name of the node with the session, if another node is at the URL.
+        on_state: called with `connected`, `reconnecting`, `waiting` (for a session from another node) or `closed`, and
+            the reason.
+        on_dropped: called when the node has lost events for the client, with how many (0: not known) and the reason.
         insecure: send the token even over `ws://` to another machine, where others can read it.
     """
     return Client(
@@ -111,17 +111,17 @@ class Client:
 
     @property
     def session(self) -> str:
-        """The name of the session; the node makes up a name for a client that gave none."""
+        """The name of the session; the node makes up a name for a client without one."""
         return self._driver.engine.session
 
     @property
     def dropped(self) -> int:
-        """The number of events for this client that the node has dropped."""
+        """The number of events for the client, dropped by the node."""
         return self._driver.engine.dropped
 
     @property
     def closed(self) -> bool:
-        """Tell whether the client has ended: after `close`, or because the node refused it."""
+        """Tell whether the client has ended: after `close`, or refused by the node."""
         return self._driver.closed
 
     @property
@@ -130,7 +130,7 @@ class Client:
         return self._driver.connection.socket is not None
 
     async def close(self) -> None:
-        """Disconnect for good. Published events that are not safe may be lost: `drain` first, as `async with` does."""
+        """Disconnect for good. Unsafe events may be lost: `drain` first, as `async with` does."""
         driver = self._driver
         if not self.closed:
             driver.check()
@@ -146,30 +146,30 @@ class Client:
     async def move(self, to: str) -> None:
         """Go to another node, at a URL, with the session. The old node delivers until the move is complete.
 
-        The two nodes must be linked, perhaps through others. If the move fails, everything stays as it is.
+        The two nodes must be linked, perhaps through others. If the move fails, nothing changes.
         """
         self._driver.check()
         await self._driver.connection.move(to)
 
     async def leave(self) -> None:
-        """End the session, with its subscriptions and all events that wait, and disconnect."""
+        """End the session, with all subscriptions and waiting events, and disconnect."""
         await self._driver.end_session()
         await self.close()
 
     # Publishing
 
     async def publish(self, event: object, *, ttl: float | None = None, replaces: str = "") -> bool:
-        """Publish an event (a mapping, an `Event`, a dataclass or a `msgspec.Struct`) and wait until it is safe.
+        """Publish an event (a mapping, an `Event`, a dataclass or a `msgspec.Struct`) and wait until the event is safe.
 
-        With `ttl`, no subscriber gets the event later than so many seconds from now. Of events with the same
-        `replaces` that wait for a subscriber, only the last one is delivered. Returns False if the event was not sent,
+        With `ttl`, no subscriber gets the event later than so many seconds from now. Of waiting events with the
+        same `replaces`, a subscriber gets only the last. Returns False if the event was not sent,
         because no subscription matches (see `quench`).
         """
         await self._driver.wait_for_capacity()
         return await self._driver.publish((event_of(event),), ttl, replaces)
 
     async def publish_batch(self, events: Iterable[object], *, ttl: float | None = None, replaces: str = "") -> int:
-        """Publish events, all or none, and return how many. `Refused` if they are more than a frame may have."""
+        """Publish events, all or none, and return how many. `Refused` for more events than fit into a frame."""
         batch = tuple(map(event_of, events))
         await self._driver.wait_for_capacity()
         interest = self._driver.engine.interest
@@ -193,16 +193,16 @@ class Client:
         await self._driver.wait_for_capacity()
 
     async def drain(self) -> None:
-        """Wait until all published events are safe; `Refused` if the node refused one whose receipt was not awaited."""
+        """Wait until all published events are safe; `Refused` for a refused event without an awaited receipt."""
         await self._driver.drain()
 
     def transaction(self, *, ttl: float | None = None, replaces: str = "") -> Transaction:
-        """Return a block whose events are published together at its end, or not at all if the block raises."""
+        """Return a block: the events inside are published together at the end, or not at all if the block raises."""
         self._driver.check()
         return Transaction(lambda events: self.publish_batch(events, ttl=ttl, replaces=replaces))
 
     async def interest(self) -> tuple[str, ...]:
-        """Return the filters of all subscriptions that the node knows of: other events need not be published."""
+        """Return the filters of all subscriptions in the network: other events need not be published."""
         return await self._driver.interest()
 
     # Subscribing
@@ -230,15 +230,15 @@ class Client:
 
         Args:
             filter: a text, a `Filter`, or a document of CloudEvents' subscriptions.
-            since: also events that happened before: from a position in the log (a whole number) or a time on.
-            id: the id under which a durable session keeps the subscription; made from the filter if it is not given.
-            keep: let the session keep the subscription when the block ends. Else the events that wait are dropped.
-            type: a class of which the subscription gives instances instead of events.
+            since: also earlier events: from a position in the log (a whole number) or a time on.
+            id: the id under which a durable session keeps the subscription; by default made from the filter.
+            keep: let the session keep the subscription when the block ends. Else the waiting events are dropped.
+            type: a class; the subscription gives instances of the class instead of events.
         """
         return Subscription(Reader(self._driver, filter, since=since, id=id, keep=keep, type=type))
 
     def advertise(self, filter: object, *, id: str | None = None) -> Advertisement:
-        """Announce that the client will publish events that match a filter, inside an `async with` block."""
+        """Announce the events of a filter, to be published inside an `async with` block."""
         return Advertisement(self._driver, filter, id)
 
     # Requests and replies
@@ -254,12 +254,12 @@ class Client:
                 await self._driver.publish((request,), timeout, "", quench=False)
                 return await reply
         except TimeoutError:
-            raise TimeoutError(f"nobody answered in {timeout} seconds") from None
+            raise TimeoutError(f"no client replied in {timeout} seconds") from None
         finally:
             if reply is not None:
                 reply.cancel()
 
     async def reply(self, request: object, answer: object) -> None:
-        """Reply to a request that arrived by a subscription."""
+        """Reply to a request, as received from a subscription."""
         await self._driver.wait_for_capacity()
         await self._driver.publish((reply_to(request, answer),), None, "", quench=False)

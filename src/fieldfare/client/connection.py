@@ -1,7 +1,7 @@
-"""`Connection`: runs the engine of a client on a WebSocket, and makes another one when the WebSocket breaks.
+"""`Connection`: runs the engine of a client on a WebSocket, and on another WebSocket when the first breaks.
 
-One task connects and reads, another one sends whatever the engine returns. A move to another node connects there while
-the old WebSocket is still in use.
+A task connects and reads, another task sends the frames of the engine. A move to another node connects there while the
+old WebSocket is still in use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BACKOFF: Final = Backoff(0.1, 10.0, (0.5, 1.0))
 
 
 class Connection:
-    """The connection of a client to its present node, over all broken WebSockets."""
+    """The connection of a client to the present node, over all broken WebSockets."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Connection:
         on_change: Callable[[], None],
         insecure: bool = False,
     ) -> None:
-        """Check the addresses; `start` connects. `on_change` is called after each frame that the engine received."""
+        """Check the addresses; `start` connects. `on_change` is called after each received frame."""
         for url in urls:
             check_url(url)
         self.addresses = AddressBook(urls, has_token=bool(token))
@@ -96,7 +96,7 @@ class Connection:
             await self._hang_up()  # a task that is cancelled before it began has not done so
 
     async def move(self, url: str) -> None:
-        """Connect to another node; the old connection is used until then. If that fails, nothing changes."""
+        """Connect to another node; the old connection is used until then. If no connection is made, nothing changes."""
         check_url(url)
         if self.socket is None:  # a client that is just reconnecting must not connect twice
             self.addresses.prefer(url)
@@ -126,7 +126,7 @@ class Connection:
             raise self._engine.error
 
     def pump(self) -> None:
-        """Let the frames of the engine be sent, at once or after the pause that the engine asks for."""
+        """Let the frames of the engine be sent, at once or after the engine's pause."""
         pause = self._engine.pause
         if pause == 0:
             self._frames_ready.set()
@@ -179,7 +179,7 @@ class Connection:
             await self._hang_up()
 
     async def _finish_move(self) -> bool:
-        """Use the connection to another node, if there is one. The attempt to connect may still be under way."""
+        """Use the connection to another node, if any. The attempt to connect may still be under way."""
         move = self._move
         if move is None:
             return False
@@ -205,9 +205,9 @@ class Connection:
         return await dial(urls, self._codec, self._ssl, hello, report, insecure=self._insecure)
 
     async def _dial_invitation(self) -> bool:
-        """Connect to the node that another node has named: with a ticket, never with the token.
+        """Connect to the address named by a node: with a ticket, never with the token.
 
-        If that fails, the addresses of the program are next: their node gets the session back.
+        After a failure the addresses of the program are next: the node there gets the session back.
         """
         invitation = self.addresses.invitation
         if invitation is None:
@@ -280,7 +280,7 @@ class Connection:
                 await socket.close()
 
     def _fail(self, error: Exception, *, closing: bool = False) -> None:
-        """End for good, and wake everything that waits."""
+        """End for good, and wake all waiting calls."""
         if self._engine.error is not None:
             return
         self._engine.fail(error, closing=closing)
@@ -298,7 +298,7 @@ class Connection:
         except websockets.ConnectionClosed as closed:
             return reason_of(closed)
         except FrameError as error:
-            raise ConnectionRefused(f"the node said something that is {error}") from None
+            raise ConnectionRefused(f"the node sent data that is {error}") from None
 
     def _receive(self, frame: f.FromNode) -> None:
         if isinstance(frame, f.Bye):

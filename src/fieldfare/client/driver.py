@@ -1,7 +1,7 @@
-"""`Driver`: the engine and the connection of a client together, with the waiting that asyncio does.
+"""`Driver`: the engine and the connection of a client together, with the waiting by asyncio.
 
-The classes that programs use (`Client`, `Subscription`, `Advertisement`, and those without asyncio) call the driver,
-so that they show only methods for programs.
+The classes for programs (`Client`, `Subscription`, `Advertisement`, and their counterparts without asyncio) call the
+driver, and so show only methods for programs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAVE_TIMEOUT: Final = 30.0
 
 
 class Driver:
-    """Runs one client. The options are those of `connect`."""
+    """Runs a client, with the options of `connect`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Driver:
             await self.interest()
 
     async def finish(self) -> None:
-        """Wait until the node has heard everything, but not for a node that is away for good."""
+        """Wait until the node has received everything, but not for a node away for good."""
         if self.closed:
             self.raise_refusals()
             return
@@ -169,12 +169,12 @@ class Driver:
         self.check()
 
     async def drain(self) -> None:
-        """Wait until all published events are safe; raise the first error that the program has not seen."""
+        """Wait until all published events are safe; raise the first error unknown to the program."""
         await self.wait_until_safe()
         self.raise_refusals()
 
     def raise_refusals(self) -> None:
-        """Raise the error of the first refused receipt that the program has not awaited; forget the others."""
+        """Raise the error of the first refused receipt without an awaiting program; forget the others."""
         refused = [receipt for receipt in self._refusals if not receipt.observed]
         self._refusals.clear()
         for receipt in refused:
@@ -200,7 +200,7 @@ class Driver:
             raise
 
     async def close(self, registration: Registration) -> None:
-        """Withdraw a registration. A node that is away is told when it is back, and the program does not wait."""
+        """Withdraw a registration. A node away hears of the end later, and the program does not wait."""
         told = _future()
         self._withdrawals.add(told)
         told.add_done_callback(self._withdrawals.discard)
@@ -209,14 +209,14 @@ class Driver:
         await self.connection.wait_while_connected(told)
 
     def acknowledge(self, item: Item) -> None:
-        """Acknowledge a delivery for one subscription."""
+        """Acknowledge a delivery for a subscription."""
         self.engine.acknowledge(item)
         self.connection.pump()
 
     # Requests
 
     async def interest(self) -> tuple[str, ...]:
-        """Return the filters of all subscriptions that the node knows of."""
+        """Return the filters of all subscriptions in the network."""
         self.check()
         while self.engine.interest.texts is None:
             answer = _future()
@@ -240,7 +240,7 @@ def _future() -> asyncio.Future[None]:
 
 
 def _resolve(future: asyncio.Future[None], error: Exception | None) -> None:
-    """Resolve a future, unless the program has cancelled its wait."""
+    """Resolve a future, unless the waiting program was cancelled."""
     if future.done():
         return
     if error is None:

@@ -1,11 +1,11 @@
 """`Engine`: the client's side of the protocol, without sockets, tasks and clocks: frames in, frames out.
 
-The engine remembers everything the node may have to be told again: events that are not safe (`outbox`), deliveries
-that are not acknowledged (`inbox`), subscriptions and advertisements (`registrations`), and unanswered requests. A
-broken connection therefore loses nothing: `begin` makes the frames with which the next connection starts.
+The engine remembers everything the node may have to be told again: unsafe events (`outbox`), open deliveries (`inbox`),
+subscriptions and advertisements (`registrations`), and unanswered requests. A broken connection therefore loses
+nothing: `begin` makes the frames with which the next connection starts.
 
-The caller sends `hello`, passes the node's frames to `begin` and `receive`, and sends what `next_frame` returns
-as soon as `pause` says. Answers arrive as calls of the functions that were given with a request.
+The caller sends `hello`, passes the node's frames to `begin` and `receive`, and sends the frames of `next_frame` after
+`pause`. Answers arrive as calls of the functions given with a request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ logger = logging.getLogger("fieldfare.client")
 
 
 class Engine:
-    """The state of one client, over all its connections."""
+    """The state of a client, over all connections."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class Engine:
     def hello(self, token: str, *, moving: bool = False, ticket: str = "") -> f.Hello:
         """Return the first frame of a connection.
 
-        While the client is `moving`, an earlier connection still delivers, so the new one starts without credit. A
-        ticket takes the place of the token at a node that only another node has named.
+        While the client is `moving`, an earlier connection still delivers, so the new connection starts without
+        credit. A ticket takes the place of the token at an address named by a node.
         """
         self._moving = moving
         credit = 0 if moving else self.inbox.credit()
@@ -109,7 +109,7 @@ class Engine:
         )
 
     def begin(self, welcome: f.Welcome, now: float) -> None:
-        """Start on a new connection: repeat all that the node may have forgotten or has not answered."""
+        """Start on a new connection: repeat everything forgotten or unanswered by the node."""
         self.connected = True
         self._frames.clear()
         self._frames.extend(self._requests.resume())
@@ -134,7 +134,7 @@ class Engine:
             self._request(lambda request: f.Unsubscribe(request, NO_SUBSCRIPTION), self._confirm_repeated)
 
     def _join(self, welcome: f.Welcome) -> bool:
-        """Take over what the node says of the session; return True if the node does not know the earlier session."""
+        """Take the node's description of the session; return True if the node does not know the earlier session."""
         self.node, self.session = welcome.node, welcome.session
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
         from_replica = welcome.may_repeat > 0 and welcome.moves != self._moves  # a replica counts anew
@@ -147,12 +147,12 @@ class Engine:
         return anew
 
     def disconnect(self) -> None:
-        """Note that the connection is broken. Frames that were not sent are made again by `begin`."""
+        """Note a broken connection. `begin` makes unsent frames again."""
         self.connected = False
         self._frames.clear()
 
     def fail(self, error: Exception, *, closing: bool = False) -> None:
-        """End for good: answer everything that waits with an error. Subscriptions end without one when `closing`."""
+        """End for good: answer all waiting calls with an error. Subscriptions end without an error when `closing`."""
         if self.error is not None:
             return
         self.error = error
@@ -179,25 +179,25 @@ class Engine:
         return frame if frame is not None else self._window.take(now)
 
     def last_frame(self) -> f.Frame | None:
-        """Return the frame to send before the connection is closed: what is acknowledged need not come again."""
+        """Return the last acknowledgement, to send before the connection is closed."""
         return self.inbox.acknowledgement()
 
     def receive(self, frame: f.FromNode) -> None:
-        """Take a frame of the node, after `Welcome`. `Bye` is for the caller, who has to connect again."""
+        """Take a frame of the node, after `Welcome`. `Bye` is for the caller, because a connection must follow."""
         match frame:
             case f.Deliveries(items=items, dropped=dropped):
                 self._note_dropped(dropped)
                 self.inbox.receive(items)
             case f.Done(request=request, log_start=first):
                 if first:
-                    self._report_loss(0, f"the log of {self.node} begins at position {first}: what is older is gone")
+                    self._report_loss(0, f"the log of {self.node} begins at position {first}: older events are gone")
                 self._requests.resolve(request, None)
             case f.Accepted(number=number):
                 self._resolve(self._window.accept(number))
             case f.Refused(request=request, reason=reason, code=code) if request:
                 self._requests.resolve(request, Refused(reason, code))
             case f.Refused(number=0, reason=reason):
-                logger.warning("the node refused something: %s", reason)
+                logger.warning("the node refused an earlier request: %s", reason)
             case f.Refused(number=number, reason=reason, code=code):
                 submission = self._window.refuse(number)
                 if submission is not None:
@@ -210,7 +210,7 @@ class Engine:
         count, self._dropped_in_session = total - self._dropped_in_session, max(total, self._dropped_in_session)
         if count > 0:
             self.dropped += count
-            reason = f"{count} events were dropped at {self.node}: more waited for this session than it keeps"
+            reason = f"{count} events were dropped at {self.node}: more waited for this session than the node keeps"
             self._report_loss(count, reason)
 
     def _report_loss(self, count: int, reason: str) -> None:
@@ -221,13 +221,13 @@ class Engine:
 
     @property
     def unsafe(self) -> int:
-        """The number of published events that are not safe."""
+        """The number of unsafe published events."""
         return self._window.count
 
     def publish(
         self, events: tuple[Event, ...], ttl: float | None, replaces: str, outcome: OutcomeHook, now: float
     ) -> None:
-        """Publish events, all or none; `outcome` is called later. Raises `Refused` for what no node would accept."""
+        """Publish events, all or none; `outcome` is called later. `Refused` for events beyond the node's limits."""
         if ttl is not None and not ttl > 0:
             raise Refused("a time to live is more than 0 seconds")
         deadline = None if ttl is None else now + ttl
@@ -273,14 +273,14 @@ class Engine:
         self._request_registration(registration, anew=True)
 
     def discard(self, registration: Registration) -> None:
-        """Forget a registration that the node has refused: under its id, the node still has the earlier one, if any."""
+        """Forget a refused registration: under the id, the node still has the earlier registration, if any."""
         if isinstance(registration, SubscriptionRegistration):
             self.inbox.remove(registration, keep=self.durable)
         else:
             del self.advertisements[registration.id]
 
     def withdraw(self, registration: Registration, answer: Answer) -> None:
-        """End a subscription, unless the session keeps it, or an advertisement, when all published events are safe."""
+        """End a subscription (with `keep`, only here), or an advertisement, when all published events are safe."""
         registration.closed = True
         if not isinstance(registration, SubscriptionRegistration):
             unadvertise: Answer = lambda error: self._unadvertise(registration, answer, error)  # noqa: E731
@@ -306,13 +306,13 @@ class Engine:
         self._request(lambda request: registration.frame(request, anew=anew), registration.resolve)
 
     def acknowledge(self, item: Item) -> None:
-        """Note that one subscription has acknowledged a delivery."""
+        """Note the acknowledgement of a subscription for a delivery."""
         self.inbox.acknowledge(item)
 
     # Requests
 
     def watch_interest(self, answer: Answer) -> None:
-        """Ask the node for its interest, now and whenever the interest changes; `answer` is called once."""
+        """Ask the node for the interest, now and at each change; `answer` is called once."""
         self.interest.wait(answer)
         self._watch_interest()
 

@@ -23,16 +23,16 @@ class WindowFull(RuntimeError):
 
 
 class NotEntered(RuntimeError):
-    """A client or a subscription is used outside of its `with` block, where no answer would ever arrive."""
+    """A client or a subscription is used outside of the `with` block, where no answer would ever arrive."""
 
 
 class ConnectionRefused(ConnectionError):
-    """The node refuses the client: a bad token, or a session that another connection uses. Do not retry unchanged."""
+    """The node refuses the client: a bad token, or a session in use by another connection. Do not retry unchanged."""
 
 
 class ConnectionLost(ConnectionError):
-    """The client has no connection and does not try to make another one."""
+    """The client has no connection and does not try to connect again."""
 
 
 class MismatchError(ValueError):
-    """An event does not fit the class that a subscription was given; the message names the field and the position."""
+    """An event does not fit the class of the subscription; the message names the field and the position."""

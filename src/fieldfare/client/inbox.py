@@ -1,8 +1,8 @@
 """`Inbox`: the deliveries of a client, from the node's frames to the subscriptions, and back as acknowledgements.
 
-A durable session may have subscriptions that the program has not entered (yet). Deliveries for these wait here, are
-not acknowledged, and use up credit. Deliveries that still arrive for a subscription that has ended are acknowledged at
-once. No I/O here, and no clock: `pause` says how soon the next frame should be sent.
+A durable session may have subscriptions without a reading program (yet). Their deliveries wait here, are not
+acknowledged, and use up credit. Late deliveries of an ended subscription are acknowledged at once. No I/O here, and no
+clock: `pause` says how soon the next frame should be sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("fieldfare.client")
 
 
 class Inbox:
-    """All deliveries of a client that are not acknowledged."""
+    """All open deliveries of a client."""
 
     def __init__(self, credit: int, *, durable: bool) -> None:
         if credit < 1:
@@ -56,25 +56,25 @@ class Inbox:
         """Go on with a new connection, and perhaps a new session.
 
         The node knows acknowledgements up to `acknowledged`. If `void_from` is not 0, the node has forgotten
-        deliveries from that number on, and will use the numbers for other events.
+        deliveries from `void_from` on, and will use the numbers for other events.
         """
         if anew:
             self._outstanding = Outstanding()
         elif 0 < void_from <= self.last:
             forgotten = self.last - void_from + 1
-            logger.warning("the node has forgotten %d deliveries that came before: it went back in time", forgotten)
+            logger.warning("the node has forgotten %d deliveries: its log went back in time", forgotten)
             self._outstanding = self._outstanding.cut(void_from)
         self._outstanding.resume(acknowledged)
 
     def add(self, subscription: SubscriptionRegistration) -> None:
-        """Add a subscription, with the deliveries that waited under its id."""
+        """Add a subscription, with the waiting deliveries of the id."""
         self.subscriptions[subscription.id] = subscription
         self._ended.discard(subscription.id)
         for item in self._unclaimed.pop(subscription.id, ()):
             subscription.add(item)
 
     def remove(self, subscription: SubscriptionRegistration, *, keep: bool) -> None:
-        """Remove a subscription; its open deliveries wait for the next one under the id (`keep`), or are dropped."""
+        """Remove a subscription; open deliveries wait for another subscription with the id (`keep`), or are dropped."""
         del self.subscriptions[subscription.id]
         subscription.end()
         left = subscription.clear()
@@ -87,7 +87,7 @@ class Inbox:
             self.acknowledge(item)
 
     def receive(self, deliveries: list[f.Delivery]) -> None:
-        """Pass deliveries to their subscriptions."""
+        """Pass deliveries to the matching subscriptions."""
         for delivery in deliveries:
             self._receive(delivery)
         self._plan_frame()
@@ -115,10 +115,12 @@ class Inbox:
             self._unclaimed.setdefault(id, []).append(item)
         if unclaimed and self._allowance.open == self._allowance.limit:
             names = ", ".join(map(repr, self._unclaimed))
-            logger.warning("no more can be delivered: subscribe to what waits for this session under %s", names)
+            logger.warning(
+                "no more can be delivered: events wait for subscriptions that the program has not entered: %s", names
+            )
 
     def _is_repeated(self, delivery: f.Delivery) -> bool:
-        """Tell whether a node that failed since has delivered the same event."""
+        """Tell whether an earlier node, failed since, has delivered the same event."""
         if not delivery.sequence:
             return False
         publisher = delivery.publisher, delivery.by
@@ -129,7 +131,7 @@ class Inbox:
         return delivery.number <= self.may_repeat and delivery.sequence <= last
 
     def acknowledge(self, item: Item) -> None:
-        """Note that one subscription has acknowledged a delivery."""
+        """Note the acknowledgement of a subscription for a delivery."""
         if item.outstanding.acknowledge(item.delivery.number):
             self._allowance.release()
             self._plan_frame()
@@ -144,12 +146,12 @@ class Inbox:
         return frame
 
     def acknowledgement(self) -> f.Acknowledge | None:
-        """Return the acknowledgement that is due, if there is a new one."""
+        """Return the acknowledgement due now, if any."""
         number = self._outstanding.due()
         return f.Acknowledge(number) if number else None
 
     def end(self, error: Exception | None) -> None:
-        """End all subscriptions."""
+        """End all subscriptions, with an error or without; queued deliveries can still be taken."""
         for subscription in self.subscriptions.values():
             subscription.end(error)
 

@@ -1,4 +1,4 @@
-"""`Interest`: the filters of all subscriptions that the node knows of, for publishers that send only matching events.
+"""`Interest`: the filters of all subscriptions in the network, for publishers with `quench`.
 
 No I/O here, and no clock.
 """
@@ -15,7 +15,7 @@ from fieldfare.filters.filter import Filter
 
 
 class Interest:
-    """The interest that the node has announced; with `quench`, `matches` holds events against it."""
+    """The interest announced by the node; with `quench`, `matches` checks events."""
 
     def __init__(self, *, quench: bool) -> None:
         self.quench = quench
@@ -32,7 +32,7 @@ class Interest:
         self._waiting.append(answer)
 
     def update(self, texts: Iterable[str]) -> None:
-        """Take the interest that the node announces."""
+        """Take the interest announced by the node."""
         self.texts, self._filters = tuple(texts), None
         if self.quench:
             # A filter that cannot be parsed here, with a function of the node's own, say, might match any event.
@@ -41,11 +41,11 @@ class Interest:
         self.resolve(None)
 
     def forget(self) -> None:
-        """Forget the interest: another node, or a node after a pause, must announce its own."""
+        """Forget the interest: after each connection the node announces the interest again."""
         self.texts = self._filters = None
 
     def resolve(self, error: Exception | None) -> None:
-        """Answer all that wait for the interest."""
+        """Answer all calls of `wait`."""
         waiting, self._waiting = self._waiting, []
         for answer in waiting:
             answer(error)

@@ -1,12 +1,12 @@
-"""`Window`: published events that are not safe yet: how they are numbered, framed, repeated and answered.
+"""`Window`: published events on their way to safety: numbers, frames, repetition and answers.
 
-Events wait until the connection can send them. Then events that follow each other with the same options share a frame,
-and get their numbers. The node accepts a frame as a whole, and events that share a frame by chance should not share its
-fate: if the frame is refused, each submission is sent again in a frame of its own. Only a batch stays together.
+Events wait until the connection can send. Then consecutive events with the same options share a frame, and get numbers.
+The node accepts a frame as a whole, but events in a frame by chance should not share the fate of the frame: after a
+refusal, each submission is sent again in a separate frame. Only a batch stays together.
 
-After a broken connection all unanswered frames are sent again under the same numbers. Events that the node has accepted
-are known there; a frame that was refused is refused again. So an `Accepted` for a later number says nothing about the
-repeated frames until all of them are answered. If the node does not know the session any more, the numbers are new.
+After a broken connection all unanswered frames are sent again under the same numbers. The node knows accepted events,
+and refuses a refused frame again. So an `Accepted` for a later number says nothing about the repeated frames until all
+repeated frames are answered. If the node does not know the session any more, the numbers are new.
 
 No I/O here; the time is an argument.
 """
@@ -36,7 +36,7 @@ SHORTEST_TTL: Final = 0.001
 
 
 class Submission(NamedTuple, Generic[T]):
-    """Encoded events that the node must accept together, or not at all."""
+    """Encoded events, to be accepted together or not at all."""
 
     events: tuple[bytes, ...]
     receipt: T
@@ -54,7 +54,7 @@ class Submission(NamedTuple, Generic[T]):
 
 
 class Window(Generic[T]):
-    """All submissions that are not safe."""
+    """All submissions on their way to safety, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[Submission[T]] = deque()
@@ -72,7 +72,7 @@ class Window(Generic[T]):
         return bool(self._waiting)
 
     def add(self, submission: Submission[T]) -> None:
-        """Add events to send."""
+        """Queue a submission for the next frames."""
         self._waiting.append(submission)
         self.count += len(submission.events)
 
@@ -97,7 +97,7 @@ class Window(Generic[T]):
         return _frame(number, together, now)
 
     def accept(self, number: int) -> Iterator[Submission[T]]:
-        """Yield the submissions that are safe because the node has accepted everything up to a number."""
+        """Yield the submissions now safe, after the node has accepted everything up to a number."""
         while self._sent and number > self._uncertain:
             first, together = next(iter(self._sent.items()))
             length = _length(together)
@@ -110,7 +110,7 @@ class Window(Generic[T]):
     def refuse(self, number: int) -> Submission[T] | None:
         """Return the submission of the frame with a number, which is refused.
 
-        None if submissions share the frame: each of them waits for a frame of its own.
+        None if submissions share the frame: each submission waits for a separate frame.
         """
         together = self._sent.pop(number, None)
         if together is None:
@@ -122,7 +122,7 @@ class Window(Generic[T]):
         return None
 
     def resume(self, accepted: int, now: float) -> list[Publish]:
-        """Return all unanswered frames, to repeat to a node that has accepted events up to a number."""
+        """Return all unanswered frames, to repeat to a node with accepted events up to a number."""
         self._next = max(self._next, accepted + 1)
         self._uncertain = accepted
         return [_frame(number, together, now) for number, together in self._sent.items()]
@@ -136,12 +136,12 @@ class Window(Generic[T]):
         self._uncertain = 0
 
     def confirm_resumed(self) -> Iterator[Submission[T]]:
-        """Yield the submissions that are safe, now that the node has answered all repeated frames."""
+        """Yield the submissions now safe, after the node has answered all repeated frames."""
         accepted, self._uncertain = self._uncertain, 0
         return self.accept(accepted)
 
     def clear(self) -> list[Submission[T]]:
-        """Return all submissions that are not safe, and forget them."""
+        """Return and forget all unsafe submissions."""
         left = [*(submission for together in self._sent.values() for submission in together), *self._waiting]
         self._sent, self.count = {}, 0
         self._waiting.clear()

@@ -1,6 +1,6 @@
-"""`Reader`: takes the deliveries of one subscription out of the engine, and waits for them.
+"""`Reader`: takes the deliveries of a subscription out of the engine, and waits for more.
 
-`Subscription` and its counterpart without asyncio are two faces of a reader.
+`Subscription` and `SyncSubscription` are two faces of a reader.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Reader(Generic[T_co]):
         type: type[T_co] | None = None,
         usage: str = "async with client.subscribe(...) as events:",
     ) -> None:
-        """Make a subscription that the node does not know yet; `usage` is shown if the program forgets `with`."""
+        """Make a subscription, still unknown to the node; `usage` is shown if the program forgets `with`."""
         driver.check()
         if isinstance(since, datetime):
             since = since.timestamp()
         if keep and not driver.engine.durable:
-            raise ValueError("keep=True needs a session that survives: connect(..., session='a name')")
+            raise ValueError("keep=True needs a durable session: connect(..., session='a name')")
         written = write_filter(filter)
         self.registration = SubscriptionRegistration(
             id or make_id(written, driver.engine.inbox.subscriptions), written, since, keep=keep
@@ -79,7 +79,7 @@ class Reader(Generic[T_co]):
         return registration.take()
 
     async def take(self, limit: int, timeout: float | None) -> list[Item]:
-        """Wait for the next delivery and return all that are there, at most `limit`.
+        """Wait for the next delivery and return all queued deliveries, at most `limit`.
 
         TimeoutError if none arrives in so many seconds, EOFError at the end of the subscription.
         """
@@ -93,12 +93,12 @@ class Reader(Generic[T_co]):
         return items
 
     def acknowledge(self, item: Item | None) -> None:
-        """Acknowledge a delivery that was taken. None and a second time have no effect."""
+        """Acknowledge a taken delivery. None and a second time have no effect."""
         if item is not None and self.registration.release(item):
             self._driver.acknowledge(item)
 
     def event(self, item: Item) -> T_co:
-        """Return the event of a delivery, as an instance of the program's class if there is one."""
+        """Return the event of a delivery, as an instance of the program's class, if any."""
         event: Event = self._driver.codec.event(bytes(item.delivery.event))
         if self._type is None:
             return cast("T_co", event)
@@ -107,7 +107,7 @@ class Reader(Generic[T_co]):
 
 @contextlib.asynccontextmanager
 async def within(seconds: float | None) -> AsyncIterator[None]:
-    """Limit the time of a block, with a TimeoutError that says what was awaited."""
+    """Limit the time of a block, with a TimeoutError for people."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -119,7 +119,7 @@ async def within(seconds: float | None) -> AsyncIterator[None]:
 
 
 def write_filter(filter: object) -> object:
-    """Return a filter in the form that frames have: a text, or a document."""
+    """Return a filter in the form of frames: a text, or a document."""
     if isinstance(filter, Filter):
         return str(filter)
     if isinstance(filter, (str, dict, list)):
@@ -130,7 +130,7 @@ def write_filter(filter: object) -> object:
 def make_id(written: Any, used: Container[str]) -> str:
     """Make an id from a filter.
 
-    A program that is started again makes the same id, and so finds the events that wait for its session.
+    A restarted program makes the same id, and so finds the waiting events of the session.
     """
     text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
     if len(text) > 64:

@@ -13,16 +13,16 @@ Outcome = bool | Exception
 class Receipt:
     """The later answer to published events: await a receipt, or leave all receipts to `Client.drain`.
 
-    Awaiting gives True when the events are safe at the node, False if the client did not send them because no
-    subscription matches (`quench`), and raises `Refused` if the node did not accept them.
+    Awaiting gives True when the events are safe at the node, False if the events were not sent because no subscription
+    matches (`quench`), and raises `Refused` if the node did not accept the events.
     """
 
     __slots__ = ("_callbacks", "_outcome", "_refusals", "observed")
 
     def __init__(self, refusals: deque[Receipt] | None = None) -> None:
-        """Wait for an outcome; a receipt that ends with an error adds itself to `refusals`.
+        """Wait for an outcome; an error adds the receipt to `refusals`.
 
-        Most programs never await a receipt, so the future is made only when one does.
+        Most programs never await a receipt, so the future is made only for an awaiting program.
         """
         self._outcome: Outcome | None = None
         self._callbacks: list[Callable[[Outcome], None]] = []
@@ -37,7 +37,7 @@ class Receipt:
 
     @property
     def error(self) -> Exception | None:
-        """The error that the receipt ended with."""
+        """The error, if the outcome is an error."""
         return self._outcome if isinstance(self._outcome, Exception) else None
 
     def resolve(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""`Registration`: a subscription or an advertisement as the engine of a client sees it.
+"""`Registration`: a subscription or an advertisement inside the engine of a client.
 
 A registration remembers whether the node has answered, and how to ask again after a broken connection. No I/O here,
 and no clock.
@@ -35,7 +35,7 @@ class Item:
 
 
 class Registration:
-    """A filter that the node must know under an id, from `opened` until `closed`."""
+    """A filter, known to the node under an id from `opened` until `closed`."""
 
     def __init__(self, id: str, filter: object) -> None:
         self.id = id
@@ -57,7 +57,7 @@ class Registration:
         self._answer = answer
 
     def resolve(self, error: Exception | None) -> None:
-        """Take an answer of the node. A node that refuses later what it once accepted ends the registration."""
+        """Take an answer of the node. A refusal after the first answer ends the registration."""
         answer, self._answer = self._answer, None
         if answer is not None:
             answer(error)
@@ -69,7 +69,7 @@ class Registration:
         raise NotImplementedError
 
     def end(self, error: Exception | None = None) -> None:
-        """Note that the node does not know the registration any more."""
+        """Note the end of the registration at the node."""
 
 
 class AdvertisementRegistration(Registration):
@@ -82,7 +82,7 @@ class AdvertisementRegistration(Registration):
 
 
 class SubscriptionRegistration(Registration):
-    """A subscription with the deliveries that the program has not taken, or has taken and not acknowledged."""
+    """A subscription with its open deliveries: queued, or taken by the program and not acknowledged."""
 
     def __init__(
         self, id: str, filter: object, since: Since, *, keep: bool, on_change: Callable[[], None] = lambda: None
@@ -105,7 +105,7 @@ class SubscriptionRegistration(Registration):
         """whether the subscription goes on at another node, which has other times and positions"""
 
     def frame(self, request: int, *, anew: bool) -> f.Subscribe:
-        """Return the request; a node that has forgotten the subscription is asked for the events since the last one."""
+        """Return the request; a node without the subscription (`anew`) is asked for the events since the last."""
         time, position = self._last
         since = self._since if anew else None
         if since is not None and position:
@@ -122,7 +122,7 @@ class SubscriptionRegistration(Registration):
         return self._since is None or self._moved or delivery.time > time or delivery.position > position
 
     def move(self) -> None:
-        """Note that the session is at another node, which does not replay the past again."""
+        """Note a move of the session to another node, which does not replay the past again."""
         self._moved = self.opened and not self.pending
 
     def add(self, item: Item) -> None:
@@ -138,20 +138,20 @@ class SubscriptionRegistration(Registration):
         return item
 
     def release(self, item: Item) -> bool:
-        """Forget a delivery that the program acknowledges; return False if it did so before."""
+        """Forget an acknowledged delivery; return False for a second acknowledgement."""
         if item not in self._taken:
             return False
         del self._taken[item]
         return True
 
     def end(self, error: Exception | None = None) -> None:
-        """End the subscription; what is queued can still be taken."""
+        """End the subscription; queued deliveries can still be taken."""
         if self.ended is None:
             self.ended = error or StopAsyncIteration()
         self.on_change()
 
     def clear(self) -> list[Item]:
-        """Return all deliveries that are not acknowledged, and forget them."""
+        """Return and forget all open deliveries."""
         left = [*self._taken, *self.queue]
         self._taken = {}
         self.queue.clear()

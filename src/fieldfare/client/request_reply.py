@@ -1,7 +1,7 @@
-"""`Requester`: requests to other clients and their replies, as events like any other.
+"""`Requester`: requests to other clients and replies, as ordinary events.
 
-A request has a field `reply_to`, a name that no other event has; the reply has the name as `in_reply_to`. All replies
-to one client arrive by one subscription, which is made with the first request.
+A request has a field `reply_to` with a unique name; the reply has the name as `in_reply_to`. All replies to a client
+arrive by a single subscription, made with the first request.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Requester:
 
 
 def reply_to(request: object, reply: object) -> Event:
-    """Return the event that replies to a request."""
+    """Return the event of a reply; ValueError if the request wants none."""
     name = event_of(request).get("reply_to")
     if not isinstance(name, str):
-        raise ValueError("this event wants no answer: it has no field reply_to")
+        raise ValueError("the event is no request: it has no field reply_to")
     return _with(reply, in_reply_to=name)
 
 

@@ -1,4 +1,4 @@
-"""`Requests`: the requests of a client that the node has not answered. No I/O here, and no clock."""
+"""`Requests`: the unanswered requests of a client. No I/O here, and no clock."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Requests:
         return frame
 
     def resolve(self, number: int, error: Exception | None) -> None:
-        """Answer a request. A number that is not pending belongs to an earlier connection, and has no effect."""
+        """Answer a request. A number without a pending request is of an earlier connection, and has no effect."""
         _, answer = self._pending.pop(number, (None, None))
         if answer is not None:
             answer(error)
 
     def resume(self) -> list[f.Frame]:
-        """Return the frames to repeat on a new connection, and forget the requests that are not repeated."""
+        """Return the frames to repeat on a new connection, and forget all other requests."""
         self._pending = {number: (frame, answer) for number, (frame, answer) in self._pending.items() if frame}
         return [frame for frame, _ in self._pending.values() if frame is not None]
 

@@ -1,8 +1,8 @@
 """`Subscription`: the events of a subscription, as they arrive.
 
-An event is acknowledged when the program takes the next one, or, as a `Delivery`, when the program says so. A durable
-session gets events again that it has not acknowledged. The node sends no more than the client's credit allows, so a
-slow program makes the node wait, and with it all other subscriptions of the same client.
+An event is acknowledged when the program takes the next event, or, as a `Delivery`, by hand. A durable session gets
+unacknowledged events again. The node sends no more than the client's credit allows, so a slow program makes the node
+wait, and with the node all other subscriptions of the same client.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Delivery(Generic[T_co]):
-    """An event with everything that the node says of it."""
+    """An event with the node's description: number, position, time, publisher and subscriptions."""
 
     __slots__ = ("_item", "_reader", "event")
 
@@ -29,7 +29,7 @@ class Delivery(Generic[T_co]):
 
     @property
     def number(self) -> int:
-        """The number of the delivery in the session: the same each time that the event is delivered."""
+        """The number of the delivery in the session: the same each time the event is delivered."""
         return self._item.delivery.number
 
     @property
@@ -44,16 +44,16 @@ class Delivery(Generic[T_co]):
 
     @property
     def publisher(self) -> str:
-        """The name of the session that published the event."""
+        """The name of the publishing session."""
         return self._item.delivery.publisher
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """The ids of all subscriptions of the session that the event matches."""
+        """The ids of all matching subscriptions of the session."""
         return self._item.delivery.subscriptions
 
     async def acknowledge(self) -> None:
-        """Tell the node that the event need not be delivered again. A second time does no harm."""
+        """Acknowledge the event, which is then not delivered again. A second time does no harm."""
         self._reader.acknowledge(self._item)
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Delivery(Generic[T_co]):
 
 
 class Subscription(Generic[T_co]):
-    """Events that match a filter, inside an `async with` block; made by `Client.subscribe`."""
+    """Events of a filter, inside an `async with` block; made by `Client.subscribe`."""
 
     def __init__(self, reader: Reader[T_co]) -> None:
         self._reader = reader
@@ -80,7 +80,7 @@ class Subscription(Generic[T_co]):
 
     @property
     def waiting(self) -> int:
-        """The number of events that have arrived and that the program has not taken."""
+        """The number of queued events, not yet taken by the program."""
         return len(self._reader.registration.queue)
 
     async def __aenter__(self) -> Subscription[T_co]:
@@ -101,7 +101,7 @@ class Subscription(Generic[T_co]):
         return self._reader.event(item)
 
     async def next(self, timeout: float | None = None) -> T_co:
-        """Return the next event, and acknowledge the one before; TimeoutError if none arrives in so many seconds."""
+        """Return the next event, and acknowledge the event before; TimeoutError if none arrives in so many seconds."""
         async with within(timeout):
             try:
                 return await anext(self)
@@ -109,7 +109,7 @@ class Subscription(Generic[T_co]):
                 raise EOFError("the subscription is over") from None
 
     async def deliveries(self) -> AsyncIterator[Delivery[T_co]]:
-        """Yield deliveries, which the program acknowledges in any order. Until then they use up credit."""
+        """Yield deliveries, which the program acknowledges in any order. Open deliveries use up credit."""
         while True:
             try:
                 delivery = await self.next_delivery()

@@ -1,7 +1,7 @@
-"""The client for programs without asyncio: the same calls, without `await`. The client runs in a thread of its own.
+"""The client for programs without asyncio: the same calls, without `await`. The client runs in a separate thread.
 
-A call waits for its answer, and Ctrl-C interrupts the call. An event of a subscription is acknowledged when the program
-takes the next one. Several threads may use a client at once, but each subscription belongs to one of them.
+A call waits for the answer, and Ctrl-C interrupts the call. An event of a subscription is acknowledged when the program
+takes the next event. Several threads may use a client at once, but each subscription belongs to a single thread.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PREFETCH: Final = 100
 
 
 def connect_sync(url: str | list[str], **options: Any) -> SyncClient:
-    """Return a client of the node at a URL, to be used with `with`; the options are those of `connect`."""
+    """Return a client of the node at a URL, to be used with `with`; for the options see `connect`."""
     return SyncClient(lambda: Driver(url, **options))
 
 
 class SyncClient:
-    """A client in a thread of its own; made by `connect_sync`."""
+    """A client in a separate thread; made by `connect_sync`."""
 
     def __init__(self, make: Callable[[], Driver]) -> None:
         """Make a client; `make` is called in the client's thread."""
@@ -86,7 +86,7 @@ class SyncClient:
 
     @property
     def session(self) -> str:
-        """The name of the session; the node makes up a name for a client that gave none."""
+        """The name of the session; the node makes up a name for a client without one."""
         return self._client.session
 
     @property
@@ -96,11 +96,11 @@ class SyncClient:
 
     @property
     def dropped(self) -> int:
-        """The number of events for this client that the node has dropped."""
+        """The number of events for the client, dropped by the node."""
         return self._client.dropped
 
     def publish(self, event: object, *, ttl: float | None = None, replaces: str = "") -> bool:
-        """Publish an event and wait until it is safe; False if no subscription matches (see `quench`)."""
+        """Publish an event and wait until the event is safe; False if no subscription matches (see `quench`)."""
         return self._thread.call(self._client.publish(event, ttl=ttl, replaces=replaces))
 
     def publish_batch(self, events: Iterable[object], *, ttl: float | None = None, replaces: str = "") -> int:
@@ -133,12 +133,12 @@ class SyncClient:
         return future
 
     def drain(self) -> None:
-        """Wait until all published events are safe; `Refused` if the node refused one whose receipt was not read."""
+        """Wait until all published events are safe; `Refused` for a refused event without a read receipt."""
         self._thread.call(self._client.drain())
 
     @contextlib.contextmanager
     def transaction(self, *, ttl: float | None = None, replaces: str = "") -> Iterator[SyncTransaction]:
-        """Open a block whose events are published together at its end, or not at all if the block raises."""
+        """Open a block: the events inside are published together at the end, or not at all if the block raises."""
         self._thread.running()
         transaction = SyncTransaction()
         yield transaction
@@ -189,7 +189,7 @@ class SyncClient:
 
     @contextlib.contextmanager
     def advertise(self, filter: object, *, id: str | None = None) -> Iterator[Advertisement]:
-        """Announce that the client will publish events that match a filter, inside a `with` block."""
+        """Announce the events of a filter, to be published inside a `with` block."""
         advertisement = self._client.advertise(filter, id=id)
         self._thread.call(advertisement.__aenter__())
         try:
@@ -202,11 +202,11 @@ class SyncClient:
         return self._thread.call(self._client.request(event, timeout=timeout))
 
     def reply(self, request: object, answer: object) -> None:
-        """Reply to a request that arrived by a subscription."""
+        """Reply to a request, as received from a subscription."""
         self._thread.call(self._client.reply(request, answer))
 
     def interest(self) -> tuple[str, ...]:
-        """Return the filters of all subscriptions that the node knows of."""
+        """Return the filters of all subscriptions in the network."""
         return self._thread.call(self._client.interest())
 
     def move(self, to: str) -> None:
@@ -214,12 +214,12 @@ class SyncClient:
         self._thread.call(self._client.move(to))
 
     def leave(self) -> None:
-        """End the session, with its subscriptions and all events that wait, and disconnect."""
+        """End the session, with all subscriptions and waiting events, and disconnect."""
         self._thread.call(self._client.leave())
 
 
 class SyncReceipt(Future[bool]):
-    """The later answer to a published event: read its `result`, or leave all receipts to `drain`."""
+    """The later answer to a published event: read the `result`, or leave all receipts to `drain`."""
 
     receipt: Receipt | None = None
 
@@ -233,7 +233,7 @@ class SyncReceipt(Future[bool]):
 
 
 class SyncTransaction:
-    """Events that are published together."""
+    """Events to publish together at the end of a block."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -244,7 +244,7 @@ class SyncTransaction:
 
 
 class SyncSubscription(Generic[T_co]):
-    """Events that match a filter, inside a `with` block; made by `SyncClient.subscribe`."""
+    """Events of a filter, inside a `with` block; made by `SyncClient.subscribe`."""
 
     def __init__(self, thread: LoopThread, reader: Reader[T_co], timeout: float | None) -> None:
         self._thread = thread
@@ -277,7 +277,7 @@ class SyncSubscription(Generic[T_co]):
             yield event
 
     def next(self, timeout: float | None = None) -> T_co:
-        """Return the next event, and acknowledge the one before; TimeoutError if none arrives in so many seconds."""
+        """Return the next event, and acknowledge the event before; TimeoutError if none arrives in so many seconds."""
         if self._current is not None:
             self._thread.call_soon(self._reader.acknowledge, self._current)
         self._current = None
@@ -285,7 +285,7 @@ class SyncSubscription(Generic[T_co]):
         return self._reader.event(item)
 
     def deliveries(self) -> Iterator[SyncDelivery[T_co]]:
-        """Yield deliveries, which the program acknowledges in any order. Until then they use up credit."""
+        """Yield deliveries, which the program acknowledges in any order. Open deliveries use up credit."""
         while True:
             try:
                 item = self._next(self._timeout)
@@ -301,7 +301,7 @@ class SyncSubscription(Generic[T_co]):
 
 
 class SyncDelivery(Generic[T_co]):
-    """An event with everything that the node says of it; the attributes are those of `Delivery`."""
+    """An event with the node's description, and the attributes of `Delivery`."""
 
     def __init__(self, thread: LoopThread, delivery: Delivery[T_co]) -> None:
         self._thread = thread
@@ -316,5 +316,5 @@ class SyncDelivery(Generic[T_co]):
         return self._delivery.event
 
     def acknowledge(self) -> None:
-        """Tell the node that the event need not be delivered again."""
+        """Acknowledge the event, which is then not delivered again."""
         self._thread.call(self._delivery.acknowledge())

@@ -1,4 +1,4 @@
-"""`LoopThread`: an event loop in a thread of its own, for the client without asyncio."""
+"""`LoopThread`: an event loop in a separate thread, for the client without asyncio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoopThread:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread; a second start is an error."""
         if self._loop is not None:
             raise RuntimeError("a client is used once: make another one with connect_sync()")
         self._loop = asyncio.new_event_loop()
@@ -33,7 +33,7 @@ class LoopThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, and wait for its end."""
+        """Stop the thread, and wait for the end."""
         loop, thread = self._loop, self._thread
         assert loop is not None
         assert thread is not None
@@ -51,7 +51,7 @@ class LoopThread:
         return self._loop
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the thread and wait for its result. Ctrl-C cancels the coroutine."""
+        """Run a coroutine in the thread and wait for the result. Ctrl-C cancels the coroutine."""
         try:
             loop = self.running()
         except (NotEntered, ConnectionLost):

@@ -1,4 +1,4 @@
-"""`Advertisement` and `Transaction`: objects of a client that hold for the length of an `async with` block."""
+"""`Advertisement` and `Transaction`: objects of a client with an `async with` block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fieldfare.events.event import Event
 
 
 class Advertisement:
-    """The announcement that a client will publish events that match a filter; made by `Client.advertise`."""
+    """The announcement of a client's future events, as a filter; made by `Client.advertise`."""
 
     def __init__(self, driver: Driver, filter: object, id: str | None = None) -> None:
         driver.check()
@@ -42,7 +42,7 @@ class Advertisement:
 
 
 class Transaction:
-    """Events that are published together at the end of an `async with` block; made by `Client.transaction`."""
+    """Events to publish together at the end of an `async with` block; made by `Client.transaction`."""
 
     def __init__(self, publish: Callable[[list[Event]], Awaitable[object]]) -> None:
         self._publish = publish

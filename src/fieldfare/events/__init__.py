@@ -1,4 +1,4 @@
-"""Events: immutable mappings of fields to typed values, and the codecs between events and bytes."""
+"""Events, their typed values, and the codecs for JSON, CloudEvents, MessagePack and Arrow."""
 
 from fieldfare.events.event import Event, fields_of, freeze
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits

@@ -1,10 +1,10 @@
-"""Events as JSON objects, and as lines of JSON objects.
+"""Events as JSON objects, and as lines of JSON.
 
-Types that JSON lacks are tagged, see `tags`. The top-level key `$valid` is reserved for the validity period: `[from,
-until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
+Types unknown to JSON are tagged, see `tags`. The top-level key `$valid` is reserved for the validity period of the
+event: `[from, until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
 
-msgspec reads JSON fast, but keeps the last of two equal keys and names no field in errors. A text that is, or might be,
-wrong is therefore read again by the slow and exact `_read_exactly`.
+msgspec reads JSON fast, but keeps the last of two equal keys and names no field in errors. A text with a mistake, or
+perhaps with a mistake, is therefore read again by the slow and exact `_read_exactly`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fieldfare.events.tags import as_timestamp, read_interval, read_time, tag, u
 from fieldfare.events.values import Interval, format_timestamp
 
 VALID: Final = "$valid"
-"""the top-level name that no field can have: the validity period"""
+"""The reserved top-level key of the validity period."""
 
 Timestamps = Collection[str]
 
@@ -40,7 +40,7 @@ def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Ti
 
 
 def encode(event: Event) -> bytes:
-    """Return the event as a JSON object.
+    """Return an event as a JSON object.
 
     >>> encode(Event({"price": 1.5, "digest": b"AB"}))
     b'{"price":1.5,"digest":{"$bytes":"QUI="}}'
@@ -60,7 +60,7 @@ def encode(event: Event) -> bytes:
 def decode_lines(
     lines: Iterable[bytes | str], *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)
 ) -> Iterator[Event]:
-    """Yield an event for each line; blank lines are skipped. An error names the line."""
+    """Yield an event for each line; blank lines are skipped. An error names the number of the line."""
     for number, line in enumerate(lines, 1):
         if line and not line.isspace():
             try:
@@ -71,19 +71,19 @@ def decode_lines(
 
 
 def encode_lines(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Yield a line for each event, with the final `\n`."""
+    r"""Yield a line for each event, with `\n` at the end."""
     return (encode(event) + b"\n" for event in events)
 
 
 write: Final[Callable[[object], bytes]] = msgspec.json.Encoder().encode
-"""The encoder: the output of `tag` as bytes."""
+"""Write the result of `tag` as bytes."""
 
 _read: Final[Callable[[bytes], object]] = msgspec.json.Decoder().decode
 _split: Final[Callable[[bytes], list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def read_object(data: bytes | str, limits: Limits) -> dict[str, Any]:
-    """Return the JSON object with unread tags; no key occurs twice and every number has a value."""
+    """Return a JSON object with tags still unread. A repeated key, or a number without a value, is an error."""
     raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     if len(raw) > limits.bytes:
         raise EventError("", f"{len(raw)} bytes, more than the limit of {limits.bytes}")
@@ -106,7 +106,7 @@ def read_array(data: bytes | str) -> list[bytes]:
     except RecursionError:
         raise EventError("", "not a JSON array of events: nested too deep") from None
     except ValueError as error:
-        _read_exactly(raw)  # raises with the field, if there is a field
+        _read_exactly(raw)  # names the field, if there is one
         raise EventError("", f"not a JSON array: {error}") from None
 
 
@@ -117,9 +117,9 @@ def refuse_reserved(tree: Collection[str]) -> None:
 
 
 def _read_quickly(raw: bytes) -> object:
-    """Return the decoded text, or None if only the exact reader can tell.
+    """Return the content of a text, or None if the text may have a mistake.
 
-    Every key ends in `":`, so an equal count of `":` and keys proves that no key was lost: strings can only add to the
+    Every key ends in `":`. If `":` occurs as often as there are keys, no key is lost: strings can only raise the
     count. A key with a space before the colon would be missed, and leaves the text to the exact reader.
     """
     try:
@@ -151,11 +151,11 @@ def _read_valid(content: object) -> Interval:
 
 
 class _Object(list[tuple[str, object]]):
-    """The members of an object as pairs, repeated keys included."""
+    """The members of an object as pairs, equal keys included."""
 
 
 class _Wrong(str):
-    """A number without a value; the string gives the reason."""
+    """A number without a value; the string is the reason."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ def _read_exactly(raw: bytes) -> object:
 
 
 def _checked(node: object, path: str) -> object:
-    """Return the node without `_Object` and `_Wrong`, or raise an error with the field."""
+    """Return a node without `_Object` and `_Wrong`; an `EventError` names the field."""
     if isinstance(node, _Object):
         tree: dict[str, object] = {}
         for name, value in node:

@@ -1,4 +1,4 @@
-"""Limits on the size of an event, and the error that names the wrong field."""
+"""`Limits` for the size of events, and `EventError`, which names the field with a mistake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class EventError(ValueError):
-    """An event that cannot be accepted. `field` is the dotted path of the wrong field ("" for the whole event)."""
+    """An event is not acceptable. `field` is the dotted path of the mistake ("" for the event as a whole)."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -17,16 +17,16 @@ class EventError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The sizes that a decoder accepts; a larger event is refused with an `EventError` that names the field."""
+    """The largest event for a decoder; a larger one is refused with an `EventError` naming the field."""
 
     bytes: int = 1 << 20
-    """encoded size of one event"""
+    """Bytes of an encoded event."""
     fields: int = 4096
-    """number of fields, nested fields included"""
+    """Number of fields, nested fields included."""
     depth: int = 32
-    """nesting of objects and lists"""
+    """Levels of nested objects and lists."""
     string: int = 1 << 18
-    """length of one string or byte value"""
+    """Characters of a string, or bytes of a byte value."""
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -1,11 +1,11 @@
-"""`Location`: subscriptions that depend on where the client is, and never wait for news of a move.
+"""`Location`: subscriptions that depend on the place of the client, without a wait after a move.
 
-A broker i hops away keeps for its neighbour a filter F_i: what the client can want by the time that an event gets to
-it, wherever it has gone meanwhile. The client's own broker keeps F_0, which is what it wants now. A move changes F_0 at
-once; the others follow as the news reach them, and no event is missed in between.
+A broker i hops away keeps a filter F_i for its neighbour: the events which the client may match at the time of their
+arrival, at any place reachable meanwhile. The client's own broker keeps F_0, the filter for the present place. A move
+changes F_0 at once; the others follow when the news reach them, and no event is missed in between.
 
-These filters are kept beside the routing tables, for they grow and shrink on their own. News of places go to all
-brokers, whatever is advertised.
+These filters are kept beside the routing tables, because they grow and shrink on their own. Location updates go to all
+brokers, regardless of advertisements.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from fieldfare.tables.structures.distinct import DistinctTable
 
 
 class LocatedSubscription(NamedTuple):
-    """A subscription as a broker knows it."""
+    """A subscription with a place, as a broker knows the subscription."""
 
     name: str
     template: str
     place: str
     hop: int
     filter: Filter
-    """F_i, by the hop"""
+    """F_i for the broker's number of hops"""
 
     def next_update(self, place: str | None = None) -> LocationUpdate:
-        """What the next broker hears."""
+        """Return the update for the next broker."""
         return LocationUpdate(self.name, self.template, self.place if place is None else place, self.hop + 1)
 
 
 class Location(SideTable):
-    """The part of a broker that keeps them."""
+    """The part of a broker for subscriptions that depend on a place."""
 
     handles: ClassVar[tuple[type[Message], ...]] = (
         *SideTable.handles,
@@ -47,7 +47,7 @@ class Location(SideTable):
     )
 
     def __init__(self, world: World, *, stop: bool = True) -> None:
-        """With `stop`, news of a move go no farther than they change anything."""
+        """Make the part; with `stop`, a location update goes no farther than it changes filters."""
         self.world = world
         self.stop = stop
         self.subscriptions: dict[tuple[str, str], LocatedSubscription] = {}
@@ -55,7 +55,7 @@ class Location(SideTable):
         self._table: DistinctTable[tuple[str, str]] = DistinctTable()
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take what concerns such a subscription, and let the broker have the rest."""
+        """Process a location message or an event, and pass other messages to the broker."""
         match message:
             case m.Publish() | m.Forward():
                 return self.route(message, sender, now)
@@ -95,7 +95,7 @@ class Location(SideTable):
             news.name, news.template, news.place, news.hop, self.world.filter(news.template, near)
         )
         self._keep(key, new)
-        # Where one can be decides, not the filter: two places may mean the same here, and not one step farther on.
+        # The possible places decide, not the filter: two places may have the same filter here, and differ farther on.
         same = old is not None and (old.template, self.world.near(old.place, old.hop)) == (new.template, near)
         return [] if same and self.stop else self._pass_on(key[0], new.next_update())
 
@@ -122,7 +122,7 @@ class Location(SideTable):
     # Events
 
     def recipients(self, event: Event) -> Recipients:
-        """Clients by F_0, and neighbours by the F_i that is theirs."""
+        """Return the clients by F_0, and the neighbours by their F_i."""
         clients: dict[str, list[str]] = {}
         neighbours = set()
         for who, id in sorted(self._table.match(event)):

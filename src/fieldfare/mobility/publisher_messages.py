@@ -1,4 +1,4 @@
-"""What brokers say to each other about publishers that move; see `publishers`."""
+"""Messages between brokers about moving publishers; see `publishers`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fieldfare.protocol.messages import Message
 
 
 class PreparePublisher(Message, frozen=True):
-    """A publisher will come to you, or may: promise already what it promises."""
+    """A publisher will come, or may come: the recipient advertises in advance."""
 
     client: str
     advertisements: dict[str, Filter] = msgspec.field(default_factory=dict)
@@ -22,14 +22,20 @@ class ForgetPublisher(Message, frozen=True):
 
 
 class PublisherArrival(Message, frozen=True):
-    """A publisher that was with you is here, and I have promised what it promises. Let go of it, and tell me then."""
+    """A publisher has arrived at the sender, which has advertised.
+
+    The recipient, the broker before, must release the publisher.
+    """
 
     client: str
     moves: int
 
 
 class PublisherRelease(Message, frozen=True):
-    """It is yours. If it was complete here, all subscriptions that it had here have come to you before this."""
+    """The recipient may serve a publisher.
+
+    If the visit was complete, its subscriptions have come before this message.
+    """
 
     client: str
     moves: int
@@ -37,14 +43,14 @@ class PublisherRelease(Message, frozen=True):
 
 
 class BarrierRequest(Message, frozen=True):
-    """Say so when all that came before this has arrived, with you and beyond."""
+    """A request to reply after all earlier messages have arrived, at the recipient and beyond."""
 
     origin: str
     number: int
 
 
 class BarrierReply(Message, frozen=True):
-    """It has; and all subscriptions that go your way because of it have come before this."""
+    """All earlier messages have arrived; the resulting subscriptions came before this reply."""
 
     origin: str
     number: int

@@ -1,19 +1,19 @@
-"""`Publishers`: what a broker does for publishers that move.
+"""`Publishers`: the part of a broker for moving publishers.
 
-How advertisements follow a publisher its `PublisherPolicy` says. All but one lose events that are published before the
-subscriptions have come to the new broker, and nobody can know when they have. SAFE finds out.
+The `PublisherPolicy` determines how advertisements follow a publisher. All policies but one lose events that are
+published before the subscriptions have come to the new broker, and no broker can know when they have. SAFE finds out.
 
-The new broker advertisements, and an `PublisherArrival` follows on the links to the old one. Each broker on the way has
-thus heard the promise before, and sent subscriptions back. The old broker's `PublisherRelease` comes behind them, and
-behind all events that were published there: so now events lose nobody and overtake none. Only then advertisements end
-at the old broker. If it waits for a release itself, because the publisher moves on fast, it answers when it has got its
-own.
+The new broker advertises, and a `PublisherArrival` follows over the links to the old broker. So each broker on the way
+has received the advertisement before, and has sent subscriptions back. The old broker's `PublisherRelease` comes behind
+these subscriptions, and behind all events published there: from now on events lose no subscriber and overtake no event.
+Only then the advertisements end at the old broker. If the old broker waits for a release itself, because the publisher
+moves fast, it answers after its own release.
 
-A publisher that comes from nowhere, or from a broker that knows it no more, is heard by all when a `BarrierRequest` has
-been at every broker and its `BarrierReply` came back. All this needs an overlay without cycles whose links keep their
-order. If a release or an echo does not come in time, because a link is down, events go out nevertheless: in order and
-once, as far as the new broker knows, but some may not be heard everywhere, and some that still wait at the old broker
-come late.
+The first arrival of a publisher, or an arrival from a broker that has forgotten the publisher, is complete after a
+`BarrierRequest` has visited every broker and the `BarrierReply` has come back. All this needs an overlay without cycles
+whose links keep order. If a release or a reply does not come in time, because a link is down, events leave all the
+same: in order and once, as far as the new broker knows, but some may miss subscribers, and some that still wait at the
+old broker come late.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from fieldfare.protocol.messages import Advertise, Leave, Message, Publish, Refu
 
 @dataclass(slots=True)
 class PublisherVisit:
-    """A publisher's time at a broker. It ends when the next broker has received over."""
+    """A publisher's time at a broker. The visit ends when the next broker has taken over."""
 
     number: int
-    """how often the publisher had moved when it came"""
+    """the publisher's number of moves at arrival"""
     source: str
     """the broker before"""
     complete: bool = True
-    """whether all hear what is published here"""
+    """whether events from here reach all subscribers"""
     until: float = inf
-    """when it counts as complete in any case"""
+    """time at which the visit counts as complete in any case"""
     held: list[Message] = field(default_factory=list)
     asked: list[tuple[str, int]] = field(default_factory=list)
     """brokers that want to take over, with the number of the visit there"""
@@ -75,15 +75,15 @@ class Publishers(Part):
         patience: float = 60.0,
         capacity: int = 1000,
     ) -> None:
-        """No publishers yet.
+        """Make the part.
 
         Args:
-            policy: how advertisements follow.
-            hints: of some clients: how theirs do, if not like that of others.
-            predictor: where a client is expected that does not say where it goes.
-            proxies: of a client: the brokers that promise all the time what it advertisements.
-            patience: for how many seconds events wait, and advertisements for a client that is expected.
-            capacity: for how many events of a client, at most; more are refused.
+            policy: how advertisements follow a publisher.
+            hints: the policies of some clients, where they differ.
+            predictor: guesses the next broker of a client without a known target.
+            proxies: returns the brokers that advertise all the time for a client.
+            patience: seconds for which events wait, and for which advertisements of an expected client last.
+            capacity: number of waiting events of a client; more events are refused.
         """
         self.policy = policy
         self.hints = hints or {}
@@ -92,17 +92,17 @@ class Publishers(Part):
         self.patience = patience
         self.capacity = capacity
         self._visits: dict[str, list[PublisherVisit]] = {}
-        """of a client that comes back before others took over there are several"""
+        """several for a client that returns before other brokers have taken over"""
         self._ends: dict[str, float] = {}
-        """when the advertisements of clients that are not here end"""
+        """times at which the advertisements of absent clients end"""
 
     def join(self, base: Base) -> None:
-        """Become part of a broker."""
+        """Attach the part to a broker, with barriers of its own."""
         super().join(base)
         self._barriers = FlushBarriers(base.broker, self.patience)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message of a client or a broker."""
+        """Process a message of a client or a broker about moving publishers."""
         match message:
             case MoveIn():
                 return self._move_in(message, sender, now)
@@ -125,12 +125,12 @@ class Publishers(Part):
 
     @property
     def wakes(self) -> float | None:
-        """When advertisements end, or somebody has waited long enough."""
+        """The time at which advertisements end, or a wait is over."""
         waits = (visit.until for visits in self._visits.values() for visit in visits if not visit.complete)
         return min((*self._ends.values(), *waits), default=None)
 
     def tick(self, now: float) -> list[Send]:
-        """Do what is due."""
+        """End overdue waits and expired advertisements."""
         sends: list[Send] = []
         for client, visits in list(self._visits.items()):
             for visit in [visit for visit in visits if not visit.complete and visit.until <= now]:
@@ -140,21 +140,21 @@ class Publishers(Part):
         return sends
 
     def waiting(self, client: str) -> int:
-        """How many events of a client wait here."""
+        """Return the number of waiting events of a client."""
         return sum(isinstance(m, Publish) for visit in self._visits.get(client, ()) for m in visit.held)
 
     # Clients
 
     def _request(self, message: Message, client: str, now: float) -> list[Send]:
-        """A client publishes, or changes what it advertisements: both wait behind what waits already."""
+        """Process a request of a client, behind its requests that already wait."""
         visit = next(reversed(self._visits.get(client, ())), None)
         if visit is None or visit.complete:
             return self._say(message, client, now)
         if isinstance(message, Publish):
             if sum(isinstance(other, Publish) for other in visit.held) >= self.capacity:
                 return [Send(client, Refuse("too many events wait until the move is done"))]
-            as_promised = all(isinstance(other, Publish) for other in visit.held)
-            if as_promised and not self.base.broker.clients.may_publish(client, message.event):
+            unchanged = all(isinstance(other, Publish) for other in visit.held)
+            if unchanged and not self.base.broker.clients.may_publish(client, message.event):
                 return self._say(message, client, now)  # which is refused
         visit.held.append(message)
         return []
@@ -171,26 +171,26 @@ class Publishers(Part):
     def _move_in(self, message: MoveIn, client: str, now: float) -> list[Send]:
         visits = self._known(client)
         if visits and message.moves < visits[-1].number:
-            return []  # it has been here since
-        for visit in visits:  # it is back, and what it advertisements now is in the message
+            return []  # the client has arrived again since
+        for visit in visits:  # the client is back, with its present advertisements in the message
             visit.held = [other for other in visit.held if not isinstance(other, Leave | Unadvertise)]
         self._ends.pop(client, None)
-        promised = self._advertisements(client)
-        new = {id: filter for id, filter in message.advertisements.items() if id not in promised}
+        advertised = self._advertisements(client)
+        new = {id: filter for id, filter in message.advertisements.items() if id not in advertised}
         sends = self._advertise(client, new, now)
         policy = self._policy(client)
         if not (policy.holds and self.base.broker.strategy.advertisements is not None):
             self._visits[client] = [PublisherVisit(message.moves, message.source)]
         elif visits and (message.moves == visits[-1].number or message.source == self.base.name):
-            pass  # it is here again, and nobody else had to do with it
-        elif message.advertisements or promised:
+            pass  # the client returns, and no other broker was involved
+        elif message.advertisements or advertised:
             visit = PublisherVisit(message.moves, message.source, complete=False, until=now + self.patience)
             self._visits.setdefault(client, []).append(visit)
             sends += self._ask(client, visit, now)
         if policy.proxies and not message.source:
             others = [other for other in self.proxies(client) if other != self.base.name]
             sends += [self.base.envelope(other, PreparePublisher(client, message.advertisements)) for other in others]
-        for id, filter in promised.items():  # behind events that wait because they were promised so
+        for id, filter in advertised.items():  # behind the waiting events, which need the old advertisements
             if id not in message.advertisements:
                 sends += self._request(Unadvertise(id), client, now)
             elif message.advertisements[id] != filter:
@@ -235,7 +235,7 @@ class Publishers(Part):
         return [] if visit is None or visit.complete else self._request_barrier(message.client, visit, now)
 
     def _ask(self, client: str, visit: PublisherVisit, now: float) -> list[Send]:
-        """Find out when all hear what is published here."""
+        """Find out when events published here reach all subscribers."""
         if visit.source in ("", self.base.name):
             return self._request_barrier(client, visit, now)
         return [self.base.envelope(visit.source, PublisherArrival(client, visit.number))]
@@ -245,7 +245,7 @@ class Publishers(Part):
         return sends or self._completed(client, visit.number, now)
 
     def _completed(self, client: str, number: int, now: float) -> list[Send]:
-        """All hear what is published here: what was said goes out, and who wants to take over may."""
+        """Release waiting requests after a visit is complete, and answer the brokers that want to take over."""
         visit = self._visit(client, number)
         if visit is None or visit.complete:
             return []
@@ -255,7 +255,7 @@ class Publishers(Part):
         return sends + self._answers(client, visit, now)
 
     def _answers(self, client: str, visit: PublisherVisit, now: float) -> list[Send]:
-        """Yield a publisher to those that wait for it; when it was here for the last time, its advertisements end."""
+        """Release a publisher to the waiting brokers; after its last visit here, its advertisements end."""
         if not visit.asked:
             return []
         sends = [self.base.envelope(to, PublisherRelease(client, number, complete=True)) for to, number in visit.asked]
@@ -265,7 +265,7 @@ class Publishers(Part):
             return sends
         return sends + self._end(client, now)
 
-    # Promises
+    # Advertisements
 
     def _policy(self, client: str) -> PublisherPolicy:
         return self.hints.get(client, self.policy)
@@ -275,7 +275,7 @@ class Publishers(Part):
         return {} if known is None else dict(known.advertisements)
 
     def _known(self, client: str) -> list[PublisherVisit]:
-        """The visits of a client; one that never moved has been here for ever."""
+        """Return the visits of a client; a client that never moved has always been here."""
         if client not in self._visits and client not in self._ends and self._advertisements(client):
             self._visits[client] = [PublisherVisit(-1, "")]
         return self._visits.get(client, [])
@@ -291,7 +291,7 @@ class Publishers(Part):
         ]
 
     def _end(self, client: str, now: float) -> list[Send]:
-        """Promise no more, and forget the client if it wants nothing either."""
+        """End the advertisements of a client, and forget a client without subscriptions."""
         sends: list[Send] = []
         for visit in [visit for visit in self._visits.pop(client, ()) if not visit.complete]:
             sends += [send for message in visit.held for send in self.base.submit(message, client, now)]

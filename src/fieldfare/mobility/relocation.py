@@ -1,18 +1,18 @@
-"""`Relocation`: subscribers that move, the book's way. What is for a client follows entries that point to where it is.
+"""`Relocation`: moving subscribers as in the book. Events follow entries that point towards the client.
 
-Each broker has one entry for a client: the neighbour from which it last heard of it. When the client comes to another
-border broker, that one *resubscribes*. The first broker on the way that has an older entry is the *junction*: it points
-its entry to the new place, and lets the resub go on to where the entry pointed before (*fetch*), and so on to the old
-border broker. That one sends all it has kept (*replay*). Whatever was under way to it had come before the fetch, for
-links keep their order; whatever comes later goes to the new place, and waits there until the replay has come. Only
-brokers between the two places notice.
+Each broker has a single entry for a client: the neighbour with the latest news of the client. When the client arrives
+at another border broker, the border broker *resubscribes*. The first broker on the way with an older entry is the
+*junction*: the junction points its entry to the new place, and passes the message on to where the entry pointed before
+(*fetch*), until the old border broker, which sends all kept events (*replay*). Events under way to the old broker have
+come before the fetch, because links keep order; later events go to the new place, and wait there for the replay. Only
+brokers between the two places are involved.
 
-A client may move on at any time. Entries know how often it had moved, and an older resub that meets a newer entry is
-answered with that: so each visit hears, sooner or later, where its client is now (`visits`).
+A client may move on at any time. Entries have the client's number of moves, and an older message that meets a newer
+entry is answered with the newer: so each visit learns, sooner or later, the client's present place (`visits`).
 
 Without advertisements all brokers have an entry, and the new border broker itself is the junction. With advertisements
-only those between the client and publishers have one. Publishers come and go, and so does what shows the way; therefore
-a resub also goes to where the client says that it was. As a rule that is where entries point anyway.
+only those between the client and publishers have an entry. Publishers come and go, and so do the entries; therefore the
+message also goes to the client's last broker, as the client says. As a rule the entries point there anyway.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from fieldfare.tables.structures.distinct import DistinctTable
 
 
 class RelocationEntry(NamedTuple):
-    """What a broker knows of a client."""
+    """A broker's knowledge of a client's place."""
 
     news: Resubscribe
     to: str
-    """the neighbour behind which it is; it is here, if that is empty"""
+    """the neighbour on the way to the client; empty if the client is here"""
 
 
 class Relocation(SideTable):
-    """The clients that move, as one broker knows them."""
+    """The moving clients, as a single broker knows them."""
 
     handles: ClassVar[tuple[type[Message], ...]] = (
         *SideTable.handles,
@@ -59,7 +59,7 @@ class Relocation(SideTable):
     )
 
     def __init__(self, *, patience: float = math.inf, limit: int | None = None) -> None:
-        """Blocked visits wait for replays so many seconds; a visit keeps so many events for a client that is away."""
+        """Make the part; blocked visits wait `patience` seconds for replays; a visit keeps at most `limit` events."""
         self.patience = patience
         self.limit = limit
         self.entries: dict[str, RelocationEntry] = {}
@@ -69,14 +69,14 @@ class Relocation(SideTable):
         self._table: DistinctTable[str] = DistinctTable()
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take what is about clients that move, and let the broker have the rest."""
+        """Process a message about moving clients or an event, and pass other messages to the broker."""
         match message:
             case m.Publish() | m.Forward():
                 return self.route(message, sender, now)
             case MoveIn():
                 return self._move_in(message, sender, now)
             case MoveOut():
-                return []  # what is for the client is kept in any case
+                return []  # events for the client are kept in any case
             case Acknowledge():
                 for visit in self.visits.get(sender, {}).values():
                     visit.acknowledge(message.number)
@@ -112,7 +112,7 @@ class Relocation(SideTable):
     # Entries
 
     def _follow(self, news: Resubscribe, sender: str, now: float) -> list[Send]:
-        """Hear where a client is."""
+        """Point the entry of a client to its new place, and pass the message on."""
         client, entry = news.client, self.entries.get(news.client)
         if entry is None:
             self._point(client, RelocationEntry(news, sender))
@@ -128,7 +128,7 @@ class Relocation(SideTable):
         return sends if entry.to or news.moves == old.moves else sends + self._hand_over(news, now)
 
     def _overtaken(self, news: Resubscribe, entry: RelocationEntry, sender: str) -> list[Send]:
-        """Answer what is known better, and let it find the visit before, of which the newer word may know nothing."""
+        """Answer old news with the newer, and pass the old news on towards the visit before."""
         answer = [] if sender in ("", entry.to) else [Send(sender, entry.news)]
         return answer + self._pass_on(news, self._back(news), sender)
 
@@ -147,7 +147,7 @@ class Relocation(SideTable):
             self.entries[client] = entry
 
     def _advertisers(self, news: Resubscribe) -> set[str] | None:
-        """The interfaces from which something comes that a client may want; None if nobody says so."""
+        """Return the interfaces with overlapping advertisements; None in a network without advertisements."""
         routes = self.base.broker.routes
         if not isinstance(routes, TableRoutes) or routes.advertised is None:
             return None
@@ -156,7 +156,7 @@ class Relocation(SideTable):
         return {one for filter in wanted for other in table.overlapping(filter) for one in table.interfaces(other)}
 
     def _towards(self, news: Resubscribe) -> set[str]:
-        """The neighbours behind which there may be publishers."""
+        """Return the neighbours on the ways to publishers."""
         found, neighbours = self._advertisers(news), set(self.base.broker.neighbours)
         return neighbours if found is None else neighbours & found
 
@@ -164,7 +164,7 @@ class Relocation(SideTable):
         return {self.base.next_hop(news.source)} if news.source not in ("", self.base.name) else set()
 
     def _release(self, message: ReleaseEntry, sender: str) -> list[Send]:
-        """Give an entry up that serves nobody, and let the next broker on the way do the same."""
+        """Drop an entry that serves no publisher, and let the next broker on the way do the same."""
         entry = self.entries.get(message.client)
         if entry is None or not entry.to or entry.to == sender or entry.news.moves != message.moves:
             return []
@@ -194,12 +194,12 @@ class Relocation(SideTable):
         news = Resubscribe(client, visit.number, self.base.name, subscriptions, 0, visit.received, message.source)
         sends = self._follow(news, "", now)
         latest = self.entries[client].news
-        if latest.moves > visit.number:  # word from where it has gone since was faster
+        if latest.moves > visit.number:  # the message from the client's next broker was faster
             return sends + self._hand_over(latest, now)
         return sends + self._try(visit)
 
     def _try(self, visit: RelocationVisit) -> list[Send]:
-        """Unblock a visit if nothing is missing."""
+        """Unblock a visit without missing replays."""
         return self._unblock(visit) if visit.session is None and visit.successor is None and not visit.missing else []
 
     def _unblock(self, visit: RelocationVisit) -> list[Send]:
@@ -212,7 +212,7 @@ class Relocation(SideTable):
         return [*gap, *self._resent(visit), *self._settled(settled), *told]
 
     def _resent(self, visit: RelocationVisit) -> list[Send]:
-        """All that a client has not got, as far as it still wants it."""
+        """Return the deliveries which a client has not received, as far as its present subscriptions match them."""
         if visit.session is None:
             return []
         wanted = self.entries[visit.client].news.subscriptions
@@ -225,7 +225,7 @@ class Relocation(SideTable):
         return []
 
     def _hand_over(self, successor: Resubscribe, now: float) -> list[Send]:
-        """Send all that was kept for a client to where it is now."""
+        """Send all kept events of a client to its present place."""
         sends: list[Send] = []
         for visit in list(self.visits.get(successor.client, {}).values()):
             if visit.number < successor.moves and visit.successor is None:
@@ -243,7 +243,7 @@ class Relocation(SideTable):
         )
 
     def _replayed(self, piece: Replay, now: float) -> list[Send]:
-        """Hear what was kept elsewhere."""
+        """Accept the events which another broker kept, or send them on."""
         visit = self.visits.get(piece.client, {}).get(piece.moves)
         if visit is None or (visit.session is not None and visit.successor is None):
             return []  # the client has left, or has waited for this long enough
@@ -261,7 +261,7 @@ class Relocation(SideTable):
     def _change(self, message: m.Subscribe | m.Unsubscribe, client: str, now: float) -> list[Send]:
         entry = self.entries.get(client)
         if entry is None or entry.to:
-            return []  # it has gone on, and has said there what it wants
+            return []  # the client has moved on, and has sent its filters there
         wanted = {id: filter for id, filter in entry.news.subscriptions.items() if id != message.id}
         if isinstance(message, m.Subscribe):
             if message.filter.is_empty:
@@ -273,7 +273,7 @@ class Relocation(SideTable):
     # Events
 
     def recipients(self, event: Event) -> Recipients:
-        """The clients that are here, and the neighbours behind which others are."""
+        """Return the clients that are here, and the neighbours on the ways to others."""
         clients: dict[str, list[str]] = {}
         neighbours = set()
         fields = fields_of(event)
@@ -286,7 +286,7 @@ class Relocation(SideTable):
         return Recipients(clients, neighbours)
 
     def transform(self, send: Send, now: float) -> list[Send]:
-        """Number what goes to a client, and keep it; put it aside while the visit is blocked."""
+        """Number and keep a delivery to a client; a blocked visit buffers the delivery."""
         visits = self.visits.get(send.to)
         if not visits or not isinstance(send.message, m.Deliver):
             return [send]
@@ -301,12 +301,12 @@ class Relocation(SideTable):
 
     @property
     def wakes(self) -> float | None:
-        """When the first blocked visit has waited long enough."""
+        """The time at which the first blocked visit stops waiting."""
         if self.patience == math.inf:
             return None
         return min((visit.since + self.patience for visit in self._waiting()), default=None)
 
     def tick(self, now: float) -> list[Send]:
-        """Let those go on that have waited long enough, with a gap."""
+        """Unblock visits that have waited too long, with a gap."""
         late = [visit for visit in self._waiting() if now >= visit.since + self.patience]
         return [send for visit in late for send in self._unblock(visit)]

@@ -1,8 +1,8 @@
-"""`SideTable`: a part that keeps subscriptions beside the routing tables, not in them.
+"""`SideTable`: a part that keeps subscriptions beside the routing tables.
 
-In a table that knows of covering a larger filter makes neighbours forget smaller ones. Filters that change on their
-own, or that point elsewhere from one moment to the next, would take others with them. So they are kept apart, and each
-event is matched with both. That serves all strategies for overlays without cycles.
+In a table with covering a larger filter makes neighbours forget smaller filters. Filters that change on their own, or
+suddenly point elsewhere, would take others with them. So they are kept apart, and each event is matched with both
+tables. A side table works with all strategies for overlays without cycles.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from fieldfare.routing.routes import LOCAL
 
 
 class Recipients(NamedTuple):
-    """Who wants an event."""
+    """The clients and neighbours that get an event."""
 
     clients: Mapping[str, list[str]]
-    """with the ids of what they asked for"""
+    """the ids of the matching subscriptions of each client"""
     neighbours: AbstractSet[str]
 
 
 class SideTable(Part):
-    """A part that all events pass by; there can be one of the kind at a broker."""
+    """A part that sees all events; a broker can have a single side table."""
 
     handles: ClassVar[tuple[type[Message], ...]] = (m.Publish, m.Forward)
 
     def join(self, base: Base) -> None:
-        """Become part of a broker whose overlay has no cycles."""
+        """Attach the part to a broker whose overlay has no cycles."""
         if base.broker.strategy.overlay != "acyclic":
             raise ValueError("a side table is for overlays without cycles")
         super().join(base)
         self._count = 0
 
     def recipients(self, event: Event) -> Recipients:
-        """Who wants an event, of those that the part knows."""
+        """Return the recipients of an event among the subscriptions of the part."""
         raise NotImplementedError
 
     def route(self, message: m.Publish | m.Forward, sender: str, now: float) -> list[Send]:
-        """Send an event to all that want it, by the broker's tables or the part's."""
+        """Send an event to all recipients, by the broker's tables and the part's."""
         if isinstance(message, m.Forward):
             return self._route_one(message, sender, now)
         broker = self.base.broker
         if broker.strategy.advertisements is not None and not broker.clients.may_publish(sender, message.event):
-            return self.base.submit(message, sender, now)  # which refuses it
+            return self.base.submit(message, sender, now)  # which refuses the event
         sequence, by = message.sequence, ""
         if sequence is None:  # the broker itself never gets to count
             self._count += 1

@@ -1,13 +1,14 @@
-"""Subscribers that move: what all protocols share. They differ in how the old broker learns that the new path is there.
+"""Moving subscribers: the common part of all handover protocols, which differ in the proof that the new path exists.
 
-A client that shows up somewhere is a new *visit*. The broker asks for all that the client wants and puts its events
-aside; the broker of the visit before goes on as if nothing had happened. When that one knows that the new subscriptions
-are in force (`prove`), and not before, it hands the session over, directly, and asks no more. The new broker merges the
-two. A client that will move says `MoveIn` already at its first broker: only then is anything kept for it.
+A client that arrives at a broker begins a new *visit*. The broker subscribes for the client and buffers its events; the
+broker of the previous visit goes on unchanged. Only when the previous broker knows that the new subscriptions are in
+force (`confirm_path`), it hands the session over, directly, and unsubscribes. The new broker merges the session and the
+buffer. A client that will move sends `MoveIn` already at its first broker: only then does a broker keep events for the
+client.
 
-A client may go on while it is still waiting for its session: then the session follows from visit to visit. A broker
-that waits itself hands over as soon as it can. A client that returns to where its session still is waits for it just
-the same: every session goes the whole way that its client went, so nothing has to be called back.
+A client may move on before its session arrives: then the session follows from visit to visit. A broker without the
+session hands over as soon as it can. A client that returns to the broker with its session waits just the same: every
+session goes the whole way of its client, so nothing has to be called back.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ from fieldfare.routing.clients import Client
 
 
 class SubscriberVisit(msgspec.Struct):
-    """A client at a broker, from when it says so until its session goes elsewhere."""
+    """A client at a broker, from its arrival until its session goes elsewhere."""
 
     number: int
-    """how often the client had moved"""
+    """the client's number of moves at arrival"""
     announced: int
-    """the same, when it last said so: it may have gone and come back"""
+    """the number of moves at the client's last `MoveIn`: the client may have left and returned"""
     source: str = ""
-    """from where the session comes"""
+    """the broker from which the session comes"""
     session: MobileSession | None = None
     buffered: list[tuple[Deliver, str]] = []
-    """what came while the session is awaited, and where it was published"""
+    """deliveries before the session's arrival, each with its place of publication"""
     received: int = 0
-    """the last delivery that the client had got when it came"""
+    """the last delivery which the client had received at arrival"""
     successor: MoveUpdate | None = None
-    """to whom the session goes as soon as it is here"""
+    """the update of the broker to which the session goes as soon as it is here"""
 
 
 class Subscribers(Part):
-    """The sessions at one broker."""
+    """The sessions of moving subscribers at a broker."""
 
     handles: ClassVar[tuple[type[Message], ...]] = (
         MoveIn,
@@ -59,40 +60,39 @@ class Subscribers(Part):
     )
 
     def __init__(self) -> None:
-        """Nobody is here."""
         self.visits: dict[str, dict[int, SubscriberVisit]] = {}
         """by client and number"""
         self._early: dict[str, list[MoveUpdate]] = {}
-        """for visits that have not begun here yet"""
+        """updates for visits that have not begun here yet"""
         self._over: dict[str, deque[int]] = {}
-        """the last visits of clients that have gone on: what is heard of them now is late"""
+        """the last visits of clients that have moved on: messages about them are late"""
 
     # What a protocol is
 
     def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
-        """Let the source know when what the client wants is in force; `told` says whether neighbours had to be told."""
+        """Tell the source when the client's subscriptions are in force; `told`: neighbours got filter updates."""
         raise NotImplementedError
 
     def visit_begun(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
-        """A visit has begun here."""
+        """Do a protocol's work at the beginning of a visit."""
         return []
 
     def session_arrived(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
-        """The session of a visit is here."""
+        """Do a protocol's work at the arrival of a session."""
         return []
 
     def visit_abandoned(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
-        """The client has left for good before its session was here."""
+        """Do a protocol's work when a client leaves for good before its session arrives."""
         return self.session_arrived(client, visit, now)
 
     def visit_ended(self, client: str, now: float) -> list[Send]:
-        """A client's last visit here is over."""
+        """Do a protocol's work at the end of a client's last visit."""
         return []
 
     # Messages
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take what clients say about themselves, and other brokers about their clients."""
+        """Process a message of a client about itself, or of a broker about a client."""
         match message:
             case MoveIn():
                 return self._move_in(message, sender, now)
@@ -108,7 +108,7 @@ class Subscribers(Part):
             case PrepareSubscriber():
                 known = (*self.visits.get(message.client, ()), *self._over.get(message.client, ()))
                 if message.moves in known:
-                    return []  # the client was faster
+                    return []  # the client was faster than the message
                 visit = SubscriberVisit(message.moves, message.moves, sender)
                 return self._await(message.client, visit, message.subscriptions, now)
             case MoveUpdate():
@@ -118,7 +118,7 @@ class Subscribers(Part):
         raise AssertionError(message)
 
     def transform(self, send: Send, now: float) -> list[Send]:
-        """Number what goes to a client, and keep it; put it aside if the session is not here yet."""
+        """Number and keep a delivery to a client; without a session, buffer the delivery."""
         visits = self.visits.get(send.to) if isinstance(send.message, Deliver) else None
         if not visits:
             return [send]
@@ -161,19 +161,19 @@ class Subscribers(Part):
     def _begin(self, client: str, visit: SubscriberVisit, wanted: Mapping[str, Filter], now: float) -> list[Send]:
         visits = self.visits.setdefault(client, {})
         visits[visit.number] = visit
-        sends = self._want(client, wanted, now) if visit.number == max(visits) else []  # what it said last counts
+        sends = self._want(client, wanted, now) if visit.number == max(visits) else []  # the latest filters count
         sends += self.visit_begun(client, visit, now)
         return sends + [send for early in self._early.pop(client, []) for send in self._ask(early, now)]
 
     def _want(self, client: str, wanted: Mapping[str, Filter], now: float) -> list[Send]:
-        """Let a client have these subscriptions and no others."""
+        """Give a client exactly these subscriptions."""
         had = dict(self._client(client).subscriptions)
         news: list[Message] = [Subscribe(id, filter) for id, filter in wanted.items() if had.get(id) != filter]
         news += [Unsubscribe(id) for id in had if id not in wanted]
         return [send for message in news for send in self.base.submit(message, client, now)]
 
     def _resume(self, client: str, visit: SubscriberVisit) -> list[Send]:
-        """Send all that the client has not got."""
+        """Send all deliveries which the client has not received."""
         if visit.session is None:
             return []
         visit.session.acknowledge(visit.received)
@@ -197,29 +197,29 @@ class Subscribers(Part):
     # Going
 
     def _move_out(self, message: MoveOut, client: str) -> list[Send]:
-        """Let the broker prepare where the client goes, if it is known; what comes is kept here as ever."""
+        """Let the next broker prepare, if known; events are kept here as before."""
         if message.target in ("", self.base.name) or not self.visits.get(client):
             return []
         wanted = dict(self._client(client).subscriptions)
         return [Send(message.target, PrepareSubscriber(client, message.moves, wanted))]
 
     def receive_update(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
-        """Hear that another broker is ready for a session that is here."""
+        """Process the news that another broker is ready for a session."""
         return self._ask(message, now)
 
     def _ask(self, update: MoveUpdate, now: float) -> list[Send]:
         visits = self.visits.get(update.client, {})
-        if not visits and self._client(update.client).subscriptions:  # who has not said before that it moves
+        if not visits and self._client(update.client).subscriptions:  # a client without an earlier MoveIn
             visits = self.visits[update.client] = {-1: SubscriberVisit(-1, update.moves - 1, session=MobileSession())}
         visit = next((visit for visit in visits.values() if visit.announced == update.moves - 1), None)
-        if visit is None:  # word of the client is slower, or this comes again
+        if visit is None:  # the client's own message is slower, or the update comes again
             self._early.setdefault(update.client, []).append(update)
             return []
         visit.successor = update
         return [] if visit.session is None else self._hand_over(visit, update, now)
 
     def _hand_over(self, visit: SubscriberVisit, successor: MoveUpdate, now: float) -> list[Send]:
-        """Send a session to where its client is, and forget it."""
+        """Send a session to its client's broker, and forget the session."""
         assert visit.session is not None
         client, known = successor.client, self._client(successor.client)
         session = msgspec.structs.replace(
@@ -229,10 +229,10 @@ class Subscribers(Part):
         del self.visits[client][visit.number]
         self._over.setdefault(client, deque(maxlen=4)).append(visit.number)
         if self.visits[client]:
-            return sends  # it has come back in the meantime
+            return sends  # the client has come back in the meantime
         del self.visits[client]
         sends += self._want(client, {}, now)
-        if not known.advertisements:  # those go their own way
+        if not known.advertisements:  # advertisements have a protocol of their own
             sends += self.base.submit(Leave(), client, now)
         return sends + self.visit_ended(client, now)
 

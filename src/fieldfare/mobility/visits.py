@@ -1,8 +1,8 @@
 """`RelocationVisit`: a client at a border broker, until all events that came for the client have gone elsewhere.
 
-A client's visits have numbers. A visit is *blocked* until there is a replay of each visit before it; what comes
-meanwhile is put aside. A client that moves on before that leaves a blocked visit behind: then its pieces go on as they
-come, each for itself, and the latest visit puts them together.
+A client's visits are numbered. A visit is *blocked* until there is a replay of each earlier visit; events are buffered
+meanwhile. A client that moves on early leaves a blocked visit behind: then its replays go on as they come, each by
+itself, and the latest visit puts them together.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from fieldfare.protocol.messages import Deliver
 
 
 class RelocationVisit(msgspec.Struct):
-    """One of them."""
+    """A client's visit to a border broker."""
 
     client: str
     number: int
     since: float
     received: int = 0
-    """the last delivery that the client had got when it came"""
+    """the last delivery which the client had received at arrival"""
     session: MobileSession | None = None
-    """none while it is blocked"""
+    """None while the visit is blocked"""
     buffered: list[Deliver] = []
     pieces: dict[int, Replay] = {}
-    """of visits before, by the first of them"""
+    """replays of earlier visits, by the first of them"""
     had: dict[Publisher, int] = {}
-    """the highest count of each publisher that the client has got"""
+    """the highest count of each publisher which the client has received"""
     successor: Resubscribe | None = None
-    """where the client is now; what still comes for this visit is sent on"""
+    """the client's present place; later events for this visit are sent on"""
     lost: int = 0
 
     @property
     def missing(self) -> list[int]:
-        """The visits before of which nothing is known."""
+        """The earlier visits without a replay."""
         known = {number for piece in self.pieces.values() for number in range(piece.first, piece.last + 1)}
         return [number for number in range(self.number) if number not in known]
 
     @property
     def complete(self) -> bool:
-        """Whether there is no more to come."""
+        """Whether no more replays are to come."""
         return self.session is not None or not self.missing
 
     def accept(self, delivery: Deliver, limit: int | None) -> Deliver | None:
-        """Keep a delivery, the oldest ones at the expense of which there is no room; numbered, unless blocked."""
+        """Keep a delivery, numbered unless the visit is blocked; beyond the limit the oldest deliveries are dropped."""
         numbered = None if self.session is None else self.session.accept(delivery)
         if self.session is None:
             self.buffered.append(delivery)
@@ -60,13 +60,13 @@ class RelocationVisit(msgspec.Struct):
         return numbered
 
     def acknowledge(self, number: int) -> None:
-        """The client has got all deliveries up to a number."""
+        """Drop the deliveries up to a number, which the client has received."""
         if self.session is not None:
             _raise(self.had, (one for one in self.session.pending if one.number <= number))
             self.session.acknowledge(number)
 
     def unblock(self) -> None:
-        """Put together what was kept in all visits, each event once and those of a publisher in order."""
+        """Put the events of all visits together, each once and those of a publisher in order."""
         pieces = [self.pieces[first] for first in sorted(self.pieces)]
         for piece in pieces:
             for publisher, sequence in piece.had:
@@ -81,7 +81,7 @@ class RelocationVisit(msgspec.Struct):
         self.buffered, self.pieces = [], {}
 
     def replays_for(self, successor: Resubscribe, border: str) -> list[Replay]:
-        """All that is here, for where the client is now."""
+        """Return all events here as replays for the client's present place."""
         self.acknowledge(successor.received)
         complete = self.complete
         kept, first = (self.buffered, self.number) if self.session is None else (self.session.pending, 0)
@@ -95,10 +95,10 @@ class RelocationVisit(msgspec.Struct):
 
 
 def in_publisher_order(deliveries: Iterable[Deliver]) -> list[Deliver]:
-    """Each once, those of a publisher in order, and otherwise as they are.
+    """Return each delivery once, those of a publisher in order, and otherwise in the given order.
 
-    For a client that moves fast a later event of a publisher may be at an earlier visit: the earlier one had passed a
-    broker that knew of the later visit already. And what others want goes several ways, of which two may lead to it.
+    For a fast client a later event of a publisher may be at an earlier visit: the earlier event had passed a broker
+    that already knew of the later visit. And events for other clients take several ways, of which two may lead here.
 
     >>> from fieldfare import Event
     >>> one, two = (Deliver(Event({}), "p", number, ()) for number in (1, 2))

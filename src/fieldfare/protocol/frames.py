@@ -1,14 +1,14 @@
 """The frames of the client protocol. A frame is one message of a WebSocket.
 
-A client sends `Hello` and gets `Welcome`; then both sides send when they like. A request of a client has a number, and
+A client sends `Hello` and gets `Welcome`; then both sides send at any time. A request of a client has a number, and
 the node answers with `Done` or `Refused` with the same number, in the order of the requests.
 
-- **Publishing.** A publisher counts its events; `Publish` has the number of the first. `Accepted` says up to which
-  number all events are safe. After a broken connection a client repeats the events that were not accepted; the node
-  knows the numbers and does not accept an event twice. The events of one frame are accepted all or none.
+- **Publishing.** A publisher counts events; `Publish` has the number of the first. `Accepted` says up to which
+  number all events are safe. After a broken connection a client repeats unanswered events; the node knows the
+  numbers and does not accept an event twice. The events of a frame are accepted all or none.
 - **Delivering.** The node counts the deliveries of a session, and sends no more than the client gave `Credit` for. The
-  client acknowledges all deliveries up to a number. After a broken connection the node delivers again what was not
-  acknowledged, under the old numbers.
+  client acknowledges all deliveries up to a number. After a broken connection the node repeats unacknowledged
+  deliveries, under the old numbers.
 
 Events inside a frame are in the form of the frame, MessagePack or JSON: see `codec`. Test vectors for clients in other
 languages are in `docs/reference/vectors/client-frames.json`.
@@ -75,7 +75,7 @@ class Publish(Frame, frozen=True):
 
 
 class Subscribe(Frame, frozen=True):
-    """Request for events that match a filter. An id that is in use gets the new filter, without a gap."""
+    """Request for the events of a filter. An id in use gets the new filter, without a gap."""
 
     request: int
     id: str
@@ -97,7 +97,7 @@ class Unsubscribe(Frame, frozen=True):
 
 
 class Advertise(Frame, frozen=True):
-    """Announcement that the client will publish events that match a filter."""
+    """Announcement of the client's future events, as a filter."""
 
     request: int
     id: str
@@ -130,7 +130,7 @@ class WatchInterest(Frame, frozen=True):
 
 
 class Leave(Frame, frozen=True):
-    """Request to end the session, with its subscriptions and all events that wait."""
+    """Request to end the session, with all subscriptions and waiting events."""
 
     request: int
 
@@ -139,7 +139,7 @@ class Leave(Frame, frozen=True):
 
 
 class Welcome(Frame, frozen=True):
-    """The answer to `Hello`."""
+    """The answer to `Hello`: the state of the session at the node, and the node's limits."""
 
     node: str
     """Name of the node."""
@@ -176,13 +176,13 @@ class Welcome(Frame, frozen=True):
 
 
 class Accepted(Frame, frozen=True):
-    """The client's events up to a number are safe, except those in refused frames."""
+    """The client's events up to a number are safe, except events in refused frames."""
 
     number: int
 
 
 class Done(Frame, frozen=True):
-    """The node has done what a request asked for."""
+    """The answer to a request of the client, which is in effect now."""
 
     request: int
     log_start: int = 0
@@ -201,7 +201,7 @@ class Refused(Frame, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
-    """An event that matches subscriptions of the session. Fields are encoded by their order."""
+    """An event for the session. Fields are encoded as a list, in order."""
 
     number: int
     """Number of the delivery in the session."""
@@ -221,7 +221,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Deliveries(Frame, frozen=True):
-    """Deliveries, in order."""
+    """Deliveries in the order of the numbers."""
 
     items: list[Delivery]
     dropped: int = 0
@@ -229,13 +229,13 @@ class Deliveries(Frame, frozen=True):
 
 
 class Interest(Frame, frozen=True):
-    """The interest of all subscribers, as filters; an event that matches none of them need not be published."""
+    """The interest of all subscribers, as filters; an event without a matching filter need not be published."""
 
     filters: list[str]
 
 
 class Waiting(Frame, frozen=True):
-    """Sent before `Welcome`, now and then, while the session is on its way from another node."""
+    """Sent before `Welcome`, now and then, while the session is moving from another node."""
 
     source: str
     """Name of the node that has the session."""

@@ -1,8 +1,8 @@
-"""Messages between brokers, and between a bare broker and its clients. `wire` writes messages as bytes.
+"""Messages between brokers, and between a bare broker and clients. `wire` writes messages as bytes.
 
-A client sends `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave` to its broker, and gets
+A client sends `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave` to a broker, and gets
 `Deliver` and `Refuse`. Brokers send each other `Forward` (an event) and `FilterUpdate` (a change of the filters of the
-sender). All messages are plain values: a broker takes and returns them, and never looks at a wire.
+sender). All messages are plain values: a broker takes and returns messages, and never looks at a wire.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Publish(Message, frozen=True):
 
 
 class Subscribe(Message, frozen=True):
-    """Request for events that match a filter. An id that is in use gets the new filter."""
+    """Request for the events of a filter. An id in use gets the new filter."""
 
     id: str
     filter: Filter
@@ -47,7 +47,7 @@ class Unsubscribe(Message, frozen=True):
 
 
 class Advertise(Message, frozen=True):
-    """Announcement that the client will publish events that match a filter."""
+    """Announcement of the client's future events, as a filter."""
 
     id: str
     filter: Filter
@@ -60,14 +60,14 @@ class Unadvertise(Message, frozen=True):
 
 
 class Leave(Message, frozen=True):
-    """Request to forget the client, with all its subscriptions and advertisements."""
+    """Request to forget the client, with all subscriptions and advertisements."""
 
 
 # To clients
 
 
 class Deliver(Message, frozen=True):
-    """An event that matches subscriptions of the client."""
+    """An event for a client, with the matching subscriptions."""
 
     event: Event
     publisher: str
@@ -81,7 +81,7 @@ class Deliver(Message, frozen=True):
 
 
 class Refuse(Message, frozen=True):
-    """Answer to a message of the client that has no effect."""
+    """Answer to a message of the client without effect."""
 
     reason: str
     about: str = ""
@@ -110,17 +110,17 @@ class Role(Enum):
 
 
 class Connect(Message, frozen=True):
-    """The link to a neighbour is up. Sent by the program that runs the broker, not by the neighbour."""
+    """The link to a neighbour is up. Sent by the host of the broker, not by the neighbour."""
 
     role: Role = Role.PEER
 
 
 class Disconnect(Message, frozen=True):
-    """The link to a neighbour is down, planned or not. Sent by the program that runs the broker."""
+    """The link to a neighbour is down, planned or not. Sent by the host of the broker."""
 
 
 class Forward(Message, frozen=True):
-    """An event on its way between brokers."""
+    """An event under way between brokers."""
 
     event: Event
     publisher: str
@@ -138,7 +138,7 @@ class Forward(Message, frozen=True):
 
 
 class FilterUpdate(Message, frozen=True):
-    """A change of the sender's filters: first remove, then add, both in one step, lest events be lost in between."""
+    """A change of the sender's filters: first remove, then add, in a single step, lest events be lost in between."""
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
@@ -150,7 +150,7 @@ class FilterUpdate(Message, frozen=True):
 
 
 class Envelope(Message, frozen=True):
-    """A message for a broker that need not be a neighbour; brokers on the way pass the content on unread."""
+    """A message for a broker anywhere in the overlay; brokers on the way pass the content on unread."""
 
     to: str
     origin: str
@@ -158,13 +158,13 @@ class Envelope(Message, frozen=True):
 
 
 class TopicCheck(Message, frozen=True):
-    """Question to a child on the tree of a topic: the child answers with all its filters, even if there are none."""
+    """Question to a child on the tree of a topic: the child answers with all filters, even if there are none."""
 
     topic: str
 
 
 class TableCopy(Message, frozen=True):
-    """Filters of a neighbour of the sender, for a broker that takes over should the sender fail."""
+    """Filters of a neighbour of the sender, for the broker to take over should the sender fail."""
 
     neighbour: str
     update: FilterUpdate
@@ -206,7 +206,7 @@ class InterestUpdate(Message, frozen=True):
 
 
 class Overlay(Message, frozen=True):
-    """Base class of the messages by which the nodes of a DHT find their places; see `overlay_messages`."""
+    """Base class of the messages by which the nodes of a DHT find a place; see `overlay_messages`."""
 
 
 class ControlMessage(Message, frozen=True):
@@ -230,7 +230,7 @@ RoutingMessage: TypeAlias = (
 
 
 class Send(msgspec.Struct, frozen=True):
-    """A message to a neighbour or a client: an effect of the message that the broker has received."""
+    """A message to a neighbour or a client: an effect of a received message."""
 
     to: str
     message: Message

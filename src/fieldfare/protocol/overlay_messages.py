@@ -1,4 +1,4 @@
-"""Messages by which the brokers of a Pastry overlay find and keep their places; see `routing.overlays.pastry`."""
+"""Messages by which the brokers of a Pastry overlay find and keep places; see `routing.overlays.pastry`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSION: Final = 2
 
 
 class Join(Overlay, frozen=True):
-    """A new node looks for its place; nodes pass the message on to the node that is nearest to the new one."""
+    """A new node looks for a place; nodes pass the message on to the node nearest to the new node."""
 
     joiner: str
     row: int = 0
@@ -33,20 +33,20 @@ class Announce(Overlay, frozen=True):
 
 
 class State(Overlay, frozen=True):
-    """Nodes that the receiver should know."""
+    """Nodes for the receiver to know."""
 
     names: tuple[str, ...]
 
 
 class Repair(Overlay, frozen=True):
-    """A node has failed, and the sender has these leaves left. The answer is `State`, with nodes as replacement."""
+    """A node has failed, and the sender has only `leaves` left. The answer is `State`, with nodes as replacement."""
 
     gone: str
     leaves: tuple[str, ...]
 
 
 class Gone(Overlay, frozen=True):
-    """A node has left or failed. Sent by the leaving node, or by the program that runs this node."""
+    """A node has left or failed. Sent by the leaving node, or by the host of the receiving node."""
 
     name: str
 

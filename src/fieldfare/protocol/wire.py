@@ -1,7 +1,7 @@
 """Messages as MessagePack, for links, logs and snapshots. `Connect` and `Disconnect` are never on a wire.
 
-Events have a codec of their own. Filters are texts, so that neighbours of different versions understand each other, and
-a person can read a dump.
+Events have a separate codec. Filters are texts: neighbours of different versions understand each other, and a person
+can read a dump.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def decode(data: bytes) -> Message:
 
 
 def decode_leniently(data: bytes) -> tuple[Message, list[str]]:
-    """Return the message in the data, and the texts of its filters that cannot be parsed here.
+    """Return the message in the data, and the texts of all filters unreadable here.
 
-    An added filter that cannot be parsed becomes `EVERYTHING`: the neighbour may get too many events, but loses none.
-    A removed filter that cannot be parsed stays, for the same reason.
+    An unreadable added filter becomes `EVERYTHING`: the neighbour may get too many events, but loses none. An
+    unreadable removed filter stays, for the same reason.
     """
     try:
         return decode(data), []
@@ -91,14 +91,14 @@ def _without_unreadable(message: Message) -> Message:
 def encode_forward(
     event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str, tag: bytes
 ) -> bytes:
-    """Return a `Forward` as MessagePack, from an event that is encoded already: events are encoded once in a node."""
+    """Return a `Forward` as MessagePack, from an encoded event: events are encoded once in a node."""
     forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
     rest = {"by": by, "source": source, "expires": expires, "replaces": replaces, "tag": tag}
     return msgspec.msgpack.encode({**forward, **rest})
 
 
 def to_wire(value: object) -> object:
-    """Return events and filters in a form that msgspec can write: the hook of the encoder."""
+    """Return events and filters in a form for msgspec: the hook of the encoder."""
     match value:
         case Event():
             return msgpack.encode(value)
@@ -110,7 +110,7 @@ def to_wire(value: object) -> object:
 
 
 def from_wire(type: type, value: Any) -> object:
-    """Return an event or a filter from the form that `to_wire` gives: the hook of the decoder."""
+    """Return an event or a filter from the form of `to_wire`: the hook of the decoder."""
     if type is Event:
         return msgpack.decode(value)
     match value:
@@ -122,7 +122,7 @@ def from_wire(type: type, value: Any) -> object:
 
 
 def filter_of(text: str) -> Filter:
-    """Parse a neighbour's filter within a budget of steps and characters; ValueError if that fails."""
+    """Parse a neighbour's filter within a budget of steps and characters; ValueError if there is none."""
     read = _read_filter(text)
     if isinstance(read, Filter):
         return read
@@ -147,9 +147,9 @@ def is_event(data: bytes) -> bool:
 
 
 def prepare(messages: Iterable[bytes]) -> None:
-    """Parse the filters of messages into a cache, so that `decode` takes little time afterwards.
+    """Parse the filters of messages into a cache, which makes a later `decode` fast.
 
-    A node calls this in a thread, because a neighbour may send thousands of filters at once.
+    A node calls `prepare` in a thread, because a neighbour may send thousands of filters at once.
     """
     for data in messages:
         with suppress(ValueError):

@@ -8,6 +8,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import filters
 
 from fieldfare.filters import Filter, parse
@@ -155,7 +156,7 @@ def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
                     assert side.matches(found[path])
 
 
-@settings(max_examples=60, deadline=None)
+@few(50)
 @given(st.lists(filters(), min_size=1, max_size=8), st.booleans())
 def test_filters_read_back_as_they_were_added(stored: list[Filter], settle: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels="numba")

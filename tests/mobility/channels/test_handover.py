@@ -106,7 +106,7 @@ def test_a_session_that_was_expected_in_vain_leaves_nothing_there(domain: Domain
         for server in domain.servers
         if "news" in network.brokers[server].channels
     ]
-    assert [list(host.state.wants) for host in hosts] == [["a3"]]
+    assert [list(host.state.subscriptions) for host in hosts] == [["a3"]]
 
 
 @BOTH
@@ -232,7 +232,9 @@ def test_a_session_that_is_over_is_nowhere(domain: Domain) -> None:
     assert "ana" not in network.brokers["a0"].sessions
     assert all("ana" not in network.brokers[server]._visits for server in domain.servers)
     assert not any(
-        channel.state.wants for server in domain.servers for channel in network.brokers[server].channels.values()
+        channel.state.subscriptions
+        for server in domain.servers
+        for channel in network.brokers[server].channels.values()
     )
 
 

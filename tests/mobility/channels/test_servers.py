@@ -133,7 +133,7 @@ def test_only_servers_that_promise_such_events_hear_of_wishes() -> None:
     network.settle()
     network.subscribe("cyd", "x", "type = 'news' AND n = 3")
     network.settle()
-    tables = {name: network.brokers[name].places[""].member.proxies.get("news") for name in ("a0", "a1", "a2")}
+    tables = {name: network.brokers[name].services[""].member.proxies.get("news") for name in ("a0", "a1", "a2")}
     assert [name for name, table in tables.items() if table is not None and len(table)] == ["a0"]
 
 

@@ -84,7 +84,7 @@ def x(*numbers: int, ids: bool = False) -> list[IncomingEvent]:
 
 def begin(service: Context, fake: Fake, name: str = "fake") -> Runner:
     made = Runner(service.node, name, fake, "fake")
-    service.node.beside(made.run())
+    service.node.spawn(made.run())
     return made
 
 
@@ -240,7 +240,7 @@ def test_what_came_in_does_not_go_out_by_the_same_bridge_on_any_node() -> None:
             same = begin(b, there)
             another = begin(b, other, "other")
             await until(lambda: same.status().up and another.status().up)
-            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].heard)  # what b wants
+            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].written)  # what b wants
             here.say(*x(1))
             await until(lambda: other.got)
             await bob.publish(1, {"x": 2})
@@ -293,7 +293,7 @@ def test_a_session_that_was_ended_begins_anew() -> None:
             fake = Fake("x > 0")
             made = begin(node, fake)
             await until(lambda: made.status().up)
-            await node.node.submit(lambda broker, now: broker.end("bridge:fake", now))
+            await node.node.submit(lambda broker, now: broker.sessions.end("bridge:fake", now))
             fake.say(*x(1))
             await until(lambda: made.status().incoming == 1 and fake.connections == 2)
             await bob.publish(1, {"x": 7})

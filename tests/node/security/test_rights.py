@@ -63,7 +63,7 @@ async def fill(node: Context) -> None:
         await ana.subscribe("bills", "kind = 'bill' AND sum > 1")
         await ana.subscribe("all", "TRUE")
         assert isinstance(await ana.ask(f.Advertise, "promise", "kind = 'note'"), f.Done)
-    await until(lambda: not node.node.broker.sessions["ana's"].here)
+    await until(lambda: not node.node.broker.sessions["ana's"].connected)
     await node.publish(
         [Event(one) for one in ({"kind": "bill", "sum": 5}, {"kind": "note"}, {"kind": "bill", "sum": 6})]
     )

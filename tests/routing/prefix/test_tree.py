@@ -76,8 +76,8 @@ def test_selects_what_filters_select(wanted: Sequence[Filter], splits: int) -> N
     places = placed(wanted, optimizer.publish(0.0))
     assert places.loose == 0
     for event in EVENTS:
-        fpt = match(places.tree, event)
-        assert forward(places.tree, fpt, places) == exact(wanted, event)
+        tag = match(places.tree, event)
+        assert forward(places.tree, tag, places) == exact(wanted, event)
         assert places.anew(event) == exact(wanted, event)
 
 

@@ -128,7 +128,7 @@ def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]
             box = pool[number % len(pool)].boxes[0]
             if add:
                 optimizer.add(box)
-            elif optimizer.wants(box):
+            elif optimizer.has(box):
                 optimizer.remove(box)
         update = optimizer.publish(0.0)
         found += [] if update is None else [update]

@@ -1,4 +1,4 @@
-"""`W1`, `W2` and `W3`: the workloads the engine was designed on, so that its figures can be held against the design's.
+"""`W1`, `W2` and `W3`: the workloads of the engine's design, to compare measured figures with the planned figures.
 
 W1  20 integer attributes, 5 constrained by ranges; a filter lets 0.01 % to 1 % of the events pass
 W2  10 attributes of 10,000 words, Zipf 1.0; two or three equalities and a range
@@ -26,7 +26,7 @@ START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def w1(rng: Generator, filters: int, events: int) -> Made:
-    """Ranges."""
+    """Five ranges in a filter, over 20 integer attributes of 0 to 1000; the width decides the share of events."""
     attributes, constrained = 20, 5
     chosen = rng.permuted(np.tile(np.arange(attributes), (filters, 1)), axis=1)[:, :constrained]
     pass_rate = np.exp(rng.uniform(np.log(1e-4), np.log(1e-2), filters))
@@ -46,7 +46,7 @@ def w1(rng: Generator, filters: int, events: int) -> Made:
 
 
 def w2(rng: Generator, filters: int, events: int) -> Made:
-    """Equalities of popular words."""
+    """Equalities of popular words and a range of integers."""
     attributes, words = 10, vocabulary()
     favourites = np.array([rng.permutation(WORDS) for _ in range(attributes)])
     chosen = rng.permuted(np.tile(np.arange(attributes), (filters, 1)), axis=1)[:, :3]
@@ -70,7 +70,7 @@ def w2(rng: Generator, filters: int, events: int) -> Made:
 
 
 def w3(rng: Generator, filters: int, events: int) -> Made:
-    """A bit of everything."""
+    """Predicates with eight operators over 40 attributes of all types; popular attributes are in most events."""
     attributes = [(f"{kind}{i}", kind) for i, kind in enumerate(TYPES * 5)]
     weight = 1 / np.arange(1, len(attributes) + 1)
     favourites = {name: rng.permutation(WORDS) for name, kind in attributes if kind == "str"}
@@ -91,7 +91,7 @@ def w3(rng: Generator, filters: int, events: int) -> Made:
 
 
 def _any_predicate(rng: Generator, name: str, kind: str, favourites: dict[str, NDArray[Any]]) -> Predicate:
-    """A predicate on an attribute of W3. The shares are those of the design."""
+    """A predicate on an attribute of W3; the shares of the operators come from the design."""
     draw = rng.random()
 
     def is_(op: str, *operands: Any) -> Predicate:
@@ -144,7 +144,7 @@ def _values(rng: Generator, name: str, kind: str, count: int, favourites: dict[s
 
 
 def zipf(rng: Generator, count: int, skew: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-    """Ranks below `count`, the first the most likely; skew 0 is uniform."""
+    """Draw ranks below `count`; rank 0 is the most likely, and skew 0 is uniform."""
     cumulated = _cumulated(count, skew)
     ranks: NDArray[np.int64] = np.searchsorted(cumulated, rng.random(size) * cumulated[-1]).astype(np.int64)
     return ranks
@@ -157,7 +157,7 @@ def _cumulated(count: int, skew: float) -> NDArray[np.float64]:
 
 @cache
 def vocabulary() -> list[str]:
-    """Different words of two to four syllables, some syllables much more frequent than others."""
+    """Make 10,000 different words of two to four syllables; some syllables are much more frequent than others."""
     rng = np.random.default_rng(7)
     syllables = [a + b for a in "bcdfglmnprstv" for b in "aeiou"]
     words: dict[str, None] = {}

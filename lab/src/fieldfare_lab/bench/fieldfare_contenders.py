@@ -1,4 +1,4 @@
-"""Fieldfare's own contenders: the index in the ways it can be fed, and the classics it is to beat."""
+"""Fieldfare's own contenders: the index, fed in several ways, and the classic algorithms that the index should beat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fieldfare_lab.bench.workloads import Workload
 
 @lru_cache(maxsize=2)
 def index_of(workload: Workload, kernels: str) -> Index[int]:
-    """All filters in one segment, laid out for events like these: it has seen some before."""
+    """Make an index with all filters in one segment; the layout has learned from the workload's `seen` events."""
     index: Index[int] = Index(kernels=kernels)
     index.add_many(enumerate(workload.parsed))
     for event in workload.seen:
@@ -34,12 +34,12 @@ def index_of(workload: Workload, kernels: str) -> Index[int]:
 
 
 def batch_of(events: Sequence[Event]) -> pa.RecordBatch:
-    """The events as typed columns."""
+    """Return the events as an Arrow batch of typed columns."""
     return to_batch([FieldEvent(event) for event in events])
 
 
 def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its strings as dictionaries, as they come from Parquet."""
+    """Return the batch with dictionary-encoded strings, as Parquet files deliver strings."""
     columns = [pc.dictionary_encode(c) if pa.types.is_string(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -84,7 +84,7 @@ def _lines(workload: Workload) -> Feed:
 
 
 def _text(workload: Workload) -> Feed:
-    """A whole file of JSON lines at once, read by Arrow."""
+    """A contender that reads a whole file of JSON lines at once, with Arrow's reader."""
     index = index_of(workload, "numba")
 
     def feed(events: Sequence[Event]) -> Run:
@@ -102,7 +102,7 @@ def _text(workload: Workload) -> Feed:
 
 
 def _naive(field: Any) -> Any:
-    """Arrow reads no timestamps with a zone from JSON; it takes `Z` for none."""
+    """The type that Arrow's JSON reader can read: timestamps without a zone, even where the text has `Z`."""
     return field.with_type(pa.timestamp("us")) if pa.types.is_timestamp(field.type) else field
 
 

@@ -1,7 +1,7 @@
-"""Measuring: first the answers, then CPU time, in rounds that take turns.
+"""The measurement: first the answers, then CPU time, in rounds that the contenders take in turns.
 
-Other work on the machine slows all contenders alike if they take turns, and CPU time hardly counts it; the best of some
-rounds is the one least disturbed. A contender that is wrong is not timed. Nothing here fails because it is slow.
+Other work on the machine slows contenders alike if contenders take turns, and CPU time hardly counts other work; the
+best round is the least disturbed. A contender with a wrong answer is not timed. Slowness is never a failure.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from fieldfare_lab.bench.engines import Contender, Feed, Run, events_for, unfit
 from fieldfare_lab.bench.workloads import Workload
 
 PROBE_PAIRS: Final = 100_000
-"""pairs of a filter and an event that brute force is asked about"""
+"""number of pairs of a filter and an event that brute force checks"""
 
 
 @dataclass
 class Row:
-    """How a contender did on a workload."""
+    """The times and the answer of a contender on a workload."""
 
     workload: str
     filters: int
     contender: str
     about: str
     events: int = 0
-    """in a round; fewer than there are if the contender is slow"""
+    """events in a round; fewer than the workload has if the contender is slow"""
     status: str = "ok"
-    """or skipped, failed, WRONG"""
+    """ok, skipped, failed or WRONG"""
     reason: str = ""
     matches: int | None = None
     prepare_seconds: float = 0.0
     seconds: list[float] = field(default_factory=list)
-    """of each round"""
+    """CPU seconds of each round"""
 
     @property
     def best(self) -> float | None:
-        """Seconds of the best round."""
+        """Return the CPU seconds of the fastest round, or None before the first round."""
         return min(self.seconds, default=None)
 
     @property
     def rate(self) -> float | None:
-        """Events a second in the best round."""
+        """Return the events a second in the fastest round."""
         return self.events / max(self.best, 1e-9) if self.best is not None else None
 
 
 @dataclass
 class Entrant:
-    """A contender that is ready to run."""
+    """A contender with loaded filters; `run` is there after the answers were compared."""
 
     contender: Contender
     row: Row
@@ -68,7 +68,10 @@ def measure(
     *,
     effort: float = 1.0,
 ) -> list[Row]:
-    """A row per contender, in their order. `step` is told what begins; less effort gives slow contenders less to do."""
+    """Measure the contenders and return a row for each, in the same order.
+
+    `step` receives the name of each part that begins; an effort below 1 gives slow contenders fewer events.
+    """
     rows: list[Row] = []
     entrants: list[Entrant] = []
     for contender in chosen:
@@ -97,10 +100,10 @@ def measure(
 
 
 def _compare(workload: Workload, entrants: Sequence[Entrant], few: int) -> None:
-    """Ask everyone about as many events as the slowest takes, and so on up; then hold the totals against each other.
+    """Compare the totals of all contenders, for as many events as the slowest matches, then the next slowest, and on.
 
-    Where the total is known, it is right; otherwise the most frequent one is, and in doubt the first contender's. A few
-    events are also held against brute force, in case all made the same mistake.
+    A known total is right; otherwise the most frequent total is, and in doubt the first contender's. Brute force also
+    counts a few events, in case all contenders made the same mistake.
     """
     for events in sorted({few, *(entrant.row.events for entrant in entrants)}):
         totals: dict[str, int] = {}
@@ -108,7 +111,7 @@ def _compare(workload: Workload, entrants: Sequence[Entrant], few: int) -> None:
             if events <= entrant.row.events and entrant.row.status == "ok":
                 with _told(entrant.row):
                     run = entrant.feed(workload.events[:events])
-                    totals[entrant.row.contender] = run()  # also warms it up
+                    totals[entrant.row.contender] = run()  # also warms the contender up
                     if events == entrant.row.events:
                         entrant.run, entrant.row.matches = run, totals[entrant.row.contender]
         if not totals:
@@ -141,7 +144,7 @@ def _time(entrant: Entrant) -> None:
 
 @contextmanager
 def _told(row: Row) -> Iterator[None]:
-    """Let a contender fail without stopping the others."""
+    """Write the failure of a contender into its row, so that the others go on."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - foreign code may fail in any way
@@ -150,7 +153,7 @@ def _told(row: Row) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the collector of garbage from walking through what all contenders hold."""
+    """Keep the garbage collector from walking through the data of all contenders during a round."""
     gc.collect()
     gc.freeze()
     try:

@@ -14,24 +14,24 @@ from fieldfare_lab.bench.rules import Predicate
 
 @dataclass(frozen=True)
 class Sweep:
-    """The parameters; change one at a time and watch."""
+    """The parameters of the generator; change a single parameter at a time to see its effect."""
 
     dimensions: int = 50
-    """how many attributes there are"""
+    """number of attributes in all"""
     cardinality: int = 1000
-    """how many values an attribute has"""
+    """number of values of an attribute"""
     skew: float = 1.0
-    """Zipf exponent of which attributes are used; 0 is uniform"""
+    """Zipf exponent of the choice of attributes; 0 is uniform"""
     value_skew: float = 0.0
-    """Zipf exponent of which values occur"""
+    """Zipf exponent of the choice of values"""
     selectivity: float = 0.2
-    """how much of its domain a range covers, on average"""
+    """mean share of the domain that a range covers"""
     equality: float = 0.3
-    """the share of predicates that are equalities"""
+    """share of predicates that are equalities"""
     predicates: int = 5
-    """how many predicates a filter has"""
+    """number of predicates in a filter"""
     attributes: int = 25
-    """how many attributes an event has"""
+    """number of attributes in an event"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.predicates <= self.dimensions or not 1 <= self.attributes <= self.dimensions:
@@ -40,7 +40,7 @@ class Sweep:
             raise ValueError("selectivity and equality are shares up to 1; cardinality is at least 2")
 
     def make(self, rng: Generator, filters: int, events: int) -> Made:
-        """Rules and events."""
+        """Generate so many rules and events."""
         used = self._chosen(rng, filters, self.predicates)
         shape = used.shape
         centre = zipf(rng, self.cardinality, self.value_skew, shape)
@@ -61,7 +61,7 @@ class Sweep:
         return rules, [{f"d{d}": value for d, value in zip(ds, vs, strict=True)} for ds, vs in pairs]
 
     def _chosen(self, rng: Generator, rows: int, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """In each row, so many different attributes, the popular ones more often (Gumbel top-k)."""
+        """Draw `count` different attributes for each row; popular attributes come more often (Gumbel top-k)."""
         weight = -self.skew * np.log(np.arange(1, self.dimensions + 1))
         chosen = [
             np.argsort(-(weight + rng.gumbel(size=(min(4096, rows - at), self.dimensions))), axis=1)[:, :count]

@@ -1,6 +1,6 @@
 """`ads` and `alerts`: filters as people write them, with alternatives, negation and patterns.
 
-ads     campaigns of an ad exchange: countries, devices, a floor price below the budget, hours, what to keep away from
+ads     campaigns of an ad exchange: countries, devices, a floor price below the budget, hours, categories to avoid
 alerts  rules over log lines: CONTAINS, ENDS WITH and LIKE, alone or with a service and a level
 """
 
@@ -34,7 +34,7 @@ METHODS: Final = ("get", "put", "list", "delete")
 
 
 def ads(rng: Generator, filters: int, events: int) -> Texts:
-    """Campaigns and bid requests."""
+    """Campaigns of advertisers as filters, bid requests of web sites as events."""
 
     def some(items: Sequence[str], most: int, skew: float = 0.8) -> list[str]:
         ranks = zipf(rng, len(items), skew, int(rng.integers(1, most + 1)))
@@ -95,7 +95,7 @@ def ads(rng: Generator, filters: int, events: int) -> Texts:
 
 
 def alerts(rng: Generator, filters: int, events: int) -> Texts:
-    """Alert rules and log lines."""
+    """Alert rules as filters, log lines of services as events."""
     words = vocabulary()[:2000]
 
     def one(items: Sequence[str], skew: float = 0.9) -> str:

@@ -1,7 +1,7 @@
-"""`eq`, `stock` and `begen`: three workloads whose totals are known, because everything follows from a seed.
+"""`eq`, `stock` and `begen`: three workloads with known totals, because everything follows from a seed.
 
-Six engines in C, Rust, Java, Go, Spark SQL and NumPy found the same totals. They are defined by the order in which they
-ask the generator, so a line moved here is another workload; the tests hold them against the original where it is.
+Six engines in C, Rust, Java, Go, Spark SQL and NumPy found the same totals. The order of calls of the random generator
+defines a workload, so a moved line makes another workload; the tests compare with the original where the original is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DOMAIN: Final = 1000
 
 
 def eq(rng: random.Random, filters: int, events: int) -> Made:
-    """Three equalities on different ones of ten string attributes of 10 to 1000 values."""
+    """Three equalities on different attributes out of ten string attributes with 10 to 1000 values."""
 
     def value(attribute: int) -> str:
         return f"v{rng.randrange(_CARDINALITIES[attribute])}"
@@ -106,7 +106,7 @@ THREE: Final[dict[str, Callable[[random.Random, int, int], Made]]] = {"eq": eq, 
 
 
 def generate(name: str, filters: int, events: int, seed: int = SEED) -> Made:
-    """One of the three."""
+    """Generate the rules and events of `eq`, `stock` or `begen`."""
     return THREE[name](random.Random(seed), filters, events)
 
 

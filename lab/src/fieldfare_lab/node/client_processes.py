@@ -1,7 +1,7 @@
-"""The clients of a server that is measured: processes that publish and subscribe, led through pipes.
+"""The clients of a measured server: processes that publish and subscribe, led by the benchmark through pipes.
 
-A `Contender` says how its server is started, how its subscribers listen and how its publishers publish. All the rest,
-what they do when and what they count, is here and the same for all.
+A `Contender` knows how to start its server, to subscribe and to publish. Everything else, order, times and counts, is
+the same for all contenders.
 """
 
 from __future__ import annotations
@@ -18,65 +18,65 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from fieldfare_lab.node.load import Load, Said, Wish, cpu_seconds, events, machine_cpu_seconds
-from fieldfare_lab.node.servers import Server, answer, asked
+from fieldfare_lab.node.load import Load, LoadEvent, SubscriberFilter, cpu_seconds, events, machine_cpu_seconds
+from fieldfare_lab.node.servers import Server, answer, next_order
 
 PATIENCE: Final = 30.0
-"""seconds without any delivery after which what is missing counts as lost"""
+"""seconds without any delivery after which missing events count as lost"""
 
 Take: TypeAlias = Callable[[int, int, int], None]
-"""a subscriber got an event: its number, and when that event was due"""
+"""called for a delivery: number of the subscriber, number of the event, time at which the event was due"""
 Send: TypeAlias = Callable[[int, int, Sequence[int]], Awaitable[None]]
-"""publish some of a publisher's events, from one place to another, each with when it was due"""
-Wishes: TypeAlias = Mapping[int, Sequence[Wish]]
-"""by subscriber"""
+"""publishes a slice of a publisher's events: first place, end, and the time at which each event was due"""
+FiltersBySubscriber: TypeAlias = Mapping[int, Sequence[SubscriberFilter]]
+"""filters by the number of the subscriber"""
 
 
 class Contender(NamedTuple):
-    """A server and how to use it. It goes to other processes: functions of a module, or partial ones."""
+    """A server with its clients; all fields must be picklable, because contenders are sent to other processes."""
 
     name: str
     running: Callable[[], contextlib.AbstractContextManager[Server]]
-    subscribe: Callable[[int, Wishes, Take], Awaitable[object]]
-    """at the server on a port, subscribers with what they wish; gives what must be kept as long as they listen"""
-    publisher: Callable[[int, Sequence[Said]], Awaitable[Send]]
-    """at the server on a port, somebody who publishes these events"""
+    subscribe: Callable[[int, FiltersBySubscriber, Take], Awaitable[object]]
+    """opens subscribers at a port; the caller must hold the result for as long as the subscribers listen"""
+    publisher: Callable[[int, Sequence[LoadEvent]], Awaitable[Send]]
+    """opens a publisher of the given events at a port"""
     batch: int = 1
-    """events that are published in one go, at most"""
+    """largest number of events in a call of `Send`"""
     publishers: int = 2
 
 
-class More(msgspec.Struct):
-    """What a subscriber reads of an event."""
+class ReceivedEvent(msgspec.Struct):
+    """The two fields that a subscriber decodes; a cheap subscriber leaves more time to the server."""
 
     number: int
     at: int
-    """when it was due, in nanoseconds of the system's monotonic clock"""
+    """time at which the event was due, in nanoseconds of the system's monotonic clock"""
 
 
 class Batch(NamedTuple):
-    """What came of some events."""
+    """The outcome of a run: times, deliveries, latencies and CPU seconds."""
 
     events: int
     pace: float | None
-    """so many a second, or as fast as can be"""
+    """events a second; None: full speed"""
     seconds: float
     got: list[array[int]]
-    """the numbers of the events that each subscriber got"""
+    """numbers of the events that each subscriber received"""
     latencies: array[float]
-    """of all deliveries, in seconds"""
+    """seconds of each delivery"""
     server_cpu: float
     client_cpu: float
     other_cpu: float
 
 
 Run: TypeAlias = Callable[[int, float | None], Batch]
-"""let so many events pass, at full speed or so many a second"""
+"""publishes a number of events, at a rate or (None) at full speed, and waits for the deliveries"""
 
 
 @contextlib.contextmanager
 def clients(load: Load, contender: Contender, server: Server, *, most: int, consumers: int) -> Iterator[Run]:
-    """Processes that publish and consume, and a function that has them run."""
+    """Start the processes of publishers and subscribers; yield a function that makes the processes do a run."""
     context = multiprocessing.get_context("spawn")  # a fork would share the parent's threads and sockets
     with contextlib.ExitStack() as stack:
 
@@ -91,9 +91,9 @@ def clients(load: Load, contender: Contender, server: Server, *, most: int, cons
             assert process.pid is not None
             return ours, process.pid
 
-        mine: dict[int, list[Wish]] = {subscriber: [] for subscriber in range(load.subscribers)}
-        for wish in load.wishes:
-            mine[wish.subscriber].append(wish)
+        mine: dict[int, list[SubscriberFilter]] = {subscriber: [] for subscriber in range(load.subscribers)}
+        for filter in load.filters:
+            mine[filter.subscriber].append(filter)
         shares = [{one: mine[one] for one in range(first, load.subscribers, consumers)} for first in range(consumers)]
         taking = [started(_consume, contender, server.port, share) for share in shares]
         for pipe, _ in taking:
@@ -105,9 +105,9 @@ def clients(load: Load, contender: Contender, server: Server, *, most: int, cons
         clients = [pid for _, pid in taking + giving]
 
         def run(count: int, rate: float | None) -> Batch:
-            due = sum(len(said.receivers) for said in events(load, count))
+            due = sum(len(event.receivers) for event in events(load, count))
             before = cpu_seconds(server.pids), cpu_seconds(clients), machine_cpu_seconds()
-            begin = time.monotonic_ns() + 50_000_000  # so that all publishers begin together
+            begin = time.monotonic_ns() + 50_000_000  # a moment ahead, so that all publishers begin together
             for pipe, _ in giving:
                 pipe.send((count, rate, begin))
             _all_delivered([pipe for pipe, _ in taking], due, count / rate if rate else 0.0)
@@ -132,7 +132,7 @@ def clients(load: Load, contender: Contender, server: Server, *, most: int, cons
 
 
 def _all_delivered(pipes: Sequence[Connection], due: int, pause: float) -> None:
-    """Wait until the consumers have got so many deliveries, or no more come; what is missing is found out later."""
+    """Wait for `due` deliveries, or until no more come; the comparison with the oracle finds missing events later."""
     there, since = 0, time.monotonic() + pause
     while there < due and time.monotonic() - since < PATIENCE:
         time.sleep(0.05)
@@ -141,19 +141,19 @@ def _all_delivered(pipes: Sequence[Connection], due: int, pause: float) -> None:
         now = sum(answer(pipe) for pipe in pipes)
         if now > there:
             there, since = now, max(since, time.monotonic())
-    time.sleep(0.2)  # for deliveries that should not be
+    time.sleep(0.2)  # time for surplus deliveries, which are a fault
 
 
-# The processes
+# Main functions of the processes
 
 
-def _consume(pipe: Connection, contender: Contender, port: int, wishes: Wishes) -> None:
-    """A process: some subscribers."""
-    asyncio.run(_consuming(pipe, contender, port, wishes))
+def _consume(pipe: Connection, contender: Contender, port: int, by_subscriber: FiltersBySubscriber) -> None:
+    """Be a process with some subscribers, until the pipe closes."""
+    asyncio.run(_consuming(pipe, contender, port, by_subscriber))
 
 
-async def _consuming(pipe: Connection, contender: Contender, port: int, wishes: Wishes) -> None:
-    numbers: dict[int, array[int]] = {one: array("q") for one in wishes}
+async def _consuming(pipe: Connection, contender: Contender, port: int, by_subscriber: FiltersBySubscriber) -> None:
+    numbers: dict[int, array[int]] = {one: array("q") for one in by_subscriber}
     waits: array[float] = array("d")
     last = 0
 
@@ -163,30 +163,30 @@ async def _consuming(pipe: Connection, contender: Contender, port: int, wishes: 
         numbers[subscriber].append(number)
         waits.append((last - at) / 1e9)
 
-    kept = await contender.subscribe(port, wishes, take)
+    kept = await contender.subscribe(port, by_subscriber, take)
     pipe.send("ready")
-    while (order := await asked(pipe)) is not None:
+    while (order := await next_order(pipe)) is not None:
         if order == "count":
             pipe.send(len(waits))
         else:
             pipe.send((numbers, waits, last))
-            numbers = {one: array("q") for one in wishes}
+            numbers = {one: array("q") for one in by_subscriber}
             waits = array("d")
     del kept
 
 
 def _publish(pipe: Connection, contender: Contender, port: int, load: Load, turns: tuple[int, int, int]) -> None:
-    """A process: a publisher, which takes every so-manieth event from one of the first up to some last."""
+    """Be a process with a publisher; `turns` is the first event, the end, and the step from event to event."""
     first, last, every = turns
     mine = list(islice(events(load, last), first, None, every))
     asyncio.run(_publishing(pipe, contender, port, mine))
 
 
-async def _publishing(pipe: Connection, contender: Contender, port: int, mine: Sequence[Said]) -> None:
+async def _publishing(pipe: Connection, contender: Contender, port: int, mine: Sequence[LoadEvent]) -> None:
     send, batch = await contender.publisher(port, mine), contender.batch
-    numbers = [said.number for said in mine]
+    numbers = [event.number for event in mine]
     pipe.send("ready")
-    while (order := await asked(pipe)) is not None:
+    while (order := await next_order(pipe)) is not None:
         count, rate, begin = order
         await asyncio.sleep(max(0.0, (begin - time.monotonic_ns()) / 1e9))
         stop = sum(number < count for number in numbers)
@@ -195,14 +195,14 @@ async def _publishing(pipe: Connection, contender: Contender, port: int, mine: S
                 until = min(place + batch, stop)
                 await send(place, until, [time.monotonic_ns()] * (until - place))
                 if not place % 64:
-                    await asyncio.sleep(0)  # to write, and to hear what the server says
+                    await asyncio.sleep(0)  # lets the loop write, and read the server's answers
         else:
             await _paced(send, [begin + int(number * 1e9 / rate) for number in numbers[:stop]], batch)
         pipe.send("sent")
 
 
 async def _paced(send: Send, due: Sequence[int], batch: int) -> None:
-    """Publish events when they are due; those that are due already, together."""
+    """Publish each event at the time it is due; overdue events go together, up to `batch`."""
     place = 0
     while place < len(due):
         if (wait := (due[place] - time.monotonic_ns()) / 1e9) > 0:

@@ -1,4 +1,4 @@
-"""The engine without Spark: processes that hold their share of the batches in memory and match them when told to."""
+"""The engine without Spark: processes that hold batches of events in memory and match all batches on request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fieldfare_lab.node.servers import answer
 from fieldfare_lab.pipeline.clock import Spent
 
 Round = Callable[[], tuple[int, Spent]]
-"""match everything once: the number of matches, and what it cost"""
+"""matches everything once; returns the number of matches and the cost"""
 
 
 @contextlib.contextmanager
 def engine(events: Path, subscriptions: Path, *, processes: int, rows: int) -> Iterator[Round]:
-    """So many processes with the snapshot open, each with its share of the files, in batches of so many rows."""
+    """Start processes that open the snapshot, each with a share of the files, in batches of `rows` rows."""
     context = multiprocessing.get_context("spawn")
     files = sorted(events.glob("*.parquet"))
     with contextlib.ExitStack() as stack:
@@ -50,13 +50,13 @@ def engine(events: Path, subscriptions: Path, *, processes: int, rows: int) -> I
 
 
 def batches(files: list[Path], fields: list[str], rows: int) -> list[pa.RecordBatch]:
-    """Events as Spark hands them to a worker: so many rows at once, of the fields that filters look at."""
+    """Read events in the form in which Spark passes events to a worker: `rows` at a time, only fields of filters."""
     tables = (pq.read_table(file, columns=fields).combine_chunks() for file in files)
     return [batch for table in tables for batch in table.to_batches(max_chunksize=rows)]
 
 
 def _matching(pipe: Connection, files: list[Path], subscriptions: str, rows: int) -> None:
-    """A process: matches all it has whenever it hears something, until there is nobody to hear."""
+    """Be a process that matches all its batches at each message of the pipe, until the pipe closes."""
     opened = catalogue.opened(subscriptions, catalogue.current(subscriptions))
     given = batches(files, opened.about.fields or [], rows)
     index = opened.index

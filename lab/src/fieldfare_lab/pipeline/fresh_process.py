@@ -1,4 +1,4 @@
-"""A fresh process that opens a catalogue and prints how long each step took."""
+"""A program that opens a catalogue in a fresh process and prints the time of each step as JSON."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 
 
 class Opening(msgspec.Struct):
-    """Seconds."""
+    """Seconds of each step in a fresh process."""
 
     imported: float
     opened: float
     opened_cpu: float
     matched: float
-    """the first thousand events"""
+    """time of the first batch, a thousand events"""
 
 
 def measured(path: str, events: Path) -> Opening:
-    """Import, open, match for the first time."""
+    """Measure the imports, the opening of the catalogue and the first batch."""
     begin = time.perf_counter()
-    import pyarrow.parquet as pq  # noqa: PLC0415 - that is what is measured
+    import pyarrow.parquet as pq  # noqa: PLC0415 - the import is a measured step
 
     from fieldfare.pipeline.match import catalogue  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
 """Bar 2: `match_events` against Spark SQL's own best join plan, and both with very many filters.
 
-The plan is that of `fieldfare_lab.bench.joins`: filters with a symbol are joined by it, the others by their sector, and
-the rest are conditions on the pairs. The tables of filters are broadcast, so that events are not shuffled. Both get the
-same events, which lie in Spark's own cache: with fewer, what each job costs at its start would count for more.
+The plan comes from `fieldfare_lab.bench.joins`: filters with a symbol are joined by symbol, the others by sector, and
+all other predicates are conditions on the pairs. The tables of filters are broadcast, so that events are not shuffled.
+Both contenders read the same events from Spark's own cache; there are enough events to outweigh the start of a job.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from fieldfare_lab.pipeline.spark_sessions import started
 
 LEAST: Final = 20.0
 CHECKED: Final = 2000
-"""events whose matches are compared one by one"""
+"""number of events whose matches are compared"""
 
 
 def measure(data: Data, cores: int, rounds: int, step: Callable[[str], None]) -> list[Line]:
-    """How many times as fast as a join."""
+    """Measure how many times faster `match_events` is than the join."""
     step("the join: preparing")
     with started(cores) as spark:
         events = _held(spark, data, data.count, cores)
@@ -60,7 +60,7 @@ def measure(data: Data, cores: int, rounds: int, step: Callable[[str], None]) ->
 
 
 def very_many(data: Data, cores: int, patience: float, step: Callable[[str], None]) -> list[Line]:
-    """Does it finish, where the join does not in `patience` times the time?"""
+    """Measure `match_events` with very many filters, where the join does not finish in `patience` times the time."""
     step(f"{data.filters:,} filters: matching")
     with started(cores) as spark:
         events = _held(spark, data, data.count, cores)
@@ -84,7 +84,7 @@ def very_many(data: Data, cores: int, patience: float, step: Callable[[str], Non
 
 
 def _held(spark: SparkSession, data: Data, count: int, cores: int) -> DataFrame:
-    """The first so many events, in Spark's cache, in a few partitions for each core."""
+    """The first `count` events, in Spark's cache, in four partitions for each core."""
     events = spark.read.parquet(str(data.events)).where(F.col("event") < count)
     held = events.repartition(4 * cores).cache()
     held.count()
@@ -96,7 +96,7 @@ def _matched(events: DataFrame, data: Data) -> DataFrame:
 
 
 def _joined(spark: SparkSession, events: DataFrame, data: Data) -> DataFrame:
-    """The same with a join: ids are numbers here."""
+    """The matches by a join, with the numbers of filters instead of the ids of subscriptions."""
     for file in data.joins.glob("*.parquet"):
         spark.read.parquet(str(file)).createOrReplaceTempView(file.stem)
     events.createOrReplaceTempView(EVENTS)
@@ -121,13 +121,13 @@ def _run(frame: DataFrame) -> None:
 
 
 def _run_for(spark: SparkSession, frame: DataFrame, seconds: float) -> bool:
-    """Run for so long at most; says whether it came to its end."""
+    """Run a query for so many seconds at most; tell whether the query finished."""
     alarm = threading.Timer(seconds, spark.sparkContext.cancelAllJobs)
     alarm.start()
     try:
         _run(frame)
     except (PySparkException, Py4JJavaError):
-        if alarm.is_alive():  # it failed by itself
+        if alarm.is_alive():  # the query failed before the alarm
             raise
         return False
     finally:

@@ -1,4 +1,4 @@
-"""Bar 3: two cores against one; opening a snapshot in a fresh process; one snapshot in memory for all workers."""
+"""Bar 3: two cores against a single core; a snapshot opened in a fresh process; a snapshot shared by all workers."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ FASTER: Final = 1.7
 SECONDS: Final = 1.0
 WORKERS: Final = (1, 2, 4)
 SHARE: Final = 10
-"""one of so many events is enough to touch the snapshot everywhere"""
+"""every tenth event is enough to touch all pages of the snapshot"""
 SAME: Final = 1.1
-"""times what one worker has mapped: a page that nobody touched before does not count as another snapshot"""
+"""tolerance of mapped memory: a few pages that a single worker never touched are no second snapshot"""
 
 
 def cores(data: Data, rounds: int, step: Callable[[str], None]) -> list[Line]:
-    """Two cores against one."""
+    """Measure the wall time of the same job on a single core and on two cores."""
     spent: dict[int, list[Spent]] = {1: [], 2: []}
     for number in range(rounds):
         for count, every in spent.items():
             step(f"cores: round {number + 1} of {rounds}, {count}")
             with started(count) as spark:
                 events = spark.read.parquet(str(data.events))
-                match_events(events.limit(1), data.subscriptions).count()  # workers start, and open the snapshot
+                match_events(events.limit(1), data.subscriptions).count()  # starts the workers, which open the snapshot
                 every.append(timed(match_events(events, data.subscriptions).count)[1])
     one, two = best(spent[1]), best(spent[2])
     told = f"{data.count:,} events × {data.filters:,} filters counted in {one.wall:.1f} s and {two.wall:.1f} s"
@@ -46,7 +46,7 @@ def cores(data: Data, rounds: int, step: Callable[[str], None]) -> list[Line]:
 
 
 def opening(data: Data, rounds: int, step: Callable[[str], None]) -> list[Line]:
-    """How long a fresh process takes to open a snapshot."""
+    """Measure the time in which a fresh process opens a snapshot."""
     step("opening: preparing")
     path = data.subscriptions
     found = []
@@ -69,7 +69,7 @@ def opening(data: Data, rounds: int, step: Callable[[str], None]) -> list[Line]:
 
 
 class Held(NamedTuple):
-    """The memory of some workers in megabytes, each page divided among those who share it."""
+    """The memory of some workers in megabytes; a shared page is divided among the processes that share the page."""
 
     snapshot: float
     """pages of the catalogue's files"""
@@ -77,7 +77,7 @@ class Held(NamedTuple):
 
 
 def memory(data: Data, step: Callable[[str], None]) -> list[Line]:
-    """What the workers of a machine hold, be they one or four."""
+    """Measure the memory of one, two and four workers: the snapshot must be in memory only once."""
     found = {}
     for workers in WORKERS:
         step(f"memory: {workers} workers")
@@ -85,7 +85,7 @@ def memory(data: Data, step: Callable[[str], None]) -> list[Line]:
             some = spark.read.parquet(str(data.events)).where(f"event % {SHARE} = 0")
             match_events(some, data.subscriptions).count()
             pids = _workers()
-            mine = _held([os.getpid()], data.subscriptions)  # the driver has it mapped, too, and so a share in it
+            mine = _held([os.getpid()], data.subscriptions)  # the driver maps the snapshot too and so has a share
             theirs = _held(pids, data.subscriptions)
             found[len(pids)] = Held(mine.snapshot + theirs.snapshot, theirs.rest)
     first, last = found[min(found)], found[max(found)]
@@ -104,7 +104,7 @@ def memory(data: Data, step: Callable[[str], None]) -> list[Line]:
 
 
 def _workers() -> list[int]:
-    """Spark's Python workers below this process: children of a daemon."""
+    """The ids of Spark's Python workers: descendants of a `pyspark.daemon` below the driver."""
     daemons = {pid for pid in family(os.getpid()) if b"pyspark.daemon" in _command(pid)}
     return sorted({pid for daemon in daemons for pid in family(daemon)[1:]})
 
@@ -124,7 +124,7 @@ def _held(pids: Iterable[int], files: Path) -> Held:
 
 
 def _parts(smaps: str, files: str) -> Held:
-    r"""What a process holds, of files below a path and of all else.
+    r"""Return the memory of a process: pages of files below a path, and all other pages.
 
     >>> _parts("00-10 r--s 0 0:0 7 /a/index.ff\nPss: 3000 kB\n10-20 rw-p 0 0:0 0\nPss: 500 kB\n", "/a")
     Held(snapshot=3.0, rest=0.5)

@@ -1,4 +1,4 @@
-"""Sessions for measuring: on so many cores of this machine, ended with the context."""
+"""Spark sessions of the benchmark, on a number of cores of the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fieldfare.pipeline.spark import spark_session
 
 @contextlib.contextmanager
 def started(cores: int) -> Iterator[SparkSession]:
-    """A session on so many cores; the Java machine stays, and is warm for the next."""
+    """Start a Spark session that ends with the context; the Java machine goes on, warm for the next session."""
     spark = spark_session(f"local[{cores}]", {"spark.sql.shuffle.partitions": str(cores)})
     try:
         yield spark

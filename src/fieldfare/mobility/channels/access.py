@@ -1,13 +1,13 @@
-"""`AccessServer`: where clients are, with their sessions.
+"""`AccessServer`: a server of clients, with their sessions.
 
-A session comes to where its client is. The target calls it from its last visit (`SessionRequest`), is told what it
-wants (`SessionOffer`), and tells channels what they do not know yet. When that is in force it puts events aside for the
-session, and says how far the source must get so that nothing is missing in between (`SessionFetch`). The source gets
-there, hands the session over (`SessionTransfer`), and takes back what nobody else there needs. If filters of others
-cover those of the session at both ends, no channel hears anything.
+A session comes to the server of its client. The target calls the session from its last visit (`SessionRequest`), gets
+its filters (`SessionOffer`), and sends the new filters to channels. When the filters are in force, the target buffers
+events for the session, and tells the source how far to go so that no event is missing in between (`SessionFetch`). The
+source goes so far, hands the session over (`SessionTransfer`), and withdraws the filters that no other client there
+needs. If filters of other clients cover those of the session at both ends, no channel gets a message.
 
-Sessions belong to a domain: `name@domain`, or else that of the server where they began. An access server of another
-domain serves them as a member of theirs, for as long as it has any.
+A session belongs to a domain: `name@domain`, or else the domain of the server where the session began. An access server
+of another domain serves the session as a member of the session's domain, while there are such sessions.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _NOWHERE = c.Attach()
 
 
 class AccessServer(SessionRequests):
-    """A server of clients."""
+    """A server of clients and their sessions."""
 
     wakes: float | None = None
 
     def __init__(self, name: str, domains: Iterable[Domain]) -> None:
-        """No clients yet. The first domain is its own; it knows of the others, should their sessions come."""
+        """Make a server without clients. The first domain is its own; the others are for sessions from elsewhere."""
         super().__init__(name, domains)
         self._domain_of = {server: domain.name for domain in self.domains.values() for server in domain.servers}
         self._who: dict[str, tuple[str, str]] = {}
         """the session and application of each client"""
         self._current: dict[str, SessionVisit] = {}
-        """of sessions that are here or on their way, and not called elsewhere"""
+        """visits of sessions that are here or on their way, and not called elsewhere"""
         self._visits: dict[str, SessionVisit] = {}
-        """all whose number is known, by their keys"""
+        """all visits with a known number, by their keys"""
         self._called: dict[str, str] = {}
-        """visits that others have called before we knew of them"""
+        """visits that other servers have called before they were known here"""
         self._coming: dict[str, dict[int, SessionVisit]] = {}
-        """visits that have no number yet, by calls"""
+        """visits without a number yet, by calls"""
         self._calls = 0
 
     # The machine
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent."""
+        """Process a message and return the messages to send."""
         handler = _HANDLERS.get(type(message))
         if handler is not None:
             sends = handler(self, message, sender)
@@ -67,22 +67,22 @@ class AccessServer(SessionRequests):
         return sends + self._go_on() + self._report_interest()
 
     def tick(self, now: float) -> list[Send]:
-        """Nothing is ever due."""
+        """Return nothing: a server has no timers."""
         return []
 
     def snapshot(self) -> bytes:
-        """The sessions that are here."""
+        """Return the sessions that are here, encoded."""
         sessions = {key: visit.session for key, visit in self._visits.items() if visit.session is not None}
         return msgspec.msgpack.encode(sessions, enc_hook=wire.to_wire)
 
     @property
     def updates(self) -> int:
-        """How often channels were told of a change of what is wanted or promised here."""
+        """The number of filter changes sent to channels."""
         return sum(service.member.updates for service in self.services.values())
 
     @property
     def sessions(self) -> Mapping[str, SharedSession]:
-        """The sessions that are here."""
+        """The sessions that are here, by name."""
         return {name: visit.session for name, visit in self._current.items() if visit.session is not None}
 
     # Clients
@@ -99,7 +99,7 @@ class AccessServer(SessionRequests):
         visit, sends = self._current.get(name), list[Send]()
         if visit is None or (isinstance(message, c.Attach) and message.source not in ("", self.name)):
             if visit is not None:
-                visit.clients.pop(client, None)  # it was elsewhere, so this visit will be called from there
+                visit.clients.pop(client, None)  # the client was elsewhere, so this visit will be called from there
             visit, come = self._begin(name, client, message if isinstance(message, c.Attach) else _NOWHERE)
             sends.append(come)
         if isinstance(message, c.Attach):
@@ -109,7 +109,7 @@ class AccessServer(SessionRequests):
         return sends + (self._serve(visit) if visit.serving else [])
 
     def _begin(self, name: str, client: str = "", attach: c.Attach = _NOWHERE) -> tuple[SessionVisit, Send]:
-        """Call a session here. Its home must not hear of that before it hears of where the client was before."""
+        """Call a session here. Its home must not get the call before it knows of the client's previous visit."""
         visit = self._current[name] = SessionVisit(name, self._service_of(name))
         self._calls += 1
         self._coming.setdefault(name, {})[self._calls] = visit
@@ -120,7 +120,7 @@ class AccessServer(SessionRequests):
         return Send(self._service_of(come.session).member.domain.home(come.session), come)
 
     def _pass_on(self, message: c.SessionCall, sender: str) -> list[Send]:
-        """A client that was here has gone on."""
+        """Pass the call for a session on, behind the visit from which its client left."""
         ending = [visit for visit in (self._current.get(message.session),) if visit and visit.ending and visit.waiting]
         for visit in (*self._coming.get(message.session, {}).values(), *ending):
             if message.after in visit.arrivals:
@@ -135,7 +135,7 @@ class AccessServer(SessionRequests):
     # Events
 
     def _go_on(self) -> list[Send]:
-        """Give sessions the events that have arrived, and let visits come and go as far as they can."""
+        """Give sessions the events that have arrived, and advance visits as far as possible."""
         sends = self._drain()
         while more := [send for visit in list(self._moving.values()) for send in self._advance(visit)]:
             sends += more + self._drain()
@@ -165,7 +165,7 @@ class AccessServer(SessionRequests):
         for key, ids in service.clients.match(event.event).items():
             visit = self._visits.get(key)
             if visit is None:
-                continue  # it is only expected
+                continue  # the session is only expected
             if visit.session is None or visit.awaits_past:
                 if visit.fetching or visit.awaits_past:
                     visit.buffered.append((mark, event))
@@ -220,14 +220,14 @@ class AccessServer(SessionRequests):
         return sends + self._call(visit, visit.target) if visit.target else sends
 
     def _ended(self, message: c.SessionEndReply, sender: str) -> list[Send]:
-        """Nobody knows of it any more, unless somebody has spoken in the meantime."""
+        """Forget a session after its end, unless a client has sent a request meanwhile."""
         visit = self._visits.pop(f"{message.session}#{message.visit}")
         if self._current.get(visit.name) is visit:
             del self._current[visit.name]
         return self._hand_on(visit)
 
     def _hand_on(self, visit: SessionVisit) -> list[Send]:
-        """What clients have said after the end of a session is for the one that follows it."""
+        """Give the requests after the end of a session to the session that follows."""
         if not visit.waiting:
             return []
         sends: list[Send] = []
@@ -250,7 +250,7 @@ class AccessServer(SessionRequests):
         return self._call(self._visits[key], sender)
 
     def _call(self, visit: SessionVisit, target: str) -> list[Send]:
-        """A session is wanted elsewhere: clients that are still here must follow it, or call it back."""
+        """Start to move a session elsewhere: clients that are still here must follow, or call the session back."""
         visit.target = target
         clients = [*visit.clients, *(request.client for request in visit.waiting)]
         if self._current.get(visit.name) is visit:
@@ -261,8 +261,8 @@ class AccessServer(SessionRequests):
         if visit.ending and visit.waiting:
             return self._hand_on(visit) + self._call(visit, target)
         if visit.session is not None:
-            wishes = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
-            visit.tickets = visit.service.member.tickets(wishes)
+            filters = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
+            visit.tickets = visit.service.member.tickets(filters)
             self._moving[visit.key] = visit
         return [Send(client, c.SessionMoved(visit.name, target)) for client in dict.fromkeys(clients)]
 
@@ -271,7 +271,7 @@ class AccessServer(SessionRequests):
         return []
 
     def _advance(self, visit: SessionVisit) -> list[Send]:
-        """The next step of a move, if it is time for it."""
+        """Do the next step of a move, if its conditions hold."""
         member = visit.service.member
         if visit.awaits_past:
             done, sends = self._look_back(visit)
@@ -297,8 +297,8 @@ class AccessServer(SessionRequests):
                 return []
             visit.offered = True
             session = visit.session
-            wishes = dict(session.subscriptions), dict(session.advertisements)
-            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *wishes))]
+            filters = dict(session.subscriptions), dict(session.advertisements)
+            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *filters))]
         if visit.cut is None:
             return []
         reached, sends = member.reach(visit.cut)
@@ -318,7 +318,7 @@ class AccessServer(SessionRequests):
         ]
 
     def _look_back(self, visit: SessionVisit) -> tuple[bool, list[Send]]:
-        """Once all of the past is here, and the present has reached it, put both in order."""
+        """Put past and present events in order, when all past events are here and the present has reached them."""
         if visit.questions:
             return False, []
         reached, sends = visit.service.member.reach({"": max(visit.past, default=0)})
@@ -331,7 +331,7 @@ class AccessServer(SessionRequests):
         return reached, sends
 
     def _ignore(self, message: Message, sender: str) -> list[Send]:
-        """Servers reach each other directly: links mean nothing."""
+        """Ignore links, because servers reach each other directly."""
         return []
 
     # Expecting

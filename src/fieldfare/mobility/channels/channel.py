@@ -1,7 +1,7 @@
-"""`Channel`: the rendezvous of publishers and subscribers of one type of events.
+"""`Channel`: the rendezvous of publishers and subscribers of a type of events.
 
-It knows what the clients of each access server, together, want and promise. If events pass through it, it gives each
-a stamp and sends it on; and it tells servers that promise something who else wants such events.
+A channel knows the subscriptions and advertisements of the clients of each access server, together. Events through the
+channel get a stamp; and servers with advertisements learn the overlapping filters of other servers.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.indexed import IndexedTable
 
 Stamp = Callable[[], int]
-"""gives the next time"""
+"""returns the next time"""
 
 
 class Channel:
-    """A channel, and an index of what its state says."""
+    """A channel, with an index of its subscriptions."""
 
     def __init__(self, name: str, log: int, state: ChannelState | None = None) -> None:
-        """A new channel, or one that was hosted elsewhere."""
+        """Make a new channel, or go on with the state of a channel from another server."""
         self.name = name
         self.state = state or ChannelState()
         self._log = log
         self._table: IndexedTable[str] = IndexedTable()
-        self._table.add_many((filter, server) for server, mine in self.state.wants.items() for filter in mine)
+        self._table.add_many((filter, server) for server, mine in self.state.subscriptions.items() for filter in mine)
 
     def wanted(self) -> list[Filter]:
-        """What anybody wants: the fewest filters that request so."""
+        """Return the minimal cover of all subscriptions."""
         return self._table.roots()
 
     def cool(self, now: float, half: float) -> float:
-        """The load by now, if it halves in so many seconds."""
+        """Return the load by now, which halves every `half` seconds."""
         state = self.state
         state.load *= 0.5 ** (max(0.0, now - state.since) / half)
         state.since = max(now, state.since)
         return state.load
 
     def accept(self, request: ChannelRequest, clock: int, stamp: Stamp) -> list[Send]:
-        """Take what an access server says, in its order, and with it what has waited for it."""
+        """Process the requests of an access server in order; a request that came early waits."""
         state = self.state
         early = state.early.setdefault(request.server, {})
         early[request.number] = request
@@ -80,38 +80,38 @@ class Channel:
             case ChannelSubscribe(added=added, removed=removed):
                 clock = stamp()
                 self._want(server, added, removed)
-                for other in self.state.promised:
+                for other in self.state.ever_advertised:
                     if other != server:
                         news = self._proxy(other, server, request.number)
-                        if news is not None or _overlap(added, self.state.promised[other]):
+                        if news is not None or _overlap(added, self.state.ever_advertised[other]):
                             audience.append(other)
                             sends.append(self._reply(other, news or ServerInterest(server, request.number), clock))
             case ChannelAdvertise(added=added, removed=removed):
-                change(self.state.promises.setdefault(server, {}), added, removed)
-                change(self.state.promised.setdefault(server, {}), added, ())
-                changes = (self._proxy(server, other, 0) for other in self.state.wants if other != server)
+                change(self.state.advertisements.setdefault(server, {}), added, removed)
+                change(self.state.ever_advertised.setdefault(server, {}), added, ())
+                changes = (self._proxy(server, other, 0) for other in self.state.subscriptions if other != server)
                 sends = [self._reply(server, change, clock) for change in changes if change is not None]
         return [*sends, self._reply(server, RequestDone(request.number, clock, tuple(audience)), clock)]
 
     def _want(self, server: str, added: Iterable[Filter], removed: Iterable[Filter]) -> None:
-        change(self.state.wants.setdefault(server, {}), added, removed)
+        change(self.state.subscriptions.setdefault(server, {}), added, removed)
         for filter in removed:
             self._table.remove(filter, server)
         self._table.add_many((filter, server) for filter in added)
-        if not self.state.wants[server]:
-            del self.state.wants[server]
+        if not self.state.subscriptions[server]:
+            del self.state.subscriptions[server]
 
     def _proxy(self, to: str, server: str, number: int) -> ServerInterest | None:
-        """What one server must be told of another's wishes, given what it knows of them."""
-        promises = self.state.promises.get(to, {})
-        wanted = self.state.wants.get(server, {})
-        right = {filter: None for filter in wanted if _overlap([filter], promises)}
-        told = self.state.told.setdefault(to, {})
-        known = told.pop(server, {})
-        if right:
-            told[server] = right
-        added = tuple(filter for filter in right if filter not in known)
-        removed = tuple(filter for filter in known if filter not in right)
+        """Return the change of a server's filters which another server must learn; None without a change."""
+        advertisements = self.state.advertisements.get(to, {})
+        wanted = self.state.subscriptions.get(server, {})
+        relevant = {filter: None for filter in wanted if _overlap([filter], advertisements)}
+        informed = self.state.known.setdefault(to, {})
+        known = informed.pop(server, {})
+        if relevant:
+            informed[server] = relevant
+        added = tuple(filter for filter in relevant if filter not in known)
+        removed = tuple(filter for filter in known if filter not in relevant)
         return ServerInterest(server, number, added, removed) if added or removed else None
 
     def _reply(self, server: str, content: Message, clock: int) -> Send:
@@ -124,7 +124,7 @@ def _overlap(filters: Iterable[Filter], others: Iterable[Filter]) -> bool:
 
 
 def change(kept: dict[Filter, None], added: Iterable[Filter], removed: Iterable[Filter]) -> None:
-    """First forget, then note; what a new filter covers is forgotten, as its sender expects (`tables.updates`)."""
+    """Remove filters, then add filters; covered filters are forgotten, as their sender expects (`tables.updates`)."""
     for filter in removed:
         kept.pop(filter, None)
     for filter in added:

@@ -1,10 +1,11 @@
-"""`ResolutionServer`: hosts channels, knows where those are that belong here, and where sessions are.
+"""`ResolutionServer`: a host of channels, which also knows the places of its channels and sessions.
 
-A channel is at first at its home. When it is relocated, its state goes to the new server, and whatever still comes to
-the old one goes after it, behind the state. The new server tells the home; whoever asks at a wrong place is corrected.
-Nobody can lose a channel: the old server points to the next, and the home to one that is at least as late.
+A channel is at first at its home. On relocation, its state goes to the new server, and later messages to the old server
+follow, behind the state. The new server informs the home; a message to a wrong server is corrected. No channel can get
+lost: the old server points to the next, and the home to a server that is at least as late.
 
-The home of a session's name numbers its visits at access servers. That puts moves in one order, however fast they are.
+The home of a session's name numbers its visits at access servers. So the moves of a session have a single order,
+however fast they are.
 """
 
 from __future__ import annotations
@@ -42,24 +43,24 @@ class ResolutionServer:
     wakes: float | None = None
 
     def __init__(self, name: str, domain: Domain) -> None:
-        """No channels yet: they are made when somebody first talks to them."""
+        """Make a server without channels: a channel is made by its first message."""
         self.name = name
         self.domain = domain
         self.channels: dict[str, Channel] = {}
         self.clock = 0
         self.relocations = 0
-        """channels given away"""
+        """number of channels given away"""
         self._pointers: dict[str, tuple[int, str]] = {}
-        """where channels are that are not here: after so many moves, at that server"""
+        """servers of channels that are elsewhere, with their numbers of moves"""
         self._visits: dict[str, tuple[int, str]] = {}
-        """the last visit of each session, and where"""
+        """the last visit of each session, and its server"""
         self._context: Matrix = {}
-        """of sessions that are over"""
+        """context of ended sessions"""
         self._loads: dict[str, float] = {}
-        """of the others, as far as they have answered"""
+        """loads of the others, as far as known"""
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent."""
+        """Process a message and return the messages to send."""
         match message:
             case ChannelRequest(channel=channel):
                 if not self._hosts(channel):
@@ -89,7 +90,7 @@ class ResolutionServer:
                 return [Send(server, self._come(message))]
             case SessionEnd(session=session, visit=visit, context=context):
                 if self._visits.get(session, (0, ""))[0] != visit:
-                    return []  # it has been called elsewhere
+                    return []  # the session has been called elsewhere
                 del self._visits[session]
                 join(self._context, context)
                 return [Send(sender, SessionEndReply(session, visit))]
@@ -98,11 +99,11 @@ class ResolutionServer:
         return []
 
     def tick(self, now: float) -> list[Send]:
-        """Nothing is ever due."""
+        """Return nothing: a server has no timers."""
         return []
 
     def snapshot(self) -> bytes:
-        """The channels and where others are."""
+        """Return the channels and pointers, encoded."""
         states = {name: channel.state for name, channel in self.channels.items()}
         return msgspec.msgpack.encode((states, self._pointers, self._visits, self.clock), enc_hook=wire.to_wire)
 
@@ -140,7 +141,7 @@ class ResolutionServer:
     # Load
 
     def _balance(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Give the channel away that makes the loads of this server and the idlest one most even, if any does."""
+        """Give a channel to the least loaded server, if that makes the two loads more even."""
         others = [server for server in self.domain.servers if server != self.name]
         mine = {name: channel.cool(now, self.domain.half) for name, channel in self.channels.items()}
         match message:
@@ -158,7 +159,7 @@ class ResolutionServer:
 
 
 def best_to_give(loads: dict[str, float], gap: float) -> str | None:
-    """The channel whose move leaves the smallest gap between two servers, if that is smaller than the gap is now.
+    """Return the channel whose move leaves the smallest gap between two loads; None if no move makes the gap smaller.
 
     >>> best_to_give({"a": 50, "b": 30, "c": 5}, 60), best_to_give({"a": 50}, 50)
     ('b', None)

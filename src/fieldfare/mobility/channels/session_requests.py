@@ -1,7 +1,7 @@
-"""`SessionRequests`: what clients can say to a session that is here, and how they get their events.
+"""`SessionRequests`: the requests of clients to a session that is here, and the deliveries to clients.
 
-Clients are sessions' applications; what they want and promise is the session's, and channels hear of it through the
-place of its domain. How sessions come and go is not known here: see `access`.
+Clients are applications of a session; their filters belong to the session, and channels learn them through the service
+of the session's domain. The moves of sessions are in `access`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from fieldfare.protocol.messages import About, Message, Send
 
 
 def member_of(name: str, domain: Domain) -> ChannelMember:
-    """A member of a domain, of its kind."""
+    """Return a member of a domain, ordered or causal as the domain says."""
     return OrderedMember(name, domain) if domain.ordered else CausalMember(name, domain)
 
 
 class SessionRequests:
-    """Serves clients whose sessions are here."""
+    """Serves the clients of sessions that are here."""
 
     def __init__(self, name: str, domains: Iterable[Domain]) -> None:
-        """No clients yet. The first domain is its own; it knows of the others, should their sessions come."""
+        """Make a server without clients. The first domain is its own; the others are for sessions from elsewhere."""
         self.name = name
         self.domains = {domain.name: domain for domain in domains}
         self.own = next(iter(self.domains))
         self.services: dict[str, DomainService] = {}
         self._at: dict[str, SessionVisit] = {}
-        """where each client has come to last: an earlier visit must not talk to it, not knowing what it has missed"""
+        """the last visit of each client: an earlier visit must not deliver, because it does not know the missed
+        events"""
         self._moving: dict[str, SessionVisit] = {}
-        """visits that wait for something to happen"""
+        """visits that wait for a condition"""
         self._warmed: dict[str, set[str]] = {}
-        """where sessions are expected"""
+        """servers at which sessions are expected"""
         self._watching: dict[str, tuple[DomainService, frozenset[Filter] | None]] = {}
-        """clients that want to know what is wanted, and what they know"""
+        """clients that watch the interest, with the last reported interest"""
         self._count = 0
 
     def _service(self, domain: str) -> DomainService:
@@ -57,13 +58,15 @@ class SessionRequests:
         return self._service(session.rpartition("@")[2] if "@" in session else self.own)
 
     def _serve(self, visit: SessionVisit) -> list[Send]:
-        """Do what clients have said, and then give them what there is for them."""
+        """Process waiting requests of clients, and then deliver events."""
         sends: list[Send] = []
         while visit.waiting and visit.serving:
             request = visit.waiting.pop(0)
             handler = _FROM_CLIENTS.get(type(request.message))
             if handler is None:
-                sends.append(Send(request.client, m.Refuse(f"{type(request.message).__name__} is nothing to say here")))
+                sends.append(
+                    Send(request.client, m.Refuse(f"{type(request.message).__name__} is no request to a session"))
+                )
             else:
                 sends += handler(self, request.message, request, visit)
         return sends + self._deliver(visit)
@@ -141,9 +144,11 @@ class SessionRequests:
         return service.member.apply(service.clients.set(about, key, id, filter))
 
     def _apply_all(self, service: DomainService, key: str, message: c.SessionOffer | c.PrepareSession) -> list[Send]:
-        wishes = [self._apply(service, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
-        promises = [self._apply(service, "advertisements", key, id, one) for id, one in message.advertisements.items()]
-        return [send for sends in (*wishes, *promises) for send in sends]
+        subscribed = [self._apply(service, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
+        advertised = [
+            self._apply(service, "advertisements", key, id, one) for id, one in message.advertisements.items()
+        ]
+        return [send for sends in (*subscribed, *advertised) for send in sends]
 
     def _withdraw_all(self, service: DomainService, key: str) -> list[Send]:
         return [send for update in service.clients.leave(key) for send in service.member.apply(update)]
@@ -161,9 +166,9 @@ class SessionRequests:
     def _publish(self, message: m.Publish, request: ClientRequest, visit: SessionVisit) -> list[Send]:
         assert visit.session is not None
         member, session, by = visit.service.member, visit.session, ""
-        promised = session.advertisements.values()
-        if member.domain.advertisements and not any(filter.matches(message.event) for filter in promised):
-            return [Send(request.client, m.Refuse("no advertisement of yours promises such an event"))]
+        advertised = session.advertisements.values()
+        if member.domain.advertisements and not any(filter.matches(message.event) for filter in advertised):
+            return [Send(request.client, m.Refuse("none of your advertisements matches the event"))]
         sequence = message.sequence
         if sequence is None:
             self._count += 1
@@ -180,7 +185,7 @@ class SessionRequests:
         return [send for channel in member.domain.channels for send in member.advertise_all(channel)]
 
     def _report_interest(self) -> list[Send]:
-        """Let clients know what anybody wants, if it is something else than they know."""
+        """Send watching clients the interest, if the interest has changed."""
         sends = []
         for client, (service, known) in self._watching.items():
             wanted = None if service.awaits_interest else frozenset(service.wanted())
@@ -197,7 +202,7 @@ class SessionRequests:
         if visit.session.apps:
             return []
         visit.session, visit.awaits_past = SharedSession(), False
-        if not visit.waiting and not visit.target:  # else somebody goes on with a new one
+        if not visit.waiting and not visit.target:  # otherwise a client goes on with a new session
             visit.ending = True
             self._moving[visit.key] = visit
         return self._withdraw_all(visit.service, visit.key)

@@ -65,7 +65,7 @@ def start(service: Context) -> list[Runner]:
     """Start all bridges of a node; the end of the node ends them."""
     runners = [Runner(service.node, one.name, one.bridge, one.kind) for one in make_all(service.node.config)]
     for runner in runners:
-        service.node.beside(runner.run()).set_name(runner.session)
+        service.node.spawn(runner.run()).set_name(runner.session)
     return runners
 
 

@@ -145,7 +145,7 @@ class Runner:
             message = m.Unadvertise("in")
         if message is not None:
             change = message
-            await self._node.submit(lambda broker, now: broker.change(change, self.session, now))
+            await self._node.submit(lambda broker, now: broker.sessions.change_filters(change, self.session, now))
 
     def _has(self, about: str, id: str) -> bool:
         client = self._node.broker.broker.clients.all.get(self.session)
@@ -170,7 +170,7 @@ class Runner:
                 incoming.append(one)
                 if one.id:
                     ids[one.id] = None
-        await self._node.room()
+        await self._node.wait_for_capacity()
         publishing = asyncio.create_task(self._publish(incoming, ids))
         try:
             await asyncio.shield(publishing)

@@ -1,7 +1,7 @@
-"""`ControlOverlay`: a small Fieldfare inside the brokers, over the same links, by which they talk of trees.
+"""`ControlOverlay`: a small Fieldfare inside the brokers, over the same links, for messages about trees.
 
-Each broker is the one client of a broker in it, and subscribes to the messages that concern it. Nobody's events meet
-these messages: who subscribes to everything does not hear them, and nobody needs to keep them.
+Each broker is the single client of an inner broker, and subscribes to the messages for itself. These messages never mix
+with the events of users: a subscription to everything does not match them, and no broker stores them.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from fieldfare.routing.routes import Outgoing
 
 
 class Received(NamedTuple):
-    """What comes of a message: more to be sent, and messages for us."""
+    """The result of a message: messages to send, and tree messages for the broker itself."""
 
     sends: list[Outgoing]
     messages: list[AnyTreeMessage]
 
 
 class ControlOverlay:
-    """Our end of it."""
+    """A broker's end of the control overlay."""
 
     def __init__(self, name: str, life: int) -> None:
-        """We hear what all hear, and what is for us alone."""
+        """Subscribe to the messages for all brokers, and to those for this broker alone."""
         self._name = name
         self._broker = Broker(name, life=life)
         self._reader = MessageReader()
@@ -50,31 +50,31 @@ class ControlOverlay:
         return self._received(self._broker.receive(m.Subscribe(id, filter), self._name, 0.0)).sends
 
     def set_leading(self, part: int, leading: bool) -> list[Outgoing]:
-        """Hear what is said to the optimizer of a part, or no more."""
+        """Begin or end the subscription to the messages for the optimizer of a part."""
         id = f"optimizer of {part}"
         if leading:
             return self._subscribe(id, parse(f"part = {part}") & _kinds(InterestReport, TreeRequest))
         return self._received(self._broker.receive(m.Unsubscribe(id), self._name, 0.0)).sends
 
     def connect(self, neighbour: str) -> list[Outgoing]:
-        """A neighbour can be talked to."""
+        """Begin to exchange messages with a reachable neighbour."""
         return self._received(self._broker.receive(m.Connect(), neighbour, 0.0)).sends
 
     def disconnect(self, neighbour: str) -> list[Outgoing]:
-        """For now it cannot."""
+        """Stop exchanging messages with a neighbour that cannot be reached."""
         if neighbour not in self._broker.neighbours:
             return []
         return self._received(self._broker.receive(m.Disconnect(), neighbour, 0.0)).sends
 
     def publish(self, message: AnyTreeMessage, now: float) -> Received:
-        """Say a message; it may concern ourselves, too."""
+        """Publish a tree message; the broker itself may be a recipient, too."""
         events = events_of(message, self._name)
         return self._received(
             [send for one in events for send in self._broker.receive(m.Publish(one), self._name, now)]
         )
 
     def receive(self, content: m.FilterUpdate | m.Forward, neighbour: str, now: float) -> Received:
-        """Take what a neighbour says; from one that is none it is too late."""
+        """Process the content of a neighbour's control message; messages of a former neighbour are dropped."""
         if neighbour not in self._broker.neighbours:
             return Received([], [])
         return self._received(self._broker.receive(content, neighbour, now))

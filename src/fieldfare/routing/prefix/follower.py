@@ -1,4 +1,7 @@
-"""`Follower`: a broker as one of those that have a tree. It reports what its clients want, and follows the news."""
+"""`Follower`: a broker with a copy of the tree.
+
+A follower reports its clients' filters, and applies the optimizer's updates.
+"""
 
 from __future__ import annotations
 
@@ -21,36 +24,35 @@ PAUSE: Final = 0.1
 
 
 class Follower:
-    """Of one of the parts into which filters are divided."""
+    """A follower of a single part of the filters."""
 
     def __init__(self, part: int, name: str, life: int, options: PrefixOptions) -> None:
-        """Nothing is known yet, and nobody wants anything."""
         self.part = part
         self.placements = Placements(Tree())
         self._name = name
         self._life = life
         self._options = options
         self._wanted: dict[Filter, None] = {}
-        """by our clients, as far as it belongs to this part"""
+        """filters of the own clients that belong to this part"""
         self._changes: dict[Filter, bool] = {}
-        """what is wanted, and what is not, that was not reported so yet"""
+        """changes since the last report: True for added filters"""
         self._number = 0
         self._last = -PAUSE
-        """when we last reported"""
+        """time of the last report"""
         self._term = Term()
-        """the latest that was heard of"""
+        """the latest known term"""
         self._heard: tuple[int, int] | None = None
-        """what the optimizer had heard of us by its last beat"""
+        """the own entry in the optimizer's last heartbeat"""
         self._asked = float("-inf")
         self._versions: deque[tuple[float, TreeVersion]] = deque()
 
     def boxes(self, filter: Filter) -> list[Branch]:
-        """The boxes of a filter that belong to this part."""
+        """Return the boxes of a filter that belong to this part."""
         parts = self._options.parts
         return [box for box in filter.boxes if parts == 1 or part(ALPHABET.path(box), parts) == self.part]
 
     def record(self, filter: Filter, interface: str, wanted: bool) -> None:
-        """An interface wants a filter, or no more."""
+        """Record that an interface adds or removes a filter."""
         boxes = self.boxes(filter)
         for box in boxes:
             (self.placements.add if wanted else self.placements.remove)(box, interface)
@@ -59,18 +61,18 @@ class Follower:
                 self._wanted[filter] = None
             else:
                 del self._wanted[filter]
-            if self._changes.pop(filter, wanted) == wanted:  # else it is as it was reported
+            if self._changes.pop(filter, wanted) == wanted:  # otherwise the state is as reported
                 self._changes[filter] = wanted
 
     # Reports
 
     @property
     def wakes(self) -> float | None:
-        """When there is something to report."""
+        """The time of the next report; None if nothing has changed."""
         return self._last + PAUSE if self._changes else None
 
     def tick(self, now: float) -> list[AnyTreeMessage]:
-        """Report what has changed."""
+        """Report the changes, if a report is due."""
         return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
 
     def _report(self, now: float, after: int | None) -> InterestReport:
@@ -86,15 +88,15 @@ class Follower:
     # What the optimizer says
 
     def receive_heartbeat(self, heartbeat: Heartbeat, now: float) -> list[AnyTreeMessage]:
-        """An optimizer lives: does it know what we want, and do we know what it has published?"""
+        """Compare an optimizer's knowledge with the own, and report or ask for the missing part."""
         if heartbeat.term < self._term:
-            return [self._report(now, self._number)]  # it has yet to hear of its successor, or was one in another life
+            return [self._report(now, self._number)]  # the sender must learn of the later term
         self._follow(heartbeat.term)
         heard, before = heartbeat.reports.get(self._name), self._heard
         self._heard = heard
         messages: list[AnyTreeMessage] = []
         if heard is None or (heard != (self._life, self._number) and heard == before):
-            messages.append(self._report(now, None))  # what we said last is not on its way: it is lost
+            messages.append(self._report(now, None))  # the last report is not on its way but lost
         elif now - self._last >= 2 * self._options.beat:
             messages.append(self._report(now, self._number))
         if heartbeat.version > self.placements.tree.version:
@@ -103,7 +105,7 @@ class Follower:
         return messages
 
     def receive_update(self, update: TreeUpdate, now: float) -> list[AnyTreeMessage]:
-        """The tree changes; if it does not follow from ours, we need all of it."""
+        """Apply an update of the tree; ask for the whole tree if the update does not follow the own version."""
         if update.version.term < self._term:
             return []
         self._follow(update.version.term)
@@ -125,7 +127,7 @@ class Follower:
         return [TreeRequest(self.part, self._name)]
 
     def _forget(self, now: float) -> None:
-        """Versions that were replaced long ago; events that still come with their tags are matched by content."""
+        """Forget versions that were replaced long ago; events with such tags are matched by content."""
         versions = self._versions
         if len(versions) > 1 and versions[1][0] < now - self._options.remember:
             while len(versions) > 1 and versions[1][0] < now - self._options.remember:

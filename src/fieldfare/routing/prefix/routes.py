@@ -1,7 +1,10 @@
-"""`PrefixRoutes`: routing by tags. An event meets filters once, where it enters, and later brokers read its tag.
+"""`PrefixRoutes`: routing by tags.
 
-Beneath it is routing with covering: the same tables say what neighbours are told, and who wants an event if its tag
-cannot be read (`TableRoutes`). Beside it brokers keep a tree in common, one for each part: see `member`, `seat`, `bus`.
+An event meets filters once, where it enters the network; later brokers read its tag.
+
+The base is routing with covering: the same tables determine the filters for neighbours, and the recipients of an event
+with an unreadable tag (`TableRoutes`). Beside the tables brokers share a tree for each part: see `follower`,
+`election`, `control_overlay`.
 """
 
 from __future__ import annotations
@@ -39,35 +42,34 @@ if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
 
 SAMPLE: Final = 200
-"""events that are kept to find out which attributes are selective"""
+"""number of events that are kept to estimate the selectivity of attributes"""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[bytes, ...]).decode
 
 
 class TreeStatus(NamedTuple):
-    """How things stand with a tree, for people."""
+    """The status of a tree, for display."""
 
     part: int
     optimizer: str
-    """the name of the broker in charge, as far as we know, with a mark of this life of it"""
+    """the name of the leading broker, as far as known, with a mark of its life"""
     version: TreeVersion
     nodes: int
     loose: int
-    """boxes that wait for nodes of their own"""
+    """number of boxes without nodes of their own"""
 
 
 class PrefixRoutes(TableRoutes):
-    """Routes by tags, and by filters where there are none."""
+    """Routes by tags, and by filters for events without a readable tag."""
 
     def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
-        """No neighbours, no filters, and a tree that is a root."""
         options = self.options = strategy.prefix or PrefixOptions()
         super().__init__(replace(strategy, table=partial(IndexedTable, watch=self._watched)), index)
         self.followers = [Follower(part, name, life, options) for part in range(options.parts)]
         self.elections = [Election(follower, name, life, options) for follower in self.followers]
         self.by_tag = self.by_content = 0
-        """events that were forwarded so"""
+        """number of events forwarded by tag"""
         self._overlay = ControlOverlay(name, life)
         self._sample: deque[Mapping[str, object]] = deque(maxlen=SAMPLE)
 
@@ -78,14 +80,14 @@ class PrefixRoutes(TableRoutes):
     # Events
 
     def tag(self, event: Forward) -> Forward:
-        """Let the event meet the trees: what it selects is its tag."""
+        """Return the event with its tag: the selected nodes of all trees."""
         if self.options.layout == "selectivity":
             self._sample.append(event.event)
         tags = [follower.placements.write(event.event, self.options.depth) for follower in self.followers]
         return msgspec.structs.replace(event, tag=_encode(tags))
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """Those at the nodes that the tag names; if it cannot be read, those that want the event."""
+        """Return the interfaces at the nodes of the tag; for an unreadable tag, the matching interfaces."""
         found = self._read(event.tag)
         if found is not None:
             self.by_tag += 1
@@ -117,27 +119,27 @@ class PrefixRoutes(TableRoutes):
     # Other brokers
 
     def link_up(self, neighbour: str) -> list[Outgoing]:
-        """Talk to it of trees, too."""
+        """Connect the control overlay to a reachable neighbour."""
         return self._overlay.connect(neighbour)
 
     def link_down(self, neighbour: str) -> list[Outgoing]:
-        """No more of that for now."""
+        """Disconnect the control overlay from an unreachable neighbour."""
         return self._overlay.disconnect(neighbour)
 
     def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
-        """Something is said of trees."""
+        """Process a control message of a neighbour."""
         if not isinstance(message, ControlMessage):
             return super().receive(message, sender, now)
         return self._follow(self._overlay.receive(message.content, sender, now), now)
 
     @property
     def wakes(self) -> float | None:
-        """When somebody has something to say."""
+        """The earliest time at which a follower or an election has work."""
         times = [follower.wakes for follower in self.followers] + [election.wakes for election in self.elections]
         return min((time for time in times if time is not None), default=None)
 
     def tick(self, now: float) -> list[Outgoing]:
-        """Let everybody say it."""
+        """Let all followers and elections do the work that is due."""
         sends: list[Outgoing] = []
         for follower, election in zip(self.followers, self.elections, strict=True):
             messages = follower.tick(now)
@@ -152,7 +154,7 @@ class PrefixRoutes(TableRoutes):
         return [to for message in messages for to in self._follow(self._overlay.publish(message, now), now)]
 
     def _follow(self, received: Received, now: float) -> list[Outgoing]:
-        """What there is to send, and what follows from the messages."""
+        """Return the messages to send, including those that follow from tree messages for this broker."""
         sends = list(received.sends)
         for message in received.messages:
             sends += self._handle(message, now)
@@ -180,7 +182,7 @@ class PrefixRoutes(TableRoutes):
 
     @property
     def status(self) -> list[TreeStatus]:
-        """How things stand with the trees."""
+        """The status of each tree."""
         return [
             TreeStatus(
                 follower.part,

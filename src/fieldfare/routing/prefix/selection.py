@@ -16,13 +16,13 @@ from fieldfare.routing.prefix.tag import Tag
 from fieldfare.routing.prefix.tree import ROOT, Tree
 
 Selected: TypeAlias = tuple[int, int, int]
-"""a node that an event selects: its id, its depth, and its place among its siblings"""
+"""a selected node: its id, its depth, and its place among its siblings"""
 Below: TypeAlias = Mapping[int, list[tuple[int, int]]]
-"""by node: those of its children that an event selects, with their places"""
+"""by node: its selected children, with their places"""
 
 
 def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> list[Selected]:
-    """The nodes that an event selects, in preorder, the root not among them."""
+    """Return the nodes which an event selects, in preorder, without the root."""
     fields = fields_of(event)
     nodes = tree.nodes
     found: list[Selected] = []
@@ -44,7 +44,7 @@ def select(tree: Tree, event: Mapping[str, object], limit: int | None = None) ->
 
 
 def tag_of(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -> Tag:
-    """What the event takes along. An older tree can read it if it has all the nodes, at the same places."""
+    """Return the tag of selected nodes. An older tree can read the tag if it has all the nodes, at the same places."""
     nodes, version = tree.nodes, tree.version
     since = nodes[ROOT].shifted
     for id, depth, _ in selected:
@@ -59,7 +59,7 @@ def tag_of(tree: Tree, selected: Sequence[Selected], limit: int | None = None) -
 
 
 def write(tree: Tree, below: Below, limit: int | None = None) -> bytes:
-    """The tag as it is on a wire, in one go."""
+    """Return the tag of selected nodes in wire form, in a single pass."""
     nodes, steps = tree.nodes, bytearray()
     since = nodes[ROOT].shifted
     siblings, before, depth = sorted(below.get(ROOT, ()), reverse=True) if limit != 0 else [], -1, 1
@@ -84,5 +84,5 @@ def write(tree: Tree, below: Below, limit: int | None = None) -> bytes:
 
 
 def match(tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Tag:
-    """The tag of an event."""
+    """Return the tag of an event by a walk through the tree."""
     return tag_of(tree, select(tree, event, limit), limit)

@@ -18,36 +18,39 @@ from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 
 class Interfaces(Protocol):
-    """What a broker knows of its links: which of them stand where."""
+    """The interfaces of a broker at the nodes of a tree."""
 
     @property
     def count(self) -> int:
-        """How many want anything at all."""
+        """The number of interfaces with filters."""
 
     def at(self, id: int) -> frozenset[str]:
-        """The interfaces at a node."""
+        """Return the interfaces at a node."""
 
     def below(self, id: int) -> frozenset[str]:
-        """Those at a node and all nodes below it."""
+        """Return the interfaces at a node and at all nodes below."""
 
 
-def forward(tree: Tree, fpt: Tag, interfaces: Interfaces) -> set[str] | None:
-    """Who is to get an event with a tag; None if the tree cannot read the tag, and the event must be matched anew."""
-    version = tree.view(fpt.version, fpt.since)
+def forward(tree: Tree, tag: Tag, interfaces: Interfaces) -> set[str] | None:
+    """Return the recipients of an event by its tag.
+
+    None if the tree cannot read the tag, so that the content decides.
+    """
+    version = tree.view(tag.version, tag.since)
     if version is None:
         return None
     now = version == tree.version
     nodes, everyone = tree.nodes, interfaces.count
     found: set[str] = set()
     way: list[int] = []
-    for depth, place in ((0, 0), *fpt.steps):
+    for depth, place in ((0, 0), *tag.steps):
         del way[depth:]
         children = (ROOT,) if not way else nodes[way[-1]].children if now else tree.children(way[-1], version)
         if len(way) < depth or place >= len(children):
             return None  # no tag of this tree
         id = children[place]
         way.append(id)
-        if depth == fpt.limit:
+        if depth == tag.limit:
             found |= interfaces.below(id)
         else:
             found |= interfaces.at(id)
@@ -59,7 +62,10 @@ def forward(tree: Tree, fpt: Tag, interfaces: Interfaces) -> set[str] | None:
 
 
 def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
-    """The same from a tag as it is on a wire, in one go if the tree is the tag's; ValueError if it is none."""
+    """Return the recipients by a tag in wire form; None for an unreadable tag, a ValueError for bytes that are no tag.
+
+    If the tag has the version of the tree, a single pass over the bytes suffices.
+    """
     version, since, limit, end = head(data)
     view = tree.view(version, since)
     if view is None:
@@ -71,7 +77,7 @@ def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
     if len(found) == everyone:
         return found
     children, place, depth = nodes[ROOT].children, -1, 1
-    waiting: list[tuple[list[int], int, int]] = []  # siblings that come later
+    waiting: list[tuple[list[int], int, int]] = []  # siblings for later
     whole = end == len(data)
     for number in numbers(data, end):
         place += 1 + (number >> 2)
@@ -96,7 +102,7 @@ def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
 
 
 def _younger(tree: Tree, id: int, version: TreeVersion) -> Iterator[int]:
-    """The nodes below that came after a version and have none but such between."""
+    """Yield the nodes below that are younger than a version, with only younger nodes in between."""
     work = [id]
     while work:
         node = tree[work.pop()]

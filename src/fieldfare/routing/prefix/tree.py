@@ -1,10 +1,10 @@
-"""`Tree`: the structure of a Routing Tree, the same at all brokers, with as much of its past as events need.
+"""`Tree`: the structure of a Routing Tree, the same at all brokers, with as much of its past as events in flight need.
 
-Every node but the root is a label; a path from the root is a conjunction. Which interfaces want what is no part of it:
-see `places`. A tree changes by operations that the optimizer makes: a node is added below another, maybe over some of
-its children, or a leaf is removed. What a node's path demands never changes as long as the node is there.
+Every node but the root has a label; a path from the root is a conjunction. The interfaces at nodes are no part of the
+tree: see `placements`. A tree changes by operations of the optimizer: a node is added below another, perhaps over some
+of its children, or a leaf is removed. The meaning of a node's path never changes while the node exists.
 
-An event in flight names nodes by their place among their siblings as of some version, so every node keeps its former
+An event in flight names nodes by their places among their siblings as of some version, so every node keeps its former
 lists of children until they are forgotten.
 """
 
@@ -27,7 +27,7 @@ class Term(NamedTuple):
 
 
 class TreeVersion(NamedTuple):
-    """Of a tree: the term of the optimizer that made it, and that optimizer's count."""
+    """The version of a tree: the term of its optimizer, and the optimizer's count."""
 
     term: Term = Term()
     number: int = 0
@@ -39,28 +39,27 @@ _DIGEST: Final = 8
 
 
 class TreeNode:
-    """A place in the tree."""
+    """A node of a tree, with its label, its children and their past."""
 
     __slots__ = (
         "born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "place", "shifted", "split"
     )  # fmt: skip
 
     def __init__(self, label: Label | None, parent: int, born: TreeVersion) -> None:
-        """A leaf; the root has no label."""
         self.label = label
         self.parent = parent
         self.place = 0
-        """which of its parent's children it is"""
+        """position among the parent's children"""
         self.born = born
         self.gone: TreeVersion | None = None
-        """the version that removed it"""
+        """the version that removed the node"""
         self.children: list[int] = []
         self.changed = born
-        """the version that last changed its children"""
+        """the version of the last change of the children"""
         self.shifted = born
-        """the version that last took a child away, so that others have other places"""
+        """the version of the last removal of a child, which moved other children"""
         self.past: list[tuple[TreeVersion, tuple[int, ...]]] = []
-        """former children, each with the version that ended them, by version"""
+        """former lists of children, each with the version that ended the list, by version"""
         self.kids: dict[Label, int] = {}
         self.split: dict[Dimension, list[int]] = {}
         """children that may be split, which are pairwise disjoint, by dimension"""
@@ -71,36 +70,36 @@ class Tree:
     """The nodes, by ids that the optimizer gives."""
 
     def __init__(self, version: TreeVersion = START, order: Order = ALPHABET) -> None:
-        """The root alone; the order is that of the labels on every path."""
+        """Make a tree of the root alone; `order` is the order of labels on every path."""
         self.order = order
         self.nodes: dict[int, TreeNode] = {ROOT: TreeNode(None, ROOT, version)}
         self.known = [version]
-        """the versions whose lists of children are still there"""
+        """the versions whose lists of children are still known"""
         self.size = 0
-        """how many nodes there are beside the root"""
+        """number of nodes beside the root"""
         self._born: list[tuple[TreeVersion, int]] = []
-        """nodes that were added, by version"""
+        """added nodes, by version"""
         self._gone: list[tuple[TreeVersion, int]] = []
-        """nodes that were removed, by version"""
+        """removed nodes, by version"""
         self._dated: list[tuple[TreeVersion, int]] = []
-        """nodes that have a past, by version"""
+        """nodes with a past, by version"""
 
     def __getitem__(self, id: int) -> TreeNode:
         return self.nodes[id]
 
     def label(self, id: int) -> Label:
-        """The label of a node that is not the root."""
+        """Return the label of a node that is not the root."""
         label = self.nodes[id].label
         assert label is not None
         return label
 
     @property
     def version(self) -> TreeVersion:
-        """The latest."""
+        """The latest version of the tree."""
         return self.known[-1]
 
     def preorder(self) -> Iterator[int]:
-        """All nodes that are there now, but for the root: parents before children, siblings in order."""
+        """Iterate over all present nodes except the root: parents before children, siblings in order."""
         work = self.nodes[ROOT].children[::-1]
         while work:
             id = work.pop()
@@ -108,7 +107,7 @@ class Tree:
             work.extend(reversed(self.nodes[id].children))
 
     def path(self, id: int) -> list[Label]:
-        """What an event must satisfy to come to a node, the root's end first."""
+        """Return the labels on the path to a node, from the root down."""
         labels = []
         while id != ROOT:
             node = self.nodes[id]
@@ -117,7 +116,7 @@ class Tree:
         return labels[::-1]
 
     def depth(self, id: int) -> int:
-        """How far a node is from the root."""
+        """Return the distance of a node from the root."""
         depth = 0
         while id != ROOT:
             id = self.nodes[id].parent
@@ -127,7 +126,7 @@ class Tree:
     # Changes
 
     def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: TreeVersion) -> None:
-        """A new node: behind its siblings, or in place of the first of those that go below it."""
+        """Add a node behind its siblings, or in place of the first of the children `over` which the node is placed."""
         if id in self.nodes:
             raise ValueError(f"there is a node {id} already")
         above = self.nodes[parent]
@@ -158,7 +157,7 @@ class Tree:
         self.size += 1
 
     def remove(self, id: int, version: TreeVersion) -> None:
-        """A leaf is no longer needed."""
+        """Remove a leaf; events in flight can still name the leaf."""
         node = self.nodes[id]
         if id == ROOT or node.children or node.gone is not None:
             raise ValueError(f"node {id} is no leaf")
@@ -177,7 +176,7 @@ class Tree:
             self.nodes[child].place = place
 
     def _touch(self, id: int, version: TreeVersion) -> None:
-        """Before the children of a node change: keep them for events in flight, and forget its digest."""
+        """Save the children of a node for events in flight before a change, and clear the digests above."""
         node = self.nodes[id]
         if node.changed < version:
             node.past.append((version, tuple(node.children)))
@@ -204,17 +203,17 @@ class Tree:
     # Versions
 
     def reach(self, version: TreeVersion) -> None:
-        """All changes of a version are made."""
+        """Mark a version as complete, after all its changes."""
         self.known.append(version)
 
     def distrust(self) -> None:
-        """The tree is not what others have under the same version: nothing that comes with a version can be read."""
+        """Mark the tree as different from the tree of others with the same version: no tag can be read by it."""
         self.known = [self.known[-1]._replace(term=Term(-1))]
 
     def view(self, version: TreeVersion, since: int) -> TreeVersion | None:
-        """The best known version by which to read what is the same in all from number `since` of its term on.
+        """Return the latest known version that reads a tag with a version and `since`; None if there is none.
 
-        Only versions of one term follow each other for sure: two optimizers may both go on from the same version.
+        Only versions of the same term surely follow each other: two optimizers may go on from the same version.
         """
         place = bisect_right(self.known, version)
         best = self.known[place - 1] if place else None
@@ -223,21 +222,21 @@ class Tree:
         return best
 
     def children(self, id: int, version: TreeVersion) -> Sequence[int]:
-        """The children of a node as of a version that is known."""
+        """Return the children of a node as of a known version."""
         node = self.nodes[id]
         if node.changed <= version:
             return node.children
         return node.past[_until(node.past, version)][1]
 
     def news(self, since: TreeVersion) -> tuple[list[int], list[int]] | None:
-        """The nodes that came and are there, and those that went, after a version; None if that is not known."""
+        """Return the nodes added and removed after a version; None if the version is not known."""
         if since not in self.known:
             return None
         came = [id for _, id in self._born[_until(self._born, since) :] if self.nodes[id].gone is None]
         return came, [id for _, id in self._gone[_until(self._gone, since) :]]
 
     def forget(self, before: TreeVersion) -> None:
-        """No event of an earlier version is in flight any more. The latest version is never forgotten."""
+        """Forget versions before a given version, whose events are no longer in flight. The latest version stays."""
         self.known = [version for version in self.known if version >= before] or self.known[-1:]
         old = self.known[0]
         for _, id in self._dated[: _until(self._dated, old)]:
@@ -251,7 +250,7 @@ class Tree:
 
     @property
     def digest(self) -> bytes:
-        """A checksum of the structure; only what has changed is computed anew."""
+        """A checksum of the structure; only changed nodes are computed anew."""
         work = [ROOT]
         while work:
             node = self.nodes[work[-1]]
@@ -272,5 +271,5 @@ class Tree:
 
 
 def _until(dated: Sequence[tuple[TreeVersion, object]], version: TreeVersion) -> int:
-    """How many of some things that are sorted by version are not younger."""
+    """Return the number of entries, sorted by version, that are not younger than a version."""
     return bisect_right(dated, version, key=lambda entry: entry[0])

@@ -1,7 +1,7 @@
-"""`TreeUpdate`: how a tree becomes the next version of itself, as a list of operations with a checksum of the result.
+"""`TreeUpdate`: the step from a version of a tree to the next, as a list of operations with a checksum of the result.
 
-An update follows one version and no other. Whoever has missed one, or has heard of a version that the optimizer of a
-later term has not, asks for the whole tree instead (`whole`), which any broker that has it can give.
+An update follows a single version and no other. A broker that has missed an update, or knows a version which the
+optimizer of a later term does not, requests the whole tree instead (`whole`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 
 class AddNode(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=True):
-    """A new node below another, in place of the first of those children that go below it; or behind all children."""
+    """A new node, in place of the first of the children below it; or behind all children of its parent."""
 
     id: int
     parent: int
@@ -26,7 +26,7 @@ class AddNode(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defau
 
 
 class RemoveNode(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """A leaf is gone."""
+    """The removal of a leaf."""
 
     id: int
 
@@ -35,24 +35,27 @@ Operation: TypeAlias = AddNode | RemoveNode
 
 
 class TreeUpdate(msgspec.Struct, frozen=True):
-    """From one version to the next."""
+    """The operations from a version of a tree to the next."""
 
     base: TreeVersion | None
-    """the version it follows; None: it is the whole tree"""
+    """the version before the update; None: the update is the whole tree"""
     version: TreeVersion
     operations: tuple[Operation, ...]
     digest: bytes
-    """of the tree when it is done"""
+    """checksum of the tree after the update"""
     order: tuple[str, ...] = ()
-    """of a whole tree: the attributes that come first"""
+    """the first attributes of the order, for a whole tree"""
 
 
 class UpdateGap(ValueError):
-    """An update that does not follow what is known: ask for the whole tree."""
+    """An update does not follow the known version: the whole tree is needed."""
 
 
 def apply(tree: Tree, update: TreeUpdate) -> Tree:
-    """The tree after an update: the same one, or a new one if the update is a whole tree; old updates are ignored."""
+    """Return the tree after an update: the same tree, or a new tree if the update is a whole tree.
+
+    Old updates are ignored.
+    """
     if update.version <= tree.version:
         return tree
     if update.base is None:
@@ -74,7 +77,7 @@ def apply(tree: Tree, update: TreeUpdate) -> Tree:
 
 
 def perform(tree: Tree, operation: Operation, version: TreeVersion) -> None:
-    """Do one operation."""
+    """Perform a single operation on a tree."""
     match operation:
         case AddNode(id, parent, filter, whole, over):
             tree.add(id, parent, label_of(filter, whole), over, version)
@@ -83,7 +86,7 @@ def perform(tree: Tree, operation: Operation, version: TreeVersion) -> None:
 
 
 def whole(tree: Tree) -> TreeUpdate:
-    """All of a tree, for somebody who knows nothing."""
+    """Return the whole tree as an update, for a broker without a tree."""
     added = []
     for id in tree.preorder():
         label, parent = tree.label(id), tree[id].parent
@@ -92,7 +95,7 @@ def whole(tree: Tree) -> TreeUpdate:
 
 
 def height(tree: Tree) -> int:
-    """The longest path."""
+    """Return the length of the longest path."""
     depths = {ROOT: 0}
     for id in tree.preorder():
         depths[id] = depths[tree[id].parent] + 1

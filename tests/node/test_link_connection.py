@@ -13,7 +13,7 @@ from tests.node.talking import line, linked, settings, talking, until
 
 from fieldfare.filters import parse
 from fieldfare.node.context import Context
-from fieldfare.node.links import LinkConnection
+from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import link_frames
@@ -21,7 +21,7 @@ from fieldfare.protocol import link_frames
 
 def wants(service: Context, text: str) -> bool:
     """Whether a node knows that somebody wants this."""
-    return any(one.covers(parse(text)) for one in service.node.broker.wanted())
+    return any(one.covers(parse(text)) for one in service.node.broker.interest())
 
 
 @pytest.mark.parametrize("strategy", ["covering", "merging", "flooding", "simple", "covering+ads"])
@@ -52,7 +52,7 @@ def test_a_node_that_was_away_misses_nothing(tmp_path: Path) -> None:
                 await linked(a, b)
                 async with talking(b, "ana") as ana:
                     await ana.subscribe("s", "x > 0")
-                    await until(a.node.broker.wanted)
+                    await until(a.node.broker.interest)
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
             await bob.publish(2, {"x": 2}, {"x": 0}, {"x": 3})
@@ -74,7 +74,7 @@ def test_a_node_that_has_forgotten_begins_anew(tmp_path: Path) -> None:
                     await linked(a, b)
                     async with talking(b) as ana:
                         await ana.subscribe("s", f"x = '{folder}'")
-                        await until(lambda: [str(one) for one in a.node.broker.wanted()] == [f"x = '{folder}'"])  # noqa: B023
+                        await until(lambda: [str(one) for one in a.node.broker.interest()] == [f"x = '{folder}'"])  # noqa: B023
                         await bob.publish(1 if folder == "b" else 2, {"x": folder})
                         assert await ana.events(1) == [{"x": folder}]
 
@@ -84,13 +84,13 @@ def test_a_node_that_has_forgotten_begins_anew(tmp_path: Path) -> None:
 def test_a_link_that_would_close_a_cycle_is_refused() -> None:
     async def test() -> None:
         async with line(settings("a"), settings("b"), settings("c")) as (a, b, c):
-            await until(lambda: set(a.hood.reaches()) == {"a", "b", "c"})
+            await until(lambda: set(a.hood.reachable()) == {"a", "b", "c"})
             join = (a.hood.url, c.hood.url)
             async with running(settings("d", flags={"join": join})) as d:
                 await until(lambda: len(d.hood.up) == 1)
                 await asyncio.sleep(0.5)
                 assert len(d.hood.up) == 1
-                await until(lambda: set(d.hood.reaches()) == set(b.hood.reaches()) == {"a", "b", "c", "d"})
+                await until(lambda: set(d.hood.reachable()) == set(b.hood.reachable()) == {"a", "b", "c", "d"})
 
     asyncio.run(test())
 
@@ -112,9 +112,9 @@ def test_nodes_part_for_good() -> None:
     async def test() -> None:
         async with line(settings("a"), settings("b")) as (a, b), talking(b) as ana:
             await ana.subscribe("s", "x > 0")
-            await until(a.node.broker.wanted)
-            await a.hood.part("b")
-            assert not a.node.broker.wanted()
+            await until(a.node.broker.interest)
+            await a.hood.remove("b")
+            assert not a.node.broker.interest()
             assert "b" not in a.node.broker.links
 
     asyncio.run(test())
@@ -128,7 +128,7 @@ def test_both_may_dial() -> None:
             await until(lambda: list(a.hood.up) == ["b"] and list(b.hood.up) == ["a"])
             async with talking(a) as ana, talking(b) as bob:
                 await ana.subscribe("s", "x > 0")
-                await until(b.node.broker.wanted)
+                await until(b.node.broker.interest)
                 await bob.publish(1, {"x": 1})
                 assert await ana.events(1) == [{"x": 1}]
             dialling.cancel()
@@ -139,7 +139,7 @@ def test_both_may_dial() -> None:
 
         assert isinstance(a, Context)
         config = msgspec.structs.replace(a.node.config, join=(url,))
-        await a.hood.dial(url, lambda to: _open(to, config, a.node))
+        await keep_linked(a.hood, url, lambda to: _open(to, config, a.node))
 
     asyncio.run(test())
 
@@ -155,7 +155,7 @@ def test_hierarchical_nodes() -> None:
                 await linked(top, right)
                 async with talking(left) as ana, talking(right) as bob:
                     await ana.subscribe("s", "x > 0")
-                    await until(top.node.broker.wanted)
+                    await until(top.node.broker.interest)
                     assert right.node.broker.broker.entries == 0
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
@@ -209,7 +209,7 @@ def test_the_first_that_a_neighbour_says_may_be_large() -> None:
                 await b.send(msgspec.msgpack.encode(frame))
                 if not isinstance(frame, link_frames.Messages):
                     await b.recv()
-            await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].heard == 1)
+            await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].written == 1)
 
     asyncio.run(test())
 
@@ -223,7 +223,7 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
         async with asyncio.timeout(60), two as (a, b), talking(a) as bob, talking(b, "ana", **known) as ana:
             assert ana.welcome.identity not in ("", "gone")
             await ana.subscribe("s", "x > 0")
-            await until(a.node.broker.wanted)
+            await until(a.node.broker.interest)
             await bob.publish(1, {"x": 1})
             assert await ana.events(1) == [{"x": 1}]
 
