@@ -10,11 +10,11 @@ A block of any kind with `title="NAME"` is a file, and only written. `<!-- no-te
 import doctest
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
+from _pytest.mark import ParameterSet
+from tests.commands import Commands
+from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -36,7 +39,7 @@ COMMAND = re.compile(r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?(?P<output>(?:(?
 EXIT = re.compile(r"# exit (\d+)\s*$")
 TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ fieldfare up\b[^\n]*&$", re.MULTILINE)
-SPARK = re.compile(r"= session\(")
+SPARK = re.compile(r"= spark_session\(")
 PORT = re.compile(r"\b740\d\b")
 
 
@@ -67,15 +70,11 @@ def run_python(block: Block, name: str, namespace: dict[str, Any]) -> None:
     assert not failed, "".join(report)
 
 
-PATIENCE = 300.0
-"""seconds to wait for something to be said; not that of `tools.waiting`: this file is run on its own, too"""
-
-
 class Shell:
     """A terminal: what commands say stands in one file, also what those say that go on."""
 
-    def __init__(self, directory: Path, **more: str) -> None:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    def __init__(self, directory: Path, programs: str, **more: str) -> None:
+        path = os.pathsep.join([programs, str(Path(sys.executable).parent), os.environ["PATH"]])
         look = {"PATH": path, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
         self._screen = directory / ".screen"
         self._answers, answers = os.pipe()
@@ -134,14 +133,15 @@ def _same(want: str, got: str) -> bool:
     return not want or doctest.OutputChecker().check_output(want + "\n", got + "\n", doctest.ELLIPSIS)
 
 
-def run_examples(text: str, name: str, directory: Path) -> None:
+def run_examples(text: str, name: str, directory: Path, programs: str) -> None:
+    """Run the blocks of a page; `programs` is a folder that comes first where the shell looks for commands."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     environment: dict[str, str] = {}
     if STARTS_A_NODE.search(text):
         ports = free_ports()
         environment = {"FIELDFARE_PORT": ports["7400"], "FIELDFARE_NODE": f"ws://127.0.0.1:{ports['7400']}"}
         text = PORT.sub(lambda found: ports[found[0]], text)
-    with Shell(directory, **environment) as shell:
+    with Shell(directory, programs, **environment) as shell:
         for block in blocks(text):
             if block.title:
                 (directory / block.title).write_text(block.body, encoding="utf-8")
@@ -160,29 +160,38 @@ def free_ports() -> dict[str, str]:
         return {str(7400 + place): str(one.getsockname()[1]) for place, one in enumerate(sockets)}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
-def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session")
+def programs() -> Iterator[str]:
+    """A folder with a `fieldfare` that starts at once."""
+    with tempfile.TemporaryDirectory(prefix="fieldfare-") as folder, Commands(Path(folder)):
+        yield folder
+
+
+def pages() -> Iterator[ParameterSet]:
+    """Pages, with the programs that their commands need."""
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        marks = [
+            pytest.mark.needs(program)
+            for program in ("curl", "openssl")
+            if re.search(rf"^ *\$ .*\b{program} ", text, re.MULTILINE)
+        ]
+        if SPARK.search(text):
+            marks.append(pytest.mark.xdist_group("spark"))  # one Java machine at a time
+        yield pytest.param(file, id=file.relative_to(ROOT).as_posix(), marks=marks)
+
+
+@pytest.mark.parametrize("file", list(pages()))
+def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
     monkeypatch.chdir(tmp_path)
     text = file.read_text(encoding="utf-8")
-    if "$ curl" in text and not _has_curl():
-        pytest.skip("there is no curl, or one without --json (7.82)")
-    if "openssl" in text and shutil.which("openssl") is None:
-        pytest.skip("there is no openssl, which makes the certificate")
     name = str(file.relative_to(ROOT))
     if SPARK.search(text):  # in a process of its own: Java goes by the directory it was started in
-        command = [sys.executable, __file__, str(file), str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "tests.test_docs", str(file), str(tmp_path), programs]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     else:
-        run_examples(text, name, tmp_path)
-
-
-def _has_curl() -> bool:
-    try:
-        help_text = subprocess.run(["curl", "--help", "all"], capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        return False
-    return "--json" in help_text
+        run_examples(text, name, tmp_path, programs)
 
 
 @pytest.mark.parametrize(
@@ -195,34 +204,35 @@ def _has_curl() -> bool:
     ],
     ids=["doctest", "indented", "exit", "output"],
 )
-def test_a_wrong_example_is_noticed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_example_is_noticed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
     monkeypatch.setitem(run_console.__globals__, "PATIENCE", 1.0)
     with pytest.raises(AssertionError):
-        run_examples(text, "wrong.md", tmp_path)
+        run_examples(text, "wrong.md", tmp_path, programs)
 
 
-def test_a_file_is_written_and_a_shell_remembers(tmp_path: Path) -> None:
+def test_a_file_is_written_and_a_shell_remembers(tmp_path: Path, programs: str) -> None:
     file = '```toml title="a.toml"\nport = 7400\n```\n'
     run_examples(
         file + "```console\n$ NAME=a.toml; (sleep 0.2; echo late) &\n$ cat $NAME\nport = 7400...late\n```\n",
         "x.md",
         tmp_path,
+        programs,
     )
 
 
-def test_ports_are_free_ones_where_a_node_is_started(tmp_path: Path) -> None:
+def test_ports_are_free_ones_where_a_node_is_started(tmp_path: Path, programs: str) -> None:
     node = "$ fieldfare up --name oslo &\nnode       oslo (covering)\nclients    ws://127.0.0.1:7400\n...\n"
     text = f"```console\n{node}$ fieldfare pub '{{}}'\n1 event published\n$ echo 7400 7401 > ports\n```\n"
-    run_examples(text, "x.md", tmp_path)
+    run_examples(text, "x.md", tmp_path, programs)
     ports = set((tmp_path / "ports").read_text().split())
     assert len(ports - {"7400", "7401"}) == 2
 
 
 def test_a_marked_block_is_skipped(tmp_path: Path) -> None:
-    run_examples("<!-- no-test: shows an error -->\n```python\nassert False\n```\n", "skipped.md", tmp_path)
+    run_examples("<!-- no-test: shows an error -->\n```python\nassert False\n```\n", "skipped.md", tmp_path, "")
 
 
 if __name__ == "__main__":
-    _, given, place = sys.argv
+    _, given, place, folder = sys.argv
     os.chdir(place)
-    run_examples(Path(given).read_text(encoding="utf-8"), given, Path(place))
+    run_examples(Path(given).read_text(encoding="utf-8"), given, Path(place), folder)

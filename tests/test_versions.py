@@ -6,10 +6,10 @@ import re
 import tomllib
 from pathlib import Path
 
-from fieldfare.matching.store import arena, snapshot
+from fieldfare.matching.store import layout, snapshot
 from fieldfare.node.storage import raw_format as records
 from fieldfare.node.storage import rows as store
-from fieldfare.protocol import frames, wire
+from fieldfare.protocol import frames, handover, journal, overlay_messages, wire
 from fieldfare.protocol import link_frames as links
 from fieldfare.routing import broker
 
@@ -20,15 +20,18 @@ VERSIONS: dict[str, int | str | None] = {
     "client frames": frames.VERSION,
     "client subprotocol, MessagePack": frames.MSGPACK,
     "client subprotocol, JSON": frames.JSON,
-    "link messages": wire.VERSION,
+    "link frames": links.VERSION,
     "link subprotocol": links.SUBPROTOCOL,
-    "handover messages": None,
+    "link messages": wire.VERSION,
+    "overlay messages": overlay_messages.VERSION,
+    "handover messages": handover.VERSION,
+    "journal entry, details": journal.VERSION,
     "broker snapshot": broker._Snapshot.__struct_defaults__[-1],
     "log, raw segment": records._VERSION,
     "log, Parquet segment": None,
     "rows (`node.sqlite`)": store.FORMAT,
     "index snapshot (`.ff`)": snapshot.FORMAT,
-    "index arena, inside a snapshot": arena.FORMAT,
+    "index arena, inside a snapshot": layout.FORMAT,
     "catalogue of subscriptions": None,
     "lake, log of commits": None,
     "HTTP API": None,
@@ -48,7 +51,7 @@ def test_every_form_is_there_with_its_version() -> None:
 
 def test_a_subprotocol_names_the_version_of_its_frames() -> None:
     assert {name.split(".")[1] for name in (frames.MSGPACK, frames.JSON)} == {f"v{frames.VERSION}"}
-    assert links.SUBPROTOCOL.split(".")[1] == f"v{wire.VERSION}"
+    assert links.SUBPROTOCOL.split(".")[1] == f"v{links.VERSION}"
 
 
 def test_the_package_has_a_section_in_the_changelog() -> None:

@@ -28,7 +28,7 @@ from playwright.sync_api import Page, sync_playwright
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.pipeline_reports import Busy, FieldReport, PipelineReport

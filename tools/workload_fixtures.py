@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from fieldfare_lab.bench import rules, three
+from fieldfare_lab.bench import reference_workloads, rules
 
 TARGET: Final = Path(__file__).parents[1] / "tests" / "matching" / "fixtures" / "workloads.jsonl"
 SIZES: Final = {  # filters and events; an event of `eq` matches next to nothing, so it takes more of them
@@ -31,7 +31,7 @@ def digest(made: object) -> str:
 
 def described(name: str, filters: int, events: int, seed: int) -> dict[str, Any]:
     """A workload in short, and in full the filters that each event matches, by their numbers."""
-    made, trees = three.generate(name, filters, events, seed)
+    made, trees = reference_workloads.generate(name, filters, events, seed)
     hits = [[number for number, rule in enumerate(made) if rules.holds(rule, tree)] for tree in trees]
     return {
         "name": name,

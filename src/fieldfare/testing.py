@@ -1,6 +1,6 @@
-"""For your own tests: a network of brokers in memory and in virtual time.
+"""A network of brokers in memory and in virtual time, for the tests of your own programs.
 
-Nothing here waits or opens a socket, and the same test gives the same result every time.
+No call waits or opens a socket, and a test gives the same result every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["InMemoryClient", "InMemoryNetwork", "VirtualClock"]
 
 
 class InMemoryNetwork:
-    """Brokers and clients in memory. What a client does has had all its effects when the call returns.
+    """Brokers and clients in memory. A call of a client returns when all effects are complete.
 
     >>> network = InMemoryNetwork(line(3))
     >>> ana, bob = network.client("ana", at="b0"), network.client("bob", at="b2")
@@ -35,13 +35,13 @@ class InMemoryNetwork:
     >>> network.violations()
     []
 
-    To see what happens while messages are under way, or when links break, use `network.network` and its virtual time.
+    To look at messages under way, or to break links, use `network.network` and the virtual time.
     """
 
     def __init__(
         self, topology: Topology | None = None, strategy: Strategy | str = COVERING, *, links: Wire = PLAIN
     ) -> None:
-        """Start the brokers: one, called `b0`, unless a topology says otherwise. A strategy may be given by name."""
+        """Start the brokers of a topology; without a topology, a single broker `b0`. A strategy may be a name."""
         self._strategy = by_name(strategy) if isinstance(strategy, str) else strategy
         self._topology = line(1) if topology is None else topology
         if not isinstance(self._topology, Topology):
@@ -65,11 +65,11 @@ class InMemoryNetwork:
 
     @property
     def clock(self) -> VirtualClock:
-        """The time of this network."""
+        """The virtual clock of the network."""
         return self.network.clock
 
     def client(self, name: str, at: str = "b0") -> InMemoryClient:
-        """A new client of a broker."""
+        """Attach a new client to a broker."""
         if name in self._names:
             raise ValueError(f"there is a client {name} already")
         self.network.attach(name, at)
@@ -77,13 +77,13 @@ class InMemoryNetwork:
         return InMemoryClient(name, self.network)
 
     def crash(self, broker: str) -> None:
-        """Let a broker crash. Its clients are cut off until it is restarted."""
+        """Crash a broker, which cuts off the clients there until `restart`."""
         self._saved[broker] = self._broker(broker).snapshot()
         self.network.crash(broker)
         self.network.settle()
 
     def restart(self, broker: str, *, keep: bool = True) -> None:
-        """Let a broker come back, with what its clients had asked for, or knowing nothing."""
+        """Restart a broker, with the subscriptions and advertisements from before (`keep`), or without."""
         self._broker(broker)
         self.network.restart(broker, self._saved.get(broker) if keep else None)
         self.network.settle()
@@ -94,17 +94,16 @@ class InMemoryNetwork:
         return self.network.brokers[name]
 
     def violations(self) -> list[Violation]:
-        """What has gone wrong so far, by the specification; nothing should."""
+        """Return all violations of the specification so far; there should be none."""
         trace, strategy = self.network.trace, self._strategy
         order = promised(strategy, self._topology, trace)
         return check(trace, advertisements=strategy.advertisements is not None, order=order)
 
 
 class InMemoryClient:
-    """A client that keeps what it gets."""
+    """A client in memory, with a list of all received events; made by `InMemoryNetwork.client`."""
 
     def __init__(self, name: str, network: Network[Broker]) -> None:
-        """Made by `InMemoryNetwork.client`."""
         self.name = name
         self._network = network
         self._ids = 0
@@ -112,12 +111,12 @@ class InMemoryClient:
 
     @property
     def received(self) -> list[Event]:
-        """All events that it got, in order."""
+        """All delivered events, in order."""
         return [record.event for record in self._records() if isinstance(record, Delivered)]
 
     @property
     def refused(self) -> list[str]:
-        """Why what it said had no effect."""
+        """The reasons of all refused calls of this client."""
         return [record.reason for record in self._records() if isinstance(record, Refused)] + self._unheard
 
     def _records(self) -> list[Delivered | Refused]:
@@ -125,31 +124,31 @@ class InMemoryClient:
         return [record for record in self._network.trace if isinstance(record, kinds) and record.client == self.name]
 
     def subscribe(self, filter: Filter | str, id: str | None = None) -> str:
-        """Ask for events; gives the id of the subscription."""
+        """Subscribe to events and return the id of the subscription."""
         id = self._new(id)
         self._said(self._network.subscribe(self.name, id, _filter(filter)))
         return id
 
     def unsubscribe(self, id: str) -> None:
-        """Ask no more."""
+        """End a subscription; an unknown id is no error."""
         self._said(self._network.unsubscribe(self.name, id))
 
     def advertise(self, filter: Filter | str, id: str | None = None) -> str:
-        """Promise events; gives the id of the advertisement."""
+        """Announce events and return the id of the advertisement."""
         id = self._new(id)
         self._said(self._network.advertise(self.name, id, _filter(filter)))
         return id
 
     def unadvertise(self, id: str) -> None:
-        """Take a promise back."""
+        """End an advertisement; an unknown id is no error."""
         self._said(self._network.unadvertise(self.name, id))
 
     def publish(self, event: Event | Mapping[str, object]) -> None:
-        """Say what happened."""
+        """Publish an event, which is delivered at all brokers when the call returns."""
         self._said(self._network.publish(self.name, event))
 
     def leave(self) -> None:
-        """Say goodbye; all that was asked for and promised is forgotten."""
+        """Leave the network: the broker forgets all subscriptions and advertisements of the client."""
         self._said(self._network.leave(self.name))
 
     def _said(self, heard: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
@@ -35,11 +36,12 @@ TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pip
 
 def commands(command: object, name: str = "") -> Iterator[str]:
     """The names of a command and of all below it, but for groups, which only list others."""
-    below = getattr(command, "commands", None)
-    if below is None or not name:
+    if not isinstance(command, TyperGroup) or not name:
         yield name
-    for step, inner in (below or {}).items():
-        yield from commands(inner, f"{name} {step}".strip())
+    context: Any = None
+    if isinstance(command, TyperGroup):
+        for step in command.list_commands(context):
+            yield from commands(command.get_command(context, step), f"{name} {step}".strip())
 
 
 def help_text(command: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from tools.waiting import PATIENCE
 
 from fieldfare.client.client import Client
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.server import running
@@ -47,5 +47,5 @@ async def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
 
 def cut(client: Client) -> None:
     """Break the connection without a word."""
-    assert client._connection.socket is not None
-    client._connection.socket.transport.abort()
+    assert client._driver.connection.socket is not None
+    client._driver.connection.socket.transport.abort()

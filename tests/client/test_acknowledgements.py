@@ -38,8 +38,8 @@ ACTIONS = ["hear", "hear", "finish", "speak", "break"]
 )
 def test_each_delivery_once_whatever_breaks(gaps: list[int], limit: int, actions: list[tuple[str, int]]) -> None:
     numbers = [sum(gaps[: place + 1]) for place in range(len(gaps))]
-    node, book, room = FakeNode(numbers), Outstanding(), Allowance(limit)
-    node.credit = room.begin()
+    node, deliveries, allowance = FakeNode(numbers), Outstanding(), Allowance(limit)
+    node.credit = allowance.reset()
     unfinished: list[int] = []
     handed_out: list[int] = []
     finished: set[int] = set()
@@ -47,67 +47,67 @@ def test_each_delivery_once_whatever_breaks(gaps: list[int], limit: int, actions
     for what, some in [*actions, *in_the_end]:
         if what == "hear" and (number := node.send()) is not None:
             parts = 1 + number % 2
-            new = book.came(number, parts)
-            room.came(new=new)
+            new = deliveries.add(number, parts)
+            allowance.receive(new=new)
             if new:
                 handed_out.append(number)
                 unfinished += [number] * parts
         elif what == "finish" and unfinished:
             number = unfinished.pop(some % len(unfinished))
-            if book.finish(number):
+            if deliveries.acknowledge(number):
                 finished.add(number)
-                room.went()
+                allowance.release()
         elif what == "speak":
-            if due := book.due():
+            if due := deliveries.due():
                 node.acknowledge(due)
-            node.credit += room.more()
+            node.credit += allowance.grant()
         elif what == "break":
             node.attach()
-            book.resume(node.done)
-            node.credit = room.begin()
-        assert len(book) <= limit
-        assert room.here + room.promised <= limit
+            deliveries.resume(node.done)
+            node.credit = allowance.reset()
+        assert len(deliveries) <= limit
+        assert allowance.open + allowance.granted <= limit
         assert all(number in finished for number in numbers if number <= node.done)
     assert handed_out == numbers
     assert node.done == numbers[-1]
 
 
 def test_what_an_earlier_connection_brought_is_acknowledged() -> None:
-    book = Outstanding()
+    deliveries = Outstanding()
     for number in (1, 2, 3):
-        book.came(number, 1)
-    book.finish(1)
-    book.finish(2)
-    assert book.due() == 2
-    book.resume(0)  # that was not heard
-    assert book.due() == 2
-    assert not book.came(3, 1)
-    book.finish(3)
-    assert book.due() == 3
+        deliveries.add(number, 1)
+    deliveries.acknowledge(1)
+    deliveries.acknowledge(2)
+    assert deliveries.due() == 2
+    deliveries.resume(0)  # that was not heard
+    assert deliveries.due() == 2
+    assert not deliveries.add(3, 1)
+    deliveries.acknowledge(3)
+    assert deliveries.due() == 3
 
 
 def test_what_nobody_wants_is_done_with() -> None:
-    book = Outstanding()
-    book.came(7, 0)
-    assert len(book) == 0
-    assert book.due() == 7
+    deliveries = Outstanding()
+    deliveries.add(7, 0)
+    assert len(deliveries) == 0
+    assert deliveries.due() == 7
 
 
 def test_credit_is_not_given_back_one_by_one() -> None:
-    room = Allowance(100)
-    room.begin()
+    allowance = Allowance(100)
+    allowance.reset()
     given_back = []
     for _ in range(100):
-        room.came(new=True)
-        room.went()
-        given_back.append(room.more())
+        allowance.receive(new=True)
+        allowance.release()
+        given_back.append(allowance.grant())
     assert [more for more in given_back if more] == [25, 25, 25, 25]
 
 
 def test_the_last_credit_does_not_wait_for_more_of_it() -> None:
-    room = Allowance(8)
-    room.begin()
+    allowance = Allowance(8)
+    allowance.reset()
     for _ in range(8):
-        room.came(new=True)
-    room.went()
-    assert room.more() == 1
+        allowance.receive(new=True)
+    allowance.release()
+    assert allowance.grant() == 1

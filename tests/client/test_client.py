@@ -14,9 +14,9 @@ from tests.client.nodes import free_port, node, run, until
 from tools.waiting import PATIENCE
 
 import fieldfare as ff
-from fieldfare.client.client import WINDOW
+from fieldfare.client.driver import WINDOW
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, MismatchError, Refused, WindowFull
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -35,7 +35,7 @@ def test_publish_and_subscribe(json: bool) -> None:
                 assert await quotes.next(PATIENCE) == {"symbol": "IBM", "price": 118}
                 with pytest.raises(TimeoutError):
                     await quotes.next(0.05)
-            assert service.node.broker.wanted() == set()
+            assert service.node.broker.interest() == set()
         assert client.closed
         with pytest.raises(ConnectionLost, match="closed"):
             await client.publish({})
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_refused() -> None:
                 await client.publish({"x": object()})
             with pytest.raises(Refused, match="time to live"):
                 await client.publish({}, ttl=0)
-            with pytest.raises(ValueError, match="needs a session"):
+            with pytest.raises(ValueError, match="needs a durable session"):
                 client.subscribe("TRUE", keep=True)
             async with client.subscribe("TRUE", id="a"):
                 with pytest.raises(ValueError, match="in use"):
@@ -119,13 +119,13 @@ def test_posting_has_a_window() -> None:
     async def main() -> None:
         async with node() as service, ff.connect(service.hood.url) as client, client.subscribe("x >= 0") as events:
             for x in range(WINDOW):
-                client.post({"x": -1 - x})
-            with pytest.raises(WindowFull, match="room"):
-                client.post({"x": -1})
-            await client.room()
-            tickets = [client.post({"x": x}) for x in range(500)]
-            assert await tickets[-1]
-            assert all(ticket.done for ticket in tickets)
+                client.publish_soon({"x": -1 - x})
+            with pytest.raises(WindowFull, match="wait_for_capacity"):
+                client.publish_soon({"x": -1})
+            await client.wait_for_capacity()
+            receipts = [client.publish_soon({"x": x}) for x in range(500)]
+            assert await receipts[-1]
+            assert all(receipt.done for receipt in receipts)
             await client.drain()
             assert [(await events.next(PATIENCE))["x"] for _ in range(500)] == list(range(500))
 
@@ -137,7 +137,7 @@ def test_what_was_posted_is_safe_after_the_block() -> None:
         async with node() as service:
             async with ff.connect(service.hood.url) as client:
                 for x in range(2000):
-                    client.post({"x": x})
+                    client.publish_soon({"x": x})
             assert service.node.storage.log.last == 2000
 
     run(main())
@@ -147,15 +147,15 @@ def test_one_bad_event_does_not_take_others_with_it() -> None:
     async def main() -> None:
         async with node(settings={"strategy": "covering+ads"}) as service, ff.connect(service.hood.url) as client:
             async with client.subscribe("TRUE") as events, client.advertise("good = TRUE"):
-                tickets = [client.post({"good": n != 3, "n": n}) for n in range(6)]
+                receipts = [client.publish_soon({"good": n != 3, "n": n}) for n in range(6)]
                 with pytest.raises(Refused, match="no advertisement"):
                     await client.drain()
                 with pytest.raises(Refused, match="no advertisement"):
-                    await tickets[3]
+                    await receipts[3]
                 assert {(await events.next(PATIENCE))["n"] for _ in range(5)} == {0, 1, 2, 4, 5}
                 with pytest.raises(Refused, match="no advertisement"):
                     await client.publish({"good": False})
-                client.post({"good": True, "n": 6})
+                client.publish_soon({"good": True, "n": 6})
             await client.drain()  # nothing that somebody has not heard of
             with pytest.raises(Refused):
                 await client.publish({"good": True})
@@ -168,7 +168,7 @@ def test_a_refusal_that_nobody_heard_of_is_raised_when_the_block_ends() -> None:
         async with node(settings={"strategy": "covering+ads"}) as service:
             with pytest.raises(Refused, match="no advertisement"):
                 async with ff.connect(service.hood.url) as client:
-                    client.post({})
+                    client.publish_soon({})
 
     run(main())
 
@@ -246,7 +246,7 @@ def test_request_and_reply() -> None:
                 answers = await asyncio.gather(*(asker.request({"type": "rfq", "size": n}) for n in range(20)))
                 assert [answer["price"] for answer in answers] == [2 * n for n in range(20)]
                 server.cancel()
-            with pytest.raises(TimeoutError, match="nobody answered"):
+            with pytest.raises(TimeoutError, match="no client replied"):
                 await asker.request({"type": "rfq"}, timeout=0.05)
             with pytest.raises(ValueError, match="no field reply_to"):
                 await other.reply({"x": 1}, {})
@@ -256,14 +256,14 @@ def test_request_and_reply() -> None:
 
 def test_only_what_is_wanted_is_sent() -> None:
     async def main() -> None:
-        async with node() as service, ff.connect(service.hood.url, only_wanted=True) as client:
-            assert await client.wanted() == ()
+        async with node() as service, ff.connect(service.hood.url, quench=True) as client:
+            assert await client.interest() == ()
             assert not await client.publish({"x": 1})
-            assert not await client.post({"x": 1})
+            assert not await client.publish_soon({"x": 1})
             async with ff.connect(service.hood.url) as other, other.subscribe("x > 1") as events:
-                while await client.wanted() == ():
+                while await client.interest() == ():
                     await asyncio.sleep(0.01)
-                assert await client.wanted() == ("x > 1",)
+                assert await client.interest() == ("x > 1",)
                 assert await client.publish_batch([{"x": 1}, {"x": 2}, {"x": 3}]) == 2
                 assert not await client.publish({"x": 1})
                 assert await client.publish({"x": 4})
@@ -304,16 +304,16 @@ def test_an_event_for_two_subscriptions_is_done_when_both_are() -> None:
                 assert (first.position, first.publisher, first.subscriptions) == (1, "ana", ("a",))
                 assert set(both.subscriptions) == {"a", "b"}
                 assert abs(both.time - datetime.now(UTC).timestamp()) < 1000
-                await second.done()
-                await second.done()
+                await second.acknowledge()
+                await second.acknowledge()
                 await asyncio.sleep(0.1)
-                assert session.done == 0
-                await first.done()
-                await until(lambda: session.done == 1)
+                assert session.acknowledged == 0
+                await first.acknowledge()
+                await until(lambda: session.acknowledged == 1)
                 await asyncio.sleep(0.1)
-                assert session.done == 1
-                await both.done()
-                await until(lambda: session.done == 2)
+                assert session.acknowledged == 1
+                await both.acknowledge()
+                await until(lambda: session.acknowledged == 2)
 
     run(main())
 
@@ -326,7 +326,7 @@ def test_a_slow_consumer_keeps_no_more_than_its_credit() -> None:
             client.subscribe("TRUE") as events,
         ):
             for x in range(500):
-                client.post({"x": x})
+                client.publish_soon({"x": x})
             await client.drain()
             await until(lambda: events.waiting == 20)
             for x in range(500):
@@ -341,7 +341,7 @@ def test_leaving_a_subscription_frees_what_waited_for_it() -> None:
         async with node() as service, ff.connect(service.hood.url, session="ana", credit=10) as client:
             async with client.subscribe("x >= 0") as events:
                 for x in range(50):
-                    client.post({"x": x})
+                    client.publish_soon({"x": x})
                 await client.drain()
                 async for _ in events:
                     break

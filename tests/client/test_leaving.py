@@ -12,7 +12,7 @@ import pytest
 from tests.client.nodes import free_port, node, run, until
 
 import fieldfare as ff
-from fieldfare.client import client as module
+from fieldfare.client import driver as module
 from fieldfare.client.client import Client
 from fieldfare.client.errors import ConnectionLost, NotEntered
 from fieldfare.client.sync import SyncClient
@@ -38,7 +38,7 @@ def test_leaving_a_subscription_while_the_node_is_away(tmp_path: Path, session: 
                     await client.publish({"x": 1})
                     await client.publish({"y": 1})
                     assert await events.next(10) == {"y": 1}
-                await until(lambda: not service.node.broker.wanted())
+                await until(lambda: not service.node.broker.interest())
 
     run(main(), 60)
 
@@ -54,9 +54,9 @@ def test_leaving_an_advertisement_while_the_node_is_away(tmp_path: Path) -> None
             async with client.advertise("x > 0", id="one"):
                 await stopping.__aexit__(None, None, None)
                 await until(lambda: not client.connected)
-                ticket = client.post({"x": 1})
+                receipt = client.publish_soon({"x": 1})
             async with node(tmp_path, port, settings) as service:
-                assert await ticket
+                assert await receipt
                 await until(lambda: not service.node.broker.broker.clients.get("ana").advertisements)
                 async with client.advertise("x > 0", id="one"):
                     await client.publish({"x": 2})
@@ -68,7 +68,7 @@ def test_leaving_an_advertisement_while_the_node_is_away(tmp_path: Path) -> None
 def test_leaving_a_client_while_the_node_is_away(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, posted: bool
 ) -> None:
-    monkeypatch.setattr(module, "LEAVING", 0.1)
+    monkeypatch.setattr(module, "LEAVE_TIMEOUT", 0.1)
 
     async def main() -> None:
         stopping = node()
@@ -79,10 +79,10 @@ def test_leaving_a_client_while_the_node_is_away(
                 await stopping.__aexit__(None, None, None)
                 await until(lambda: not client.connected)
                 if posted:
-                    client.post({"x": 1})
+                    client.publish_soon({"x": 1})
 
         if posted:
-            with pytest.raises(ConnectionLost, match="1 events that were posted are not safe"):
+            with pytest.raises(ConnectionLost, match="1 published events are not safe"):
                 await leave()
         else:
             await leave()
@@ -98,7 +98,7 @@ def test_a_request_does_not_wait_for_a_node_that_is_away() -> None:
         async with ff.connect(service.hood.url) as client:
             await stopping.__aexit__(None, None, None)
             await until(lambda: not client.connected)
-            with pytest.raises(TimeoutError, match="nobody answered"):
+            with pytest.raises(TimeoutError, match="no client replied"):
                 await client.request({"x": 1}, timeout=0.1)
 
     run(main(), 60)
@@ -107,9 +107,8 @@ def test_a_request_does_not_wait_for_a_node_that_is_away() -> None:
 CALLS: dict[str, Callable[[Any], Any]] = {
     "publish": lambda client: client.publish({}),
     "publish_batch": lambda client: client.publish_batch([{}]),
-    "post": lambda client: client.post({}),
-    "put": lambda client: client.put(ff.Event({})),
-    "room": lambda client: client.room(),
+    "publish_soon": lambda client: client.publish_soon({}),
+    "wait_for_capacity": lambda client: client.wait_for_capacity(),
     "drain": lambda client: client.drain(),
     "transaction": lambda client: (
         client.transaction().__enter__() if isinstance(client, SyncClient) else client.transaction()
@@ -118,16 +117,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "advertise": lambda client: (
         client.advertise("x > 0").__enter__() if isinstance(client, SyncClient) else client.advertise("x > 0")
     ),
-    "wanted": lambda client: client.wanted(),
+    "interest": lambda client: client.interest(),
     "request": lambda client: client.request({}),
     "reply": lambda client: client.reply({"reply_to": "x"}, {}),
     "move": lambda client: client.move(URL),
     "leave": lambda client: client.leave(),
     "close": lambda client: client.close(),
-    "soon": lambda client: client.soon(print),
 }
-INNER = {"open", "shut", "finish", "hello", "begin", "hear", "next_frame", "last_word", "over", "call"}
-"""for the parts of a client"""
 
 
 async def _called(name: str, client: Client) -> None:
@@ -137,7 +133,7 @@ async def _called(name: str, client: Client) -> None:
 
 
 def _public(kind: type) -> list[str]:
-    return [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_" and name not in INNER]
+    return [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"]
 
 
 @pytest.mark.parametrize("name", _public(Client))

@@ -2,7 +2,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldfare.client.outbox import FRAME_EVENTS, SOON, Posting, Window
+from fieldfare.client.outbox import FRAME_EVENTS, SHORTEST_TTL, Submission, Window
 from fieldfare.protocol.frames import Publish
 
 
@@ -25,9 +25,9 @@ class FakeNode:
         return self.sequence
 
 
-def posting(name: int, size: int = 1, *, bad: bool = False, replaces: str = "") -> Posting[int]:
+def submission(name: int, size: int = 1, *, bad: bool = False, replaces: str = "") -> Submission[int]:
     events = tuple((b"!" if bad and not place else b".") + f"{name}.{place}".encode() for place in range(size))
-    return Posting(events, name, None, replaces)
+    return Submission(events, name, None, replaces)
 
 
 ANSWERED = 0
@@ -43,11 +43,13 @@ ACTIONS = ["post", "post", "send", "node", "client", "break"]
     st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 3)), max_size=60),
 )
 def test_all_that_is_good_gets_there_once(wanted: list[tuple[int, bool, str]], actions: list[tuple[str, int]]) -> None:
-    postings = [posting(name, size, bad=bad, replaces=replaces) for name, (size, bad, replaces) in enumerate(wanted)]
+    submissions = [
+        submission(name, size, bad=bad, replaces=replaces) for name, (size, bad, replaces) in enumerate(wanted)
+    ]
     node, window = FakeNode(), Window[int]()
     safe: list[int] = []
     refused: list[int] = []
-    todo = list(postings)
+    todo = list(submissions)
     to_node: list[Publish | int] = []
     to_client: list[tuple[str, int]] = []
     in_the_end = [(what, 0) for _ in range(40) for what in ("post", "send", "node", "node", "client", "client")]
@@ -66,11 +68,11 @@ def test_all_that_is_good_gets_there_once(wanted: list[tuple[int, bool, str]], a
         elif what == "client" and to_client:
             kind, number = to_client.pop(0)
             if kind == "accepted":
-                safe += [one.ticket for one in window.accepted(number)]
+                safe += [one.receipt for one in window.accept(number)]
             elif kind == "answered":
-                safe += [one.ticket for one in window.resumed()]
-            elif (one := window.refused(number)) is not None:
-                refused.append(one.ticket)
+                safe += [one.receipt for one in window.confirm_resumed()]
+            elif (one := window.refuse(number)) is not None:
+                refused.append(one.receipt)
         elif what == "break":
             for said in to_node[:some]:  # they got there, but the answers did not
                 if not isinstance(said, int):
@@ -78,10 +80,10 @@ def test_all_that_is_good_gets_there_once(wanted: list[tuple[int, bool, str]], a
             to_client = []
             to_node = [*window.resume(node.sequence, 0.0), ANSWERED]
     assert window.count == 0
-    bad = [one.ticket for one in postings if one.events[0].startswith(b"!")]
+    bad = [one.receipt for one in submissions if one.events[0].startswith(b"!")]
     assert sorted(refused) == bad
-    assert sorted(safe) == [one.ticket for one in postings if one.ticket not in bad]
-    assert sorted(node.log) == sorted(event for one in postings if one.ticket in safe for event in one.events)
+    assert sorted(safe) == [one.receipt for one in submissions if one.receipt not in bad]
+    assert sorted(node.log) == sorted(event for one in submissions if one.receipt in safe for event in one.events)
 
 
 @given(st.lists(st.integers(1, 4)), st.integers(0, 8), st.integers(0, 100))
@@ -90,7 +92,7 @@ def test_a_node_that_knows_nothing_gets_all_that_was_not_answered_in_order(
 ) -> None:
     window: Window[int] = Window()
     for name, size in enumerate(sizes):
-        window.add(posting(name, size))
+        window.add(submission(name, size))
         if name < sent:
             window.take(0.0)
     window.renumber(accepted)
@@ -98,17 +100,17 @@ def test_a_node_that_knows_nothing_gets_all_that_was_not_answered_in_order(
     while (frame := window.take(0.0)) is not None:
         assert frame.number == accepted + 1 + len(events)
         events += [bytes(raw) for raw in frame.events]
-    assert events == [event for name, size in enumerate(sizes) for event in posting(name, size).events]
+    assert events == [event for name, size in enumerate(sizes) for event in submission(name, size).events]
     assert window.count == len(events)
-    assert [one.ticket for one in window.accepted(accepted + len(events))] == list(range(len(sizes)))
+    assert [one.receipt for one in window.accept(accepted + len(events))] == list(range(len(sizes)))
     assert window.count == 0
 
 
 def test_frames_are_shared_by_what_is_alike() -> None:
     window: Window[int] = Window()
     for name in range(FRAME_EVENTS + 1):
-        window.add(posting(name))
-    window.add(posting(-1, replaces="x"))
+        window.add(submission(name))
+    window.add(submission(-1, replaces="x"))
     lengths = []
     while (frame := window.take(0.0)) is not None:
         lengths.append(len(frame.events))
@@ -117,22 +119,22 @@ def test_frames_are_shared_by_what_is_alike() -> None:
 
 def test_a_deadline_is_kept_when_it_is_said_again() -> None:
     window: Window[int] = Window()
-    window.add(Posting((b".",), 0, 10.0))
+    window.add(Submission((b".",), 0, 10.0))
     first = window.take(4.0)
     assert first == Publish(1, [msgspec.Raw(b".")], 6.0)
     assert [frame.ttl for frame in window.resume(0, 8.0)] == [2.0]
-    assert [frame.ttl for frame in window.resume(0, 12.0)] == [SOON]
+    assert [frame.ttl for frame in window.resume(0, 12.0)] == [SHORTEST_TTL]
 
 
 def test_what_shares_a_frame_does_not_share_its_fate_but_a_batch_does() -> None:
     window: Window[int] = Window()
-    window.add(posting(0))
-    window.add(posting(1, 2, bad=True))
+    window.add(submission(0))
+    window.add(submission(1, 2, bad=True))
     frame = window.take(0.0)
     assert frame is not None
-    assert window.refused(frame.number) is None
+    assert window.refuse(frame.number) is None
     again = [window.take(0.0), window.take(0.0)]
     assert [one and (one.number, len(one.events)) for one in again] == [(4, 1), (5, 2)]
-    refused = window.refused(5)
+    refused = window.refuse(5)
     assert refused is not None
-    assert refused.ticket == 1
+    assert refused.receipt == 1

@@ -28,8 +28,8 @@ def test_a_restart_of_the_node_is_only_a_pause(tmp_path: Path, json: bool) -> No
             async with ff.connect(url, session="pub", json=json) as client:
                 while not stop:
                     for _ in range(20):
-                        await client.room()
-                        client.post({"n": total})
+                        await client.wait_for_capacity()
+                        client.publish_soon({"n": total})
                         total += 1
                     await asyncio.sleep(0.002)
 
@@ -87,8 +87,8 @@ def test_broken_connections(tmp_path: Path) -> None:
 
                 taking = asyncio.create_task(take())
                 for n in range(3000):
-                    await sender.room()
-                    sender.post({"n": n})
+                    await sender.wait_for_capacity()
+                    sender.publish_soon({"n": n})
                     if n % 500 == 250:
                         await asyncio.sleep(dice.random() * 0.02)
                         for client in (sender, receiver):
@@ -98,7 +98,7 @@ def test_broken_connections(tmp_path: Path) -> None:
                 await until(lambda: len(seen) >= 3000)
                 await asyncio.sleep(0.1)
                 assert seen == list(range(3000))
-                await until(lambda: service.node.broker.sessions["sub"].done >= 2999)
+                await until(lambda: service.node.broker.sessions["sub"].acknowledged >= 2999)
                 taking.cancel()
 
     run(main())
@@ -123,7 +123,7 @@ def test_without_a_session_all_begins_anew() -> None:
             assert [(await plain.next(PATIENCE))["n"] for _ in range(4)] == [0, 1, 2, 4]
             assert [(await whole.next(PATIENCE))["n"] for _ in range(5)] == [0, 1, 2, 3, 4]
             for n in range(5, 3000):
-                client.post({"n": n})
+                client.publish_soon({"n": n})
             for n in range(5, 3000):  # the credit of what came before was given back
                 assert (await plain.next(PATIENCE))["n"] == (await whole.next(PATIENCE))["n"] == n
 
@@ -163,8 +163,8 @@ def test_a_refusal_that_was_lost_comes_again(tmp_path: Path) -> None:
             ff.connect(service.hood.url, session="ana") as client,
             client.advertise("good = TRUE"),
         ):
-            assert client._connection.socket is not None
-            client._connection.socket.transport.pause_reading()
+            assert client._driver.connection.socket is not None
+            client._driver.connection.socket.transport.pause_reading()
             bad = asyncio.create_task(client.publish({"good": False}))
             await asyncio.sleep(0.05)
             good = asyncio.create_task(client.publish({"good": True}))
@@ -211,12 +211,12 @@ def test_another_node_takes_over() -> None:
 
 def test_what_is_wanted_is_asked_again() -> None:
     async def main() -> None:
-        async with node() as service, ff.connect(service.hood.url, only_wanted=True) as client:
+        async with node() as service, ff.connect(service.hood.url, quench=True) as client:
             assert not await client.publish({"x": 1})
             before = client.session
             cut(client)
             await until(lambda: client.session != before)
-            assert await client.wanted() == ()
+            assert await client.interest() == ()
             assert not await client.publish({"x": 1})
 
     run(main())

@@ -28,7 +28,7 @@ async def line(folder: Path | None = None) -> AsyncIterator[list[Context]]:
             join = [services[-1].hood.url] if services else []
             data = folder / name if folder is not None else None
             services.append(await stack.enter_async_context(node(data, settings={"name": name, "join": join})))
-        await until(lambda: all(len(one.hood.reaches()) == 3 for one in services))
+        await until(lambda: all(len(one.hood.reachable()) == 3 for one in services))
         yield services
 
 
@@ -50,7 +50,7 @@ def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
             ff.connect(nodes[2].hood.url, session="office") as office,
             office.subscribe("n >= 0") as events,
         ):
-            await until(nodes[0].node.broker.wanted)
+            await until(nodes[0].node.broker.interest)
             driving = asyncio.create_task(publish(taxi, 300))
             taking = asyncio.create_task(take(events, 300))
             for there, back in ((1, 0), (2, 1), (0, 2), (2, 0), (1, 1)):
@@ -72,17 +72,17 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
         async with contextlib.AsyncExitStack() as stack:
             b = await stack.enter_async_context(node(settings={"name": "b"}))
             a = await stack.enter_async_context(node(settings={"name": "a", "join": [b.hood.url]}))
-            await until(lambda: len(a.hood.reaches()) == 2 == len(b.hood.reaches()))
+            await until(lambda: len(a.hood.reachable()) == 2 == len(b.hood.reachable()))
             dead = f"ws://127.0.0.1:{free_port()}"
             urls = [a.hood.url, b.hood.url]
             roamer = ff.connect(urls, session="r", on_state=lambda state, _: states.append(state))
             await stack.enter_async_context(roamer)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
-            await until(b.node.broker.wanted)
+            await until(b.node.broker.interest)
             await publish(publisher, 10)
             assert await take(events, 5) == [0, 1, 2, 3, 4]
-            roamer._connection._urls[0] = dead  # the first node is alive, but not for us
+            roamer._driver.connection.addresses.urls[0] = dead  # the first node is alive, but not for us
             cut(roamer)
             await publish(publisher, 10)
             assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]
@@ -100,11 +100,11 @@ def test_a_session_comes_when_its_node_is_back(tmp_path: Path) -> None:
             b = await stack.enter_async_context(node(tmp_path / "b", settings={"name": "b"}))
             settings = {"name": "a", "join": [b.hood.url]}
             async with node(tmp_path / "a", port, settings) as a:
-                await until(lambda: len(b.hood.reaches()) == 2 == len(a.hood.reaches()))
+                await until(lambda: len(b.hood.reachable()) == 2 == len(a.hood.reachable()))
                 async with ff.connect(a.hood.url, session="r") as client, client.subscribe("n >= 0", keep=True):
                     pass
                 await publish(await stack.enter_async_context(ff.connect(a.hood.url)), 5)
-                await until(b.node.broker.wanted)
+                await until(b.node.broker.interest)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             await publish(publisher, 5)
             roamer = ff.connect(b.hood.url, session="r", at="a")
@@ -169,7 +169,7 @@ def test_without_a_session_a_move_is_a_new_beginning() -> None:
 
 def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> None:
     async def work() -> None:
-        kept = {"sessions.keepers": 1, "sessions.patience_seconds": 0.3}
+        kept = {"sessions.replicas": 1, "sessions.patience_seconds": 0.3}
         async with contextlib.AsyncExitStack() as stack:
             b = await stack.enter_async_context(node(tmp_path / "b", settings={"name": "b", **kept}))
             c = await stack.enter_async_context(
@@ -179,13 +179,13 @@ def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> 
                 a = await first.enter_async_context(
                     node(tmp_path / "a", settings={"name": "a", "join": [b.hood.url], **kept})
                 )
-                await until(lambda: all(len(one.hood.reaches()) == 3 for one in (a, b, c)))
+                await until(lambda: all(len(one.hood.reachable()) == 3 for one in (a, b, c)))
                 roamer = ff.connect([a.hood.url, c.hood.url], session="r")
                 await stack.enter_async_context(roamer)
                 events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
-                await until(lambda: "r" in b.node.broker.keeping.kept)
+                await until(lambda: "r" in b.node.broker.replicas.held)
                 publisher = await stack.enter_async_context(ff.connect(c.hood.url))
-                await until(c.node.broker.wanted)
+                await until(c.node.broker.interest)
                 await publish(publisher, 10)
                 assert await take(events, 5) == [0, 1, 2, 3, 4]
             await publish(publisher, 10)
@@ -223,7 +223,7 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
             ff.connect(nodes[0].hood.url, session="s") as client,
             client.subscribe("n >= 0") as events,
         ):
-            await nodes[0].node.submit(lambda broker, now: broker.end("s", now))
+            await nodes[0].node.submit(lambda broker, now: broker.sessions.end("s", now))
             await client.move(nodes[1].hood.url)
             await publish(client, 3)
             assert await take(events, 3) == [0, 1, 2]
@@ -240,8 +240,8 @@ def test_a_session_that_nobody_has_used_gives_way() -> None:
             ff.connect(nodes[0].hood.url, session="taxi") as taxi,
             taxi.subscribe("n >= 0") as events,
         ):
-            await nodes[2].node.submit(lambda broker, now: broker.attach("taxi", "another", now))
-            await nodes[2].node.submit(lambda broker, now: broker.detach("taxi", now))
+            await nodes[2].node.submit(lambda broker, now: broker.sessions.attach("taxi", "another", now))
+            await nodes[2].node.submit(lambda broker, now: broker.sessions.detach("taxi", now))
             await taxi.move(nodes[2].hood.url)
             await taxi.publish({"n": 1})
             assert await take(events, 1) == [1]

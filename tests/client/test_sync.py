@@ -54,7 +54,7 @@ def test_everything_without_await(json: bool) -> None:
         with client.subscribe("price > 0", timeout=0.3) as quotes:
             assert client.publish({"price": 1})
             assert client.publish_batch([{"price": 2}, {"price": 3}]) == 2
-            futures = [client.post({"price": n}) for n in range(4, 10)]
+            futures = [client.publish_soon({"price": n}) for n in range(4, 10)]
             assert futures[-1].result(PATIENCE)
             client.drain()
             with client.transaction() as tx:
@@ -72,14 +72,14 @@ def test_everything_without_await(json: bool) -> None:
             for delivery in got:
                 assert delivery.event == {"price": 12}
                 assert delivery.position == 11
-                delivery.done()
+                delivery.acknowledge()
         with client.subscribe("price > 0", type=Quote, since=1) as typed:
             client.publish(Quote("IBM", 5))
             with pytest.raises(ValueError, match="position 1 is no Quote"):
                 typed.next(PATIENCE)
         with client.advertise("price > 0"), pytest.raises(Refused), client.subscribe("price <"):
             pass
-        assert client.wanted() == ()
+        assert client.interest() == ()
         with pytest.raises(TimeoutError):
             client.request({"type": "rfq"}, timeout=0.1)
         client.leave()
@@ -90,9 +90,9 @@ def test_refusals_of_what_was_posted() -> None:
     with node_elsewhere(strategy="covering+ads") as url:
         with ff.connect_sync(url) as client:
             with pytest.raises(Refused):
-                client.post({"x": 1}).result(PATIENCE)
+                client.publish_soon({"x": 1}).result(PATIENCE)
             client.drain()  # somebody knows already
-            client.post({"x": 1})
+            client.publish_soon({"x": 1})
             with pytest.raises(Refused):
                 client.drain()
         with pytest.raises(ConnectionLost), ff.connect_sync(f"ws://127.0.0.1:{free_port()}"):

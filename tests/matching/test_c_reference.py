@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.matching.strategies import RANGES, VECTORS, read
-from tools.c_reference.native import Native, asked, batch_of, build, compiler, constants, owners, pairs
+from tools.c_reference.native import Native, asked, batch_of, build, constants, owners, pairs
 
 from fieldfare.events import Interval
 from fieldfare.matching import kernels
 from fieldfare.matching.index import Index
-from fieldfare.matching.store import arena as layout
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.state import scratch
 from fieldfare_lab.bench.workloads import generate
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler: neither gcc nor cc is there")
+pytestmark = pytest.mark.needs("a C compiler")
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +52,14 @@ def test_workloads(native: Native, name: str) -> None:
     index: Index[int] = Index(enumerate(workload.parsed), kernels="numba")
     found = agreed(native, index, workload.events)
     assert len(found) > 0 or name == "eq"
-    index.settle()  # now laid out by what was seen
+    index.compact()  # now laid out by what was seen
     assert sorted(agreed(native, index, workload.events)) == sorted(found)
 
 
 def test_all_vectors(native: Native) -> None:
     trees = [tree for sides in (*VECTORS.values(), *RANGES.values()) for side in sides for tree in side]
     index: Index[str] = Index([(text, text) for text in {**VECTORS, **RANGES}], kernels="numba")
-    index.settle()
+    index.compact()
     assert agreed(native, index, trees)
 
 

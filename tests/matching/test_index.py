@@ -16,7 +16,7 @@ class Settled(Index[Any]):
     """Puts everything into a segment before it looks."""
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Any]:
-        self.settle()
+        self.compact()
         return super().match(event, mode)
 
 

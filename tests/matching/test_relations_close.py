@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import read
 
 from fieldfare.filters import Filter
@@ -92,7 +93,7 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(deadline=None)
+@few(10)
 @given(
     stored=st.lists(close, min_size=1, max_size=8),
     asked=st.lists(close, min_size=1, max_size=4),
@@ -101,6 +102,6 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 def test_of_filters_that_touch(kernels: str, stored: list[Filter], asked: list[Filter], settle: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
     if settle:
-        index.settle()
+        index.compact()
     for wanted in (*asked, *stored):
         check(index, dict(enumerate(stored)), wanted)

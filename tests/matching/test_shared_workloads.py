@@ -8,7 +8,7 @@ import pytest
 from tests.matching.test_workloads import STORED
 from tools.workload_fixtures import digest
 
-from fieldfare_lab.bench import rules, three, workloads
+from fieldfare_lab.bench import reference_workloads, rules, workloads
 
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda one: f"{one['name']}-{one['filters']}-{one['seed']}")
@@ -22,14 +22,14 @@ def test_the_stored_answers_are_theirs(stored: dict[str, Any]) -> None:
     assert {str(number): hits for number, hits in enumerate(found) if hits} == stored["hits"]
 
 
-@pytest.mark.parametrize("name", three.THREE)
+@pytest.mark.parametrize("name", reference_workloads.THREE)
 def test_ours_are_the_shared_ones(name: str) -> None:
     original = workloads.shared()
     assert original is not None
     for seed in (42, 7):
         wanted, events = original.generate(name, 300, 200, seed)
-        made, ours = three.generate(name, 300, 200, seed)
+        made, ours = reference_workloads.generate(name, 300, 200, seed)
         assert [[(field, op, *operands) for field, op, operands in rule] for rule in made] == wanted
         assert [list(event.items()) for event in ours] == [list(event.items()) for event in events]
         assert [rules.native(rule) for rule in made] == [original.expression(rule) for rule in wanted]
-    assert original.EXPECTED == three.EXPECTED
+    assert original.EXPECTED == reference_workloads.EXPECTED

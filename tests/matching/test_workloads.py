@@ -14,7 +14,7 @@ from tools.workload_fixtures import TARGET, described, digest
 from fieldfare.filters import parse
 from fieldfare.matching import BruteForce, Counting, DecisionDiagram, DecisionTree, Matcher
 from fieldfare.matching.index import Index
-from fieldfare_lab.bench import rules, three
+from fieldfare_lab.bench import reference_workloads, rules
 
 STORED = [json.loads(line) for line in TARGET.read_text(encoding="utf-8").splitlines()]
 MATCHERS: dict[str, Callable[[], Matcher[int]]] = {
@@ -29,17 +29,17 @@ each = pytest.mark.parametrize("stored", STORED, ids=lambda one: f"{one['name']}
 
 
 @cache
-def made(name: str, filters: int, events: int, seed: int) -> three.Made:
-    return three.generate(name, filters, events, seed)
+def made(name: str, filters: int, events: int, seed: int) -> reference_workloads.Made:
+    return reference_workloads.generate(name, filters, events, seed)
 
 
-def made_of(stored: dict[str, Any]) -> three.Made:
+def made_of(stored: dict[str, Any]) -> reference_workloads.Made:
     return made(stored["name"], stored["filters"], stored["events"], stored["seed"])
 
 
 def test_every_workload_is_stored_and_matches_something() -> None:
     assert Path(TARGET).parent == Path(__file__).parent / "fixtures"
-    assert {one["name"] for one in STORED} == set(three.THREE)
+    assert {one["name"] for one in STORED} == set(reference_workloads.THREE)
     assert all(one["matches"] == sum(map(len, one["hits"].values())) > 0 for one in STORED)
 
 
@@ -50,7 +50,7 @@ def test_the_generators_make_what_is_stored(stored: dict[str, Any]) -> None:
     assert digest(events) == stored["events_digest"]
 
 
-@pytest.mark.parametrize("name", three.THREE)
+@pytest.mark.parametrize("name", reference_workloads.THREE)
 def test_the_tool_would_write_the_same(name: str) -> None:
     stored = min((one for one in STORED if one["name"] == name), key=lambda one: one["filters"] * one["events"])
     assert described(name, stored["filters"], stored["events"], stored["seed"]) == stored
@@ -64,4 +64,5 @@ def test_matchers_find_what_is_stored(stored: dict[str, Any], matcher: str) -> N
     filled.add_many(enumerate(parse(rules.native(rule)) for rule in made))
     found = {str(number): hits for number, event in enumerate(events) if (hits := sorted(filled.match(event)))}
     assert found == stored["hits"]
-    assert sum(map(filled.count, events)) == stored["matches"]
+    if matcher != "brute":  # which tries all filters again, and counts in the same way
+        assert sum(map(filled.count, events)) == stored["matches"]

@@ -19,7 +19,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.location import Location
-from fieldfare.mobility.location_messages import Locate, Whereabouts
+from fieldfare.mobility.location_messages import Locate, LocationUpdate
 from fieldfare.mobility.places import Graph, Reach, World, by_myloc, flooded, located, nothing_ahead, reach, within
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
@@ -112,7 +112,7 @@ def by_flooding(told: Story) -> list[tuple[float, Event]]:
 def roaming(told: Story, steps: Reach, strategy: Strategy = SIMPLE, *, stop: bool = True) -> Network[Any]:
     world = World(told.graph, steps, by_myloc(within(told.graph, told.around)))
     net = network(
-        told, lambda name: MobileBroker(Broker(name, strategy), Location(world, stop=stop), way=lambda to: to)
+        told, lambda name: MobileBroker(Broker(name, strategy), Location(world, stop=stop), next_hop=lambda to: to)
     )
     for time, place in told.moves:
         net.at(time, net.say, "me", Locate("here", TEMPLATE, place))
@@ -164,7 +164,9 @@ def test_to_stop_spares_messages_and_changes_nothing_else() -> None:
             net.settle()
             sent[stop] += net.total_traffic().other
             kept[stop] = {
-                (name, key): one.filter for name, b in net.brokers.items() for key, one in b.base.parts[0].kept.items()
+                (name, key): one.filter
+                for name, b in net.brokers.items()
+                for key, one in b.base.parts[0].subscriptions.items()
             }
         assert kept[True] == kept[False]
     assert sent[True] < sent[False]
@@ -194,7 +196,7 @@ def test_the_filters_of_the_book() -> None:
         (9.0, ["d", "bcd"]),
     ):
         net.run(time)
-        kept = [next(iter(net.brokers[f"b{i}"].base.parts[0].kept.values())).filter for i in range(4)]
+        kept = [next(iter(net.brokers[f"b{i}"].base.parts[0].subscriptions.values())).filter for i in range(4)]
         assert kept[: len(filters)] == [located(TEMPLATE).at(places) for places in filters]
     # The third hop has everything from the start: no move is told beyond the broker that finds that out.
     assert [net.traffic[f"b{i}", f"b{i + 1}"].other for i in range(3)] == [3, 3, 1]
@@ -248,7 +250,7 @@ def deliveries(sends: list[m.Send]) -> list[tuple[str, tuple[str, ...]]]:
 
 def alone(strategy: Strategy = SIMPLE) -> tuple[MobileBroker, Location]:
     part = Location(World(SQUARE, lambda hop: hop))
-    return MobileBroker(Broker("b", strategy), part, way=lambda to: to), part
+    return MobileBroker(Broker("b", strategy), part, next_hop=lambda to: to), part
 
 
 def test_one_delivery_for_subscriptions_of_both_kinds() -> None:
@@ -273,7 +275,7 @@ def test_an_id_means_one_thing_at_a_time() -> None:
     ):
         broker.receive(message, "me", 0.0)
         assert deliveries(broker.receive(published, "you", 0.0)) == found
-    assert not part.kept
+    assert not part.subscriptions
 
 
 def test_at_some_places_nothing_is_wanted() -> None:
@@ -282,27 +284,29 @@ def test_at_some_places_nothing_is_wanted() -> None:
     for place, found in (("a", [("me", ("s",))]), ("b", []), ("d", [])):
         (send,) = broker.receive(Locate("s", "at IN myloc AND at IN ('a', 'c')", place), "me", 0.0)
         assert send.to == "x"
-        assert part.kept["me", "s"].place == place
+        assert part.subscriptions["me", "s"].place == place
         assert deliveries(broker.receive(m.Publish(Event({"at": "a"})), "you", 0.0)) == found
 
 
 def test_links_come_and_go() -> None:
     broker, part = alone()
     broker.receive(Locate("s", "at IN myloc", "a"), "me", 0.0)
-    told = Whereabouts("b/me/s", "at IN myloc", "a", 1)
+    told = LocationUpdate("b/me/s", "at IN myloc", "a", 1)
     assert broker.receive(m.Connect(), "x", 0.0) == [m.Send("x", told)]
     assert broker.receive(m.Connect(), "y", 0.0) == [m.Send("y", told)]
-    assert broker.receive(Whereabouts("x/you/s", "at IN myloc", "b", 1), "x", 0.0) == [
-        m.Send("y", Whereabouts("x/you/s", "at IN myloc", "b", 2))
+    assert broker.receive(LocationUpdate("x/you/s", "at IN myloc", "b", 1), "x", 0.0) == [
+        m.Send("y", LocationUpdate("x/you/s", "at IN myloc", "b", 2))
     ]
     event = m.Forward(Event({"at": "b"}), "p", 1)
     assert broker.receive(event, "x", 0.0) == []  # it is not sent back
     event = m.Forward(Event({"at": "b"}), "p", 2)
     assert broker.receive(event, "y", 0.0) == [m.Send("x", event)]
-    gone = [m.Send("y", Whereabouts("x/you/s", "at IN myloc", "", 2))]
+    gone = [m.Send("y", LocationUpdate("x/you/s", "at IN myloc", "", 2))]
     assert broker.receive(m.Disconnect(), "x", 0.0) == gone
-    assert list(part.kept) == [("me", "s")]
-    assert broker.receive(m.Unsubscribe("s"), "me", 0.0) == [m.Send("y", Whereabouts("b/me/s", "at IN myloc", "", 1))]
+    assert list(part.subscriptions) == [("me", "s")]
+    assert broker.receive(m.Unsubscribe("s"), "me", 0.0) == [
+        m.Send("y", LocationUpdate("b/me/s", "at IN myloc", "", 1))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +317,7 @@ def test_what_makes_no_sense_is_refused(wrong: Locate) -> None:
     (send,) = broker.receive(wrong, "me", 0.0)
     assert isinstance(send.message, m.Refuse)
     assert send.message.about == "s"
-    assert not part.kept
+    assert not part.subscriptions
 
 
 def test_events_are_counted_and_those_of_nobody_refused() -> None:

@@ -1,4 +1,4 @@
-"""Publishers that move, in networks by chance, judged by the checker; and what each manner does, step by step."""
+"""Publishers that move, in networks by chance, judged by the checker; and what each policy does, step by step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.predictors import LastDirection, street
 from fieldfare.mobility.publisher_policies import (
     DELAYED,
-    MANNERS,
+    POLICIES,
     PREFETCH_DELAYED,
     PREFETCHING,
     PROXY,
@@ -57,11 +57,11 @@ def test_publishers_and_subscribers_move_at_the_same_time(seed: int) -> None:
     assert verdict[:3] == (0, 0, 0)
 
 
-@pytest.mark.parametrize("manner", [m for m in MANNERS.values() if m is not SAFE], ids=lambda m: m.name)
-def test_others_deliver_once_but_lose(manner: PublisherPolicy) -> None:
+@pytest.mark.parametrize("policy", [m for m in POLICIES.values() if m is not SAFE], ids=lambda m: m.name)
+def test_others_deliver_once_but_lose(policy: PublisherPolicy) -> None:
     total: Counter[str] = Counter()
     for seed in range(6):
-        total.update(judged(*run(seed, manner))._asdict())
+        total.update(judged(*run(seed, policy))._asdict())
     assert total["safety"] == 0
     assert total["lost"] > 0, "else these runs would not show that SAFE is better"
 
@@ -69,12 +69,13 @@ def test_others_deliver_once_but_lose(manner: PublisherPolicy) -> None:
 class City:
     """Brokers in a line, a subscriber at the last one, and a publisher that begins at the first."""
 
-    def __init__(self, manner: PublisherPolicy, **options: Any) -> None:
+    def __init__(self, policy: PublisherPolicy, **options: Any) -> None:
         topology = line(LENGTH)
         way = ways(topology)
         strategy = with_advertisements(COVERING)
         self.network: Network[Any] = Network(
-            lambda name: MobileBroker(Broker(name, strategy), Publishers(manner, **options), way=way(name)), topology
+            lambda name: MobileBroker(Broker(name, strategy), Publishers(policy, **options), next_hop=way(name)),
+            topology,
         )
         self.network.attach("s", f"b{LENGTH - 1}")
         self.network.subscribe("s", "s", "x > 0")
@@ -100,7 +101,7 @@ class City:
             self.network.publish("p", {"x": number + 1})
 
     @property
-    def promising(self) -> set[str]:
+    def advertising(self) -> set[str]:
         """The brokers that promise for it."""
         clients = {name: broker.base.broker.clients.all for name, broker in self.network.brokers.items()}
         return {name for name, known in clients.items() if "p" in known and known["p"].advertisements}
@@ -114,10 +115,10 @@ class City:
 def test_standard_ends_and_begins() -> None:
     city = City(STANDARD)
     city.go("b1")
-    assert city.promising == set()
+    assert city.advertising == set()
     city.network.settle()
     city.come("b1")
-    assert city.promising == {"b1"}
+    assert city.advertising == {"b1"}
     city.publish()  # before the subscription has come
     city.network.settle()
     city.publish()
@@ -125,20 +126,20 @@ def test_standard_ends_and_begins() -> None:
     assert city.got == [2]
 
 
-@pytest.mark.parametrize("manner", [PREFETCHING, PREFETCH_DELAYED], ids=lambda m: m.name)
+@pytest.mark.parametrize("policy", [PREFETCHING, PREFETCH_DELAYED], ids=lambda m: m.name)
 @pytest.mark.parametrize("hint", [True, False])
-def test_prefetching_begins_ahead(manner: PublisherPolicy, hint: bool) -> None:
-    city = City(manner, predictor=LastDirection(street([f"b{n}" for n in range(LENGTH)])))
+def test_prefetching_begins_ahead(policy: PublisherPolicy, hint: bool) -> None:
+    city = City(policy, predictor=LastDirection(street([f"b{n}" for n in range(LENGTH)])))
     city.go("b1" if hint else "")
     city.network.settle()
-    assert city.promising == ({"b1"} if manner is PREFETCHING else {"b0", "b1"})
+    assert city.advertising == ({"b1"} if policy is PREFETCHING else {"b0", "b1"})
     city.come("b1")
     city.publish()
     city.network.settle()
     assert city.got == [1]
     city.go()
     city.network.settle()
-    assert "b2" in city.promising, "straight on"
+    assert "b2" in city.advertising, "straight on"
 
 
 def test_a_wrong_guess_is_forgotten() -> None:
@@ -147,21 +148,21 @@ def test_a_wrong_guess_is_forgotten() -> None:
     city.network.settle()
     city.come("b3")
     city.network.run(city.network.now + 29)
-    assert city.promising == {"b1", "b3"}
+    assert city.advertising == {"b1", "b3"}
     city.network.run(city.network.now + 2)
-    assert city.promising == {"b3"}
+    assert city.advertising == {"b3"}
 
 
-@pytest.mark.parametrize("manner", [DELAYED, PREFETCH_DELAYED], ids=lambda m: m.name)
-def test_delayed_ends_later(manner: PublisherPolicy) -> None:
-    city = City(manner)
+@pytest.mark.parametrize("policy", [DELAYED, PREFETCH_DELAYED], ids=lambda m: m.name)
+def test_delayed_ends_later(policy: PublisherPolicy) -> None:
+    city = City(policy)
     city.go("b1")
     city.network.run(city.network.now + 3)
     city.come("b1")
     city.network.run(city.network.now + 6.9)
-    assert city.promising == {"b0", "b1"}
+    assert city.advertising == {"b0", "b1"}
     city.network.run(city.network.now + 0.2)
-    assert city.promising == {"b1"}
+    assert city.advertising == {"b1"}
 
 
 def test_who_comes_back_in_time_stays() -> None:
@@ -170,27 +171,27 @@ def test_who_comes_back_in_time_stays() -> None:
     city.network.run(city.network.now + 3)
     city.come("b0")
     city.network.run(city.network.now + 30)
-    assert city.promising == {"b0"}
+    assert city.advertising == {"b0"}
 
 
 def test_proxies_promise_all_the_time() -> None:
     city = City(PROXY, proxies=lambda _: ["b0", "b1"])
-    assert city.promising == {"b0", "b1"}
+    assert city.advertising == {"b0", "b1"}
     for broker, wanted in (("b1", {"b0", "b1"}), ("b3", {"b0", "b1", "b3"}), ("b0", {"b0", "b1"})):
         city.go()
         city.network.settle()
         city.come(broker)
         city.network.settle()
-        assert city.promising == wanted
+        assert city.advertising == wanted
     city.network.leave("p")
     city.network.settle()
-    assert city.promising == set()
+    assert city.advertising == set()
 
 
 def test_a_hint_is_for_one_client() -> None:
     city = City(STANDARD, hints={"p": DELAYED})
     city.go()
-    assert city.promising == {"b0"}
+    assert city.advertising == {"b0"}
 
 
 def test_safe_holds_until_all_hear() -> None:
@@ -199,10 +200,10 @@ def test_safe_holds_until_all_hear() -> None:
     city.go()
     city.come("b2")
     city.publish(3)
-    assert city.promising == {"b0", "b2"}
+    assert city.advertising == {"b0", "b2"}
     assert city.network.brokers["b2"].base.parts[0].waiting("p") == 3
     city.network.settle()
-    assert city.promising == {"b2"}
+    assert city.advertising == {"b2"}
     assert city.got == [1, 2, 3, 4]
 
 
@@ -213,12 +214,12 @@ def test_safe_needs_no_goodbye_and_bears_haste() -> None:
         city.come(broker)
     city.publish()
     city.network.settle()
-    assert city.promising == {"b3"}
+    assert city.advertising == {"b3"}
     assert city.got == list(range(1, 9))
 
 
 def test_safe_has_room_for_so_many() -> None:
-    city = City(SAFE, room=2)
+    city = City(SAFE, capacity=2)
     city.come("b2")
     city.publish(3)
     city.network.settle()
@@ -243,7 +244,7 @@ def test_what_is_said_while_events_wait_comes_after_them() -> None:
     city.network.leave("p")
     city.network.settle()
     assert city.got == [1]
-    assert city.promising == set()
+    assert city.advertising == set()
 
 
 def test_who_leaves_and_comes_back_promises_anew() -> None:
@@ -255,7 +256,7 @@ def test_who_leaves_and_comes_back_promises_anew() -> None:
     city.publish()
     city.network.settle()
     assert city.got == [1, 2]
-    assert city.promising == {"b2"}
+    assert city.advertising == {"b2"}
 
 
 def test_promises_may_change_on_the_way() -> None:
@@ -266,7 +267,7 @@ def test_promises_may_change_on_the_way() -> None:
     city.network.publish("p", {"x": 2})
     city.network.settle()
     assert city.got == [2]
-    assert city.promising == {"b2"}
+    assert city.advertising == {"b2"}
 
 
 def test_safe_does_not_wait_for_ever() -> None:
@@ -284,9 +285,9 @@ def test_who_stays_away_is_forgotten() -> None:
     city = City(SAFE._replace(linger=100.0))
     city.go()
     city.network.run(city.network.now + 99)
-    assert city.promising == {"b0"}
+    assert city.advertising == {"b0"}
     city.network.run(city.network.now + 2)
-    assert city.promising == set()
+    assert city.advertising == set()
     city.come("b1")  # b0 knows nothing of it any more, and says so before the subscription of b4 is here
     city.publish()
     city.network.settle()
@@ -295,7 +296,7 @@ def test_who_stays_away_is_forgotten() -> None:
 
 def test_a_broker_alone_has_nobody_to_ask() -> None:
     part = Publishers(SAFE)
-    broker = MobileBroker(Broker("b", with_advertisements(COVERING)), part, way=lambda other: other)
+    broker = MobileBroker(Broker("b", with_advertisements(COVERING)), part, next_hop=lambda other: other)
     broker.receive(MoveIn(advertisements={"a": parse("x > 0")}), "p", 0.0)
     assert broker.wakes is None
 

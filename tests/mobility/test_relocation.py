@@ -12,10 +12,10 @@ from tools.mobility.relocation import NAMES, judge, network, part, relocate
 from fieldfare.events.event import Event
 from fieldfare.filters import NOTHING, parse
 from fieldfare.mobility.broker import MobileBroker
-from fieldfare.mobility.messages import Acknowledge, Letter, MoveIn, MoveOut
+from fieldfare.mobility.messages import Acknowledge, MobileEnvelope, MoveIn, MoveOut
 from fieldfare.mobility.relocation import Relocation
-from fieldfare.mobility.relocation_messages import Gap, Replay, Resub, Settled
-from fieldfare.mobility.visits import Visit, in_turn
+from fieldfare.mobility.relocation_messages import GapNotice, Replay, Resubscribe, VisitComplete
+from fieldfare.mobility.visits import RelocationVisit, in_publisher_order
 from fieldfare.protocol.messages import Deliver, Leave, Message, Subscribe
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, STRATEGIES, Strategy, by_name
@@ -47,19 +47,19 @@ def test_every_stay_is_found_though_no_advertisement_shows_the_way(seed: int) ->
 
 
 def test_word_from_the_next_place_may_be_faster_than_the_client_itself() -> None:
-    """Then the stay is over before it begins; but where the client was before must still hear of it."""
+    """Then the visit is over before it begins; but where the client was before must still hear of it."""
     net = network(line(4), SIMPLE)
     here = net.brokers["b1"]
-    here.receive(Resub("me", 2, "b3", source="b1"), "b2", 0.0)
+    here.receive(Resubscribe("me", 2, "b3", source="b1"), "b2", 0.0)
     sends = here.receive(MoveIn("b0", moves=1), "me", 0.0)
-    assert [(send.to, type(send.message)) for send in sends] == [("b0", Resub), ("b2", Letter)]
-    assert isinstance(sends[0].message, Resub)
+    assert [(send.to, type(send.message)) for send in sends] == [("b0", Resubscribe), ("b2", MobileEnvelope)]
+    assert isinstance(sends[0].message, Resubscribe)
     assert (sends[0].message.moves, sends[0].message.border) == (1, "b1")
-    assert sends[1].message == Letter("b3", "b1", Replay("me", 2, 1, 1, border="b1"))
-    (send,) = here.receive(Letter("b1", "b0", Replay("me", 1, 0, 0)), "b0", 0.0)
-    assert send.message == Letter("b3", "b1", Replay("me", 2, 0, 0))
-    here.receive(Letter("b1", "b3", Settled("me", 2)), "b2", 0.0)
-    assert not part(net, "b1").stays
+    assert sends[1].message == MobileEnvelope("b3", "b1", Replay("me", 2, 1, 1, border="b1"))
+    (send,) = here.receive(MobileEnvelope("b1", "b0", Replay("me", 1, 0, 0)), "b0", 0.0)
+    assert send.message == MobileEnvelope("b3", "b1", Replay("me", 2, 0, 0))
+    here.receive(MobileEnvelope("b1", "b3", VisitComplete("me", 2)), "b2", 0.0)
+    assert not part(net, "b1").visits
 
 
 def setting(
@@ -106,7 +106,7 @@ def heard(net: Network[Any], kind: type[Message], monkeypatch: pytest.MonkeyPatc
 
 def test_only_brokers_between_the_two_places_change(monkeypatch: pytest.MonkeyPatch) -> None:
     net, roamer = setting(BOOK, SIMPLE, "b6", "b4")
-    before, resubs = pointers(net), heard(net, Resub, monkeypatch)
+    before, resubs = pointers(net), heard(net, Resubscribe, monkeypatch)
     assert len(before) == len(BOOK.brokers)
     roamer.arrive("b1")
     net.settle()
@@ -136,7 +136,7 @@ def test_the_same_in_any_tree(strategy: Strategy) -> None:
             assert changed <= between if strategy is ADS else changed == (between if len(between) > 1 else set())
             changes += len(changed)
             assert after[new] == ""
-            assert list(part(net, new).stays["me"]) == [roamer.moves]
+            assert list(part(net, new).visits["me"]) == [roamer.moves]
     assert changes > 100
 
 
@@ -170,12 +170,12 @@ def test_what_came_before_the_replay_waits_for_it(strategy: Strategy) -> None:
     net.run(net.now + 0.25)  # the junction has heard of it, the old border not yet
     net.publish("at b8", {"a": 1})
     net.run(net.now + 0.35)  # as far as the new border, while the replay is on its way
-    (stay,) = part(net, "b1").stays["me"].values()
-    assert stay.session is None
-    assert [delivery.sequence for delivery in stay.aside] == [4]
+    (visit,) = part(net, "b1").visits["me"].values()
+    assert visit.session is None
+    assert [delivery.sequence for delivery in visit.buffered] == [4]
     assert [sequence for _, sequence in got(net)] == [1, 2, 3, 4]
     assert check(net.trace, order="fifo", advertisements=strategy is ADS) == []
-    assert [broker for broker in net.brokers if part(net, broker).stays] == ["b1"]
+    assert [broker for broker in net.brokers if part(net, broker).visits] == ["b1"]
 
 
 def test_what_the_client_has_got_is_not_replayed() -> None:
@@ -217,7 +217,7 @@ def test_a_duplicate_that_the_book_does_not_speak_of() -> None:
     def watching(message: Message, sender: str, now: float) -> list[Any]:
         if isinstance(message, Replay):
             replays.append(message)
-            assert len(part(net, "b2").stays["me"][1].aside) == 1
+            assert len(part(net, "b2").visits["me"][1].buffered) == 1
         return receive(message, sender, now)
 
     part(net, "b2").receive = watching  # type: ignore[method-assign]
@@ -257,7 +257,7 @@ def test_who_has_waited_long_enough_goes_on_with_a_gap() -> None:
     assert [r for r in net.trace if isinstance(r, Delivered)] == []
     net.run(net.now + 2.0)
     assert [r.sequence for r in net.trace if isinstance(r, Delivered)] == [2]
-    assert [gap for gap in gaps if isinstance(gap, Gap)] == [Gap((0,))]
+    assert [gap for gap in gaps if isinstance(gap, GapNotice)] == [GapNotice((0,))]
     # A replay that comes after all is not wanted any more.
     late = Replay("me", 1, 0, 0, (Deliver(Event({"a": 1}), "at b3", 1, ("s",)),))
     assert part(net, "b2").receive(late, "b0", net.now) == []
@@ -272,7 +272,7 @@ def test_a_full_buffer_throws_the_oldest_away_and_says_so() -> None:
     net.settle()
     roamer.arrive("b1")
     assert [sequence for _, sequence in got(net)] == [4, 5]
-    assert said[0] == Gap((), 3)
+    assert said[0] == GapNotice((), 3)
 
 
 def test_who_leaves_is_forgotten_everywhere() -> None:
@@ -283,14 +283,14 @@ def test_who_leaves_is_forgotten_everywhere() -> None:
     net.publish("at b4", {"a": 1})
     assert got(net) == []
     assert pointers(net) == {}
-    assert not any(part(net, broker).stays for broker in net.brokers)
+    assert not any(part(net, broker).visits for broker in net.brokers)
 
 
 def test_a_new_link_hears_of_all_entries() -> None:
     topology = Topology(("b0", "b1", "b2"), line(2).edges)
     way = ways(line(3))
     net: Network[Any] = Network(
-        lambda name: MobileBroker(Broker(name, COVERING), Relocation(), way=way(name)), topology
+        lambda name: MobileBroker(Broker(name, COVERING), Relocation(), next_hop=way(name)), topology
     )
     net.attach("p", "b2")
     roamer = Roamer(net, "me")
@@ -321,7 +321,7 @@ def test_who_says_again_that_it_is_here_gets_what_it_has_not_got() -> None:
     for _ in range(3):
         net.publish("at b1", {"a": 1})
     net.settle()
-    again = part(net, "b0").receive(MoveIn("", dict(roamer.subscriptions), taken=1), "me", net.now)
+    again = part(net, "b0").receive(MoveIn("", dict(roamer.subscriptions), received=1), "me", net.now)
     assert [(send.to, send.message.number) for send in again if isinstance(send.message, Deliver)] == [
         ("me", 2),
         ("me", 3),
@@ -336,7 +336,7 @@ def test_word_that_comes_twice_changes_nothing() -> None:
     assert part(net, "b0").receive(Subscribe("s", parse("a >= 0")), "me", net.now) == []
 
 
-# Stays
+# Visits
 
 
 def delivery(publisher: str, sequence: int, number: int = 0) -> Deliver:
@@ -345,25 +345,30 @@ def delivery(publisher: str, sequence: int, number: int = 0) -> Deliver:
 
 def test_each_once_and_in_turn() -> None:
     mixed = [delivery("p", 2), delivery("q", 1), delivery("p", 1), delivery("p", 2), delivery("p", 3)]
-    assert [(one.publisher, one.sequence) for one in in_turn(mixed)] == [("p", 1), ("q", 1), ("p", 2), ("p", 3)]
+    assert [(one.publisher, one.sequence) for one in in_publisher_order(mixed)] == [
+        ("p", 1),
+        ("q", 1),
+        ("p", 2),
+        ("p", 3),
+    ]
 
 
 def test_a_stay_is_complete_when_every_stay_before_has_been_heard_of() -> None:
-    stay = Visit("me", 4, 0.0)
-    stay.pieces[2] = Replay("me", 4, 2, 2)
-    assert stay.missing == [0, 1, 3]
-    stay.pieces[0] = Replay("me", 4, 0, 1)
-    assert stay.missing == [3]
-    assert not stay.complete
-    stay.pieces[3] = Replay("me", 4, 3, 3)
-    assert stay.complete
+    visit = RelocationVisit("me", 4, 0.0)
+    visit.pieces[2] = Replay("me", 4, 2, 2)
+    assert visit.missing == [0, 1, 3]
+    visit.pieces[0] = Replay("me", 4, 0, 1)
+    assert visit.missing == [3]
+    assert not visit.complete
+    visit.pieces[3] = Replay("me", 4, 3, 3)
+    assert visit.complete
 
 
 def test_what_the_client_had_does_not_come_again_by_another_way() -> None:
-    stay = Visit("me", 1, 0.0, taken=2)
-    stay.take(delivery("p", 2), None)
-    stay.take(delivery("p", 4), None)
-    stay.pieces[0] = Replay("me", 1, 0, 0, (delivery("p", 3, 3),), ((("p", ""), 2),))
-    stay.unblock()
-    assert stay.session is not None
-    assert [(one.sequence, one.number) for one in stay.session.kept] == [(3, 3), (4, 4)]
+    visit = RelocationVisit("me", 1, 0.0, received=2)
+    visit.accept(delivery("p", 2), None)
+    visit.accept(delivery("p", 4), None)
+    visit.pieces[0] = Replay("me", 1, 0, 0, (delivery("p", 3, 3),), ((("p", ""), 2),))
+    visit.unblock()
+    assert visit.session is not None
+    assert [(one.sequence, one.number) for one in visit.session.pending] == [(3, 3), (4, 4)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.mobility.sessions import Session, due, merged
+from fieldfare.mobility.sessions import MobileSession, deliveries_due, merged
 from fieldfare.protocol.messages import Deliver
 
 PUBLISHERS = ("p", "q")
@@ -54,45 +54,45 @@ def shuffles(lists: list[list[Deliver]]) -> st.SearchStrategy[list[Deliver]]:
 def test_merged_sessions_have_all_events_once_in_the_order_of_their_publishers(
     run: tuple[list[Deliver], list[Deliver], list[Deliver], int],
 ) -> None:
-    there, aside, later, taken = run
-    session = Session()
+    there, aside, later, received = run
+    session = MobileSession()
     for one in there:
-        session.take(one)
-    got = session.kept[:taken]
-    session.acknowledge(taken)
+        session.accept(one)
+    got = session.pending[:received]
+    session.acknowledge(received)
     here = merged(session, [(one, "") for one in aside])
     for one in later:
-        here.take(one)
-    all_of_them = got + here.kept
+        here.accept(one)
+    all_of_them = got + here.pending
     assert [one.number for one in all_of_them] == list(range(1, 15))
     for publisher in PUBLISHERS:
         assert [one.sequence for one in all_of_them if one.publisher == publisher] == list(range(1, 8))
-    assert ids(got + session.kept) == ids(there)  # the old session is as it was
+    assert ids(got + session.pending) == ids(there)  # the old session is as it was
 
 
 def test_an_event_that_was_overtaken_before_the_session_came_is_not_delivered_late() -> None:
-    session = Session()
-    session.take(delivery("p", 2), "b")  # the subscription was not in force yet on the way of the first
+    session = MobileSession()
+    session.accept(delivery("p", 2), "b")  # the subscription was not in force yet on the way of the first
     aside = [(delivery("p", 1), "b"), (delivery("p", 2), "b"), (delivery("q", 1), "b")]
-    assert ids(merged(session, aside).kept) == [("p", 2), ("q", 1)]
+    assert ids(merged(session, aside).pending) == [("p", 2), ("q", 1)]
 
 
 def test_an_event_that_was_overtaken_by_one_from_another_place_is_not_lost() -> None:
-    session = Session()
-    session.take(delivery("p", 2), "b")  # its publisher has moved there
-    assert ids(merged(session, [(delivery("p", 1), "a"), (delivery("p", 2), "b")]).kept) == [("p", 2), ("p", 1)]
+    session = MobileSession()
+    session.accept(delivery("p", 2), "b")  # its publisher has moved there
+    assert ids(merged(session, [(delivery("p", 1), "a"), (delivery("p", 2), "b")]).pending) == [("p", 2), ("p", 1)]
 
 
 def test_a_publisher_that_counts_anew_is_heard_where_the_session_stays() -> None:
-    session = Session()
-    assert session.take(delivery("p", 5)) is not None
-    assert session.take(delivery("p", 1)) is not None
+    session = MobileSession()
+    assert session.accept(delivery("p", 5)) is not None
+    assert session.accept(delivery("p", 1)) is not None
 
 
 def test_what_is_due_is_for_what_the_client_wants_now() -> None:
-    session = Session()
+    session = MobileSession()
     for number in (1, 2, 3):
-        session.take(delivery("p", number))
+        session.accept(delivery("p", number))
     session.acknowledge(1)
     wanted = {"y": parse("a > 2"), "z": parse("a > 2 AND of = 'p'")}
-    assert [(one.number, one.subscriptions) for one in due(session, wanted)] == [(3, ("y", "z"))]
+    assert [(one.number, one.subscriptions) for one in deliveries_due(session, wanted)] == [(3, ("y", "z"))]

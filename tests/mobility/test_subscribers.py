@@ -14,8 +14,8 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn
 from fieldfare.mobility.path_update import CoveredUpdate, PathUpdate
 from fieldfare.mobility.ping_pong import PingPong
-from fieldfare.mobility.sessions import Session
-from fieldfare.mobility.subscriber_messages import Expect, MoveUpdate, Transfer
+from fieldfare.mobility.sessions import MobileSession
+from fieldfare.mobility.subscriber_messages import MoveUpdate, PrepareSubscriber, SubscriberTransfer
 from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Send, Subscribe
 from fieldfare.routing.broker import Broker
@@ -39,8 +39,8 @@ def test_whoever_moves_gets_all_events_once_and_in_order(name: str, seed: int, c
 class AtOnce(PathUpdate):
     """Tears down at the old broker without waiting for the new subscriptions."""
 
-    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
-        return [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
+    def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+        return [Send(visit.source, MoveUpdate(client, visit.source, self.base.name, visit.number))]
 
 
 def _lost(protocol: Protocol, runs: int, slow: float) -> int:
@@ -61,7 +61,7 @@ def _network(
     topology = line(brokers)
     way = ways(topology)
     return Network(
-        lambda name: MobileBroker(Broker(name, strategy), part(**options), way=way(name)),
+        lambda name: MobileBroker(Broker(name, strategy), part(**options), next_hop=way(name)),
         topology, mesh=True, lazy=True, links=lambda a, b: Wire(1.0 if abs(int(a[1]) - int(b[1])) == 1 else 0.1),
     )  # fmt: skip
 
@@ -230,7 +230,7 @@ def test_whoever_leaves_for_good_while_its_session_is_under_way_is_forgotten_eve
         (found,) = broker.base.parts
         assert isinstance(found, Subscribers)
         assert broker.base.broker.clients.all == {}
-        assert found.stays == {}
+        assert found.visits == {}
         assert found.wakes is None
 
 
@@ -249,41 +249,41 @@ def test_who_has_not_said_before_that_it_moves_may_do_so_but_nothing_was_kept() 
 
 def test_a_session_takes_no_short_cut_past_a_stay_that_is_late() -> None:
     """Else the brokers between would wait for it for ever."""
-    broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
+    broker = MobileBroker(Broker("b"), PathUpdate(), next_hop=str)
     (part,) = broker.base.parts
     assert isinstance(part, Subscribers)
     broker.receive(MoveIn("", {"x": parse("a = 1")}), "ana", 0.0)
-    broker.receive(MoveUpdate("ana", "b", "d", 3), "d", 0.0)  # is about the stay that c announces
-    assert part.stays["ana"][0].heir is None
-    broker.receive(Expect("ana", 2, {"x": parse("a = 1")}), "c", 0.0)
+    broker.receive(MoveUpdate("ana", "b", "d", 3), "d", 0.0)  # is about the visit that c announces
+    assert part.visits["ana"][0].successor is None
+    broker.receive(PrepareSubscriber("ana", 2, {"x": parse("a = 1")}), "c", 0.0)
     broker.receive(MoveUpdate("ana", "b", "c", 1), "c", 0.0)
-    (stay,) = part.stays["ana"].values()
-    assert stay.heir is not None
-    assert stay.heir.target == "d"
+    (visit,) = part.visits["ana"].values()
+    assert visit.successor is not None
+    assert visit.successor.target == "d"
 
 
 def test_word_of_a_stay_that_is_over_begins_no_other() -> None:
-    broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
+    broker = MobileBroker(Broker("b"), PathUpdate(), next_hop=str)
     broker.receive(MoveIn("a", {"x": parse("a = 1")}, moves=1), "ana", 0.0)
-    broker.receive(Transfer("ana", 1, Session()), "a", 0.0)
+    broker.receive(SubscriberTransfer("ana", 1, MobileSession()), "a", 0.0)
     broker.receive(MoveUpdate("ana", "b", "c", 2), "c", 0.0)
-    assert broker.receive(Expect("ana", 1, {"x": parse("a = 1")}), "a", 0.0) == []
+    assert broker.receive(PrepareSubscriber("ana", 1, {"x": parse("a = 1")}), "a", 0.0) == []
     assert broker.base.broker.clients.all == {}
 
 
 def test_word_of_an_earlier_stay_does_not_change_what_the_client_wants_now() -> None:
-    broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
+    broker = MobileBroker(Broker("b"), PathUpdate(), next_hop=str)
     broker.receive(MoveIn("c", {"new": parse("a = 1")}, moves=3), "ana", 0.0)
-    broker.receive(Expect("ana", 1, {"old": parse("a = 2")}), "a", 0.0)  # she went to c before that
+    broker.receive(PrepareSubscriber("ana", 1, {"old": parse("a = 2")}), "a", 0.0)  # she went to c before that
     assert broker.base.broker.clients.all["ana"].subscriptions == {"new": parse("a = 1")}
 
 
 def test_a_client_that_comes_from_nowhere_gets_numbers_after_those_that_it_knows() -> None:
-    broker = MobileBroker(Broker("b"), PathUpdate(), way=str)
-    broker.receive(MoveIn(taken=7, subscriptions={"x": parse("TRUE")}), "ana", 0.0)
+    broker = MobileBroker(Broker("b"), PathUpdate(), next_hop=str)
+    broker.receive(MoveIn(received=7, subscriptions={"x": parse("TRUE")}), "ana", 0.0)
     broker.receive(Subscribe("x", parse("TRUE")), "bob", 0.0)
     (part,) = broker.base.parts
     assert isinstance(part, Subscribers)
-    session = part.stays["ana"][0].session
+    session = part.visits["ana"][0].session
     assert session is not None
     assert session.last == 7

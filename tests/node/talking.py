@@ -13,7 +13,7 @@ import websockets
 from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
-from fieldfare.node.config.config import Config, load
+from fieldfare.node.config import Config, load
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,16 +12,17 @@ from pathlib import Path
 import msgspec
 import pytest
 import websockets
+from tests.certificates import self_signed
 from tests.node.talking import linked, settings, talking
 from tools.waiting import PATIENCE
 
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.filters import parse
-from fieldfare.node.config.config import Secret, load
+from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.security.security import AccessDenied, make_token
+from fieldfare.node.security import AccessDenied, make_token
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
@@ -134,7 +134,7 @@ def test_one_owner_cannot_have_all_sessions(tmp_path: Path) -> None:
 
 
 def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fieldfare.node.security.security.LEEWAY", 0.0)
+    monkeypatch.setattr("fieldfare.node.security.tokens.LEEWAY", 0.0)
 
     async def test() -> None:
         async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=4)) as ana:
@@ -200,7 +200,7 @@ def test_only_nodes_may_join(tmp_path: Path) -> None:
             with pytest.raises(websockets.InvalidStatus):
                 await websockets.connect(
                     a.hood.url + "/link",
-                    subprotocols=[websockets.Subprotocol("fieldfare.v1.link")],
+                    subprotocols=[websockets.Subprotocol("fieldfare.v2.link")],
                     additional_headers={"Authorization": f"Bearer {token('eve', 'trader')}"},
                 )
             other = msgspec.structs.replace(a.node.config, name="b", join=(a.hood.url,))
@@ -242,12 +242,7 @@ def test_nobody_listens_to_the_world_by_accident() -> None:
 
 
 def test_tls(tmp_path: Path) -> None:
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"]
-    try:
-        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed, which makes the certificate")
+    self_signed(tmp_path / "cert.pem", tmp_path / "key.pem")
     more = '[tls]\ncertificate = "cert.pem"\nkey = "key.pem"\nauthorities = "cert.pem"\n'
 
     async def test() -> None:
@@ -284,7 +279,7 @@ def test_the_token_may_come_in_the_header(tmp_path: Path) -> None:
 def test_a_session_that_became_another_ones_is_not_taken(tmp_path: Path) -> None:
     async def test() -> None:
         async with guarded(tmp_path) as node:
-            await node.node.submit(lambda broker, now: broker.attach("s", "1", now, owner="ana"))
+            await node.node.submit(lambda broker, now: broker.sessions.attach("s", "1", now, owner="ana"))
             with pytest.raises(AccessDenied):
                 await InternalSession(node.node, "s", owner="eve").__aenter__()
 

@@ -12,7 +12,7 @@ from tests.node.talking import settings, talking, until
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.http.admin import _view
+from fieldfare.node.http.admin.sessions import view
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
 from fieldfare.node.state import Publication
@@ -30,7 +30,7 @@ class Clocks:
 
 
 def _attach(name: str, broker: DurableBroker, now: float) -> None:
-    broker.attach(name, name, now)
+    broker.sessions.attach(name, name, now)
 
 
 async def _lives(node: Node) -> bool:
@@ -50,8 +50,10 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         await node.start()
         for name in ("ana", "bob"):
             await node.submit(partial(_attach, name))
-        await node.submit(lambda broker, now: broker.change(m.Subscribe("s", parse("TRUE")), "ana", now))
-        await node.submit(lambda broker, now: broker.detach("ana", now))
+        await node.submit(
+            lambda broker, now: broker.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now)
+        )
+        await node.submit(lambda broker, now: broker.sessions.detach("ana", now))
         clocks.wall += jump
         assert await _lives(node)
         await node.publish(Publication("bob", 1, [Event({"x": 1})], clocks.wall + 60))
@@ -82,7 +84,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         await node.start()
 
         def went(_: object, now: float) -> None:
-            node.broker.moving._lost("ana", "b", now)
+            node.broker.handovers._lost("ana", "b", now)
 
         await node.submit(went)
         clocks.wall += 1000 * DAY
@@ -92,7 +94,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         node = clocks.make(tmp_path)
         await node.start()
         await _lives(node)
-        assert node.broker.moving.gone["ana"][0] == "b"
+        assert node.broker.handovers.departed["ana"][0] == "b"
         await node.stop()
 
     asyncio.run(test())
@@ -120,6 +122,6 @@ def test_the_view_of_a_session_shows_the_time_of_the_clock() -> None:
             real = node.clock
             node.clock = lambda: real() + DAY
             await node.submit(lambda _, __: None)
-            assert _view(node, "ana", node.broker.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
+            assert view(node, "ana", node.broker.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
 
     asyncio.run(test())

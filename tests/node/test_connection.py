@@ -57,7 +57,7 @@ def test_a_session_goes_on_where_it_was() -> None:
                 await bob.publish(1, {"x": 1}, {"x": 2}, {"x": 3})
                 assert len(await ana.deliveries(3)) == 3
                 await ana.say(f.Acknowledge(1))
-                await until(lambda: node.node.broker.sessions["ana"].done == 1)
+                await until(lambda: node.node.broker.sessions["ana"].acknowledged == 1)
             await bob.publish(4, {"x": 4})
             async with talking(node, "ana") as ana:
                 assert ana.welcome.acknowledged == 1
@@ -170,7 +170,7 @@ def test_who_does_not_speak_the_protocol_is_told() -> None:
                 await websockets.connect(node.hood.url)
             for first, problem in [
                 ('{"is":"Credit","more":1}', "the first frame must be Hello"),
-                ('{"is":"Hello","version":9}', "version 1"),
+                ('{"is":"Hello","version":9}', "version 2"),
                 ("what?", "no frame"),
                 ('{"is":"Hello","session":"~x"}', "does not begin with ~"),
             ]:
@@ -198,7 +198,7 @@ def test_a_session_is_in_one_place_at_a_time() -> None:
                 assert "another connection" in (await first.hear(f.Bye)).reason
                 await bob.publish(1, {"x": 1})
                 assert await second.events(1) == [{"x": 1}]
-            await until(lambda: not node.node.broker.sessions["ana"].here)
+            await until(lambda: not node.node.broker.sessions["ana"].connected)
 
     run(test())
 

@@ -21,16 +21,16 @@ from fieldfare.cli import app
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
-from fieldfare.node.config.config import Config, Secret, SecuritySettings, load
+from fieldfare.node.config import Config, Secret, SecuritySettings, load
 from fieldfare.node.context import Context
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 
 T = TypeVar("T")
 CHROMIUM = shutil.which("chromium")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+needs_browser = pytest.mark.needs("chromium")
 FILTERS = {"cheap": "price < 10", "cheaper": "price < 5", "ibm": "symbol = 'IBM'"}
 
 
@@ -278,7 +278,7 @@ def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
     async def attach(service: Context) -> None:
         def job(broker: DurableBroker, now: float) -> None:
             for number in range(60):
-                broker.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
+                broker.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
 
         await service.node.submit(job)
 

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, steps, tree
 from tools.samples import FILTERS, UNIVERSE
@@ -16,7 +17,8 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.state import NEVER, Pending, Publication, RequestRefused, Step
+from fieldfare.node.state import NEVER, Pending, Publication, RequestRefused
+from fieldfare.node.step import Step
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import (
@@ -90,7 +92,7 @@ class World:
         for a, b, role in links:
             for one, other, its in ((a, b, role), (b, a, role.opposite)):
                 self.channels[one, other], self.sent[one, other], self.asides[one, other] = [], 0, []
-                self.run(one, lambda broker, now, other=other, its=its: broker.connect(other, its, now))  # type: ignore[misc]
+                self.run(one, lambda broker, now, other=other, its=its: broker.links.connect(other, its, now))  # type: ignore[misc]
                 self.regain(one, other)
         for client in self.clients.values():
             self.come(client)
@@ -132,7 +134,7 @@ class World:
         broker = self.brokers[name]
         for client in self.clients.values():
             if client.home == name and client.here:
-                for number, pending in broker.take(client.name, 1000, self.now):
+                for number, pending in broker.deliveries.next(client.name, 1000, self.now):
                     entry = self.disks[name].log[pending.position - 1]
                     if number > client.done:
                         client.done = number
@@ -141,8 +143,8 @@ class World:
                         )
         for (one, other), sent in self.sent.items():
             if one == name and other in broker.links:
-                self.asides[one, other] += broker.asides(other)
-                outgoing = broker.outgoing(other, sent, 1000)
+                self.asides[one, other] += broker.links.take_unnumbered(other)
+                outgoing = broker.links.outgoing(other, sent, 1000)
                 if outgoing:
                     first = outgoing[0][0]
                     self.channels[one, other].append((first, [self.bytes(name, what) for _, what in outgoing]))
@@ -167,7 +169,7 @@ class World:
             del disk.log[last_complete_position(disk.log[-1]) :]
         first = low_water(disk.rows)
         self.brokers[name] = self.broker(name, disk, first)
-        self.run(name, lambda broker, _: broker.introduce())
+        self.run(name, lambda broker, _: broker.resume())
         for a, b in [pair for pair in self.channels if pair[0] == name]:
             self.flap(a, b)
 
@@ -178,16 +180,16 @@ class World:
             self.asides[one, other].clear()
             self.regain(one, other)
         for one, other in ((a, b), (b, a)):
-            heard = self.brokers[other].links[one].heard
+            heard = self.brokers[other].links[one].written
             self.sent[one, other] = heard
-            self.run(one, lambda broker, _, other=other, heard=heard: broker.received(other, heard))  # type: ignore[misc]
+            self.run(one, lambda broker, _, other=other, heard=heard: broker.links.acknowledge(other, heard))  # type: ignore[misc]
 
     def regain(self, one: str, other: str) -> None:
-        self.run(one, lambda broker, now: broker.regain(other, now))
+        self.run(one, lambda broker, now: broker.links.link_up(other, now))
 
     def come(self, client: Client) -> None:
         client.here = True
-        self.run(client.home, lambda broker, now: broker.attach(client.name, f"{client.name}@", now))
+        self.run(client.home, lambda broker, now: broker.sessions.attach(client.name, f"{client.name}@", now))
         again = {**dict(list(client.said.items())[-2:]), **client.unsafe}  # some of it needlessly
         for number, event in sorted(again.items(), key=lambda item: item[0]):
             self.say_publish(client, number, [event])
@@ -214,7 +216,7 @@ class World:
         if busy:
             sender, to = busy[which % len(busy)]
             data = self.asides[sender, to].pop(0)
-            self.run(to, lambda broker, now: broker.hear_aside(sender, data, now))
+            self.run(to, lambda broker, now: broker.links.receive_unnumbered(sender, data, now))
 
     def arrive(self, which: int, die: int = 0) -> bool:
         self.whisper(which)
@@ -224,10 +226,10 @@ class World:
             message = self.channels[sender, to].pop(0)
             for _ in range(2 if which % 5 == 4 and not die else 1):  # it may come twice
                 if isinstance(message, int):
-                    if self.run(to, lambda broker, _: broker.received(sender, message), die):
+                    if self.run(to, lambda broker, _: broker.links.acknowledge(sender, message), die):
                         continue
-                elif self.run(to, lambda broker, now: broker.hear(sender, *message, now), die, which):
-                    self.channels[to, sender].append(self.brokers[to].links[sender].heard)
+                elif self.run(to, lambda broker, now: broker.links.receive(sender, *message, now), die, which):
+                    self.channels[to, sender].append(self.brokers[to].links[sender].written)
         return bool(busy)
 
     def settle(self) -> None:
@@ -242,6 +244,7 @@ class World:
 
 @pytest.mark.parametrize("name", ["covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads",
                                   "prefix"])  # fmt: skip
+@few(10)
 @given(
     parents=parents, forgetful=st.booleans(), shape=st.sampled_from(["peer", "hierarchical"]),
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=8), happenings=steps,
@@ -283,7 +286,7 @@ def test_what_was_accepted_arrives_once_and_in_order(
                 world.flap(*list(world.channels)[step.what % len(world.channels)])
             case 7 if client.here:
                 client.here = False
-                world.run(client.home, lambda broker, now, one=client: broker.detach(one.name, now))  # type: ignore[misc]
+                world.run(client.home, lambda broker, now, one=client: broker.sessions.detach(one.name, now))  # type: ignore[misc]
             case 8 if not client.here:
                 world.come(client)
             case 9 if client.here:
@@ -311,11 +314,11 @@ def test_what_was_accepted_arrives_once_and_in_order(
 
 
 def change(world: World, client: Client, message: m.Message) -> None:
-    world.run(client.home, lambda broker, now: broker.change(message, client.name, now))
+    world.run(client.home, lambda broker, now: broker.sessions.change_filters(message, client.name, now))
 
 
 def acknowledge(world: World, client: Client, die: int = 0) -> None:
-    world.run(client.home, lambda broker, _: broker.acknowledge(client.name, client.done), die)
+    world.run(client.home, lambda broker, _: broker.deliveries.acknowledge(client.name, client.done), die)
 
 
 def test_a_client_that_leaves_takes_its_rows_along() -> None:
@@ -327,7 +330,7 @@ def test_a_client_that_leaves_takes_its_rows_along() -> None:
     world.settle()
     assert world.brokers["b0"].low_water() == 1
     world.clients["b0.0"].here = False
-    world.run("b0", lambda broker, now: broker.end("b0.0", now))
+    world.run("b0", lambda broker, now: broker.sessions.end("b0.0", now))
     del world.clients["b0.0"]
     world.settle()
     assert not world.disks["b0"].rows["subscriptions"]
@@ -339,8 +342,8 @@ def test_a_client_that_leaves_takes_its_rows_along() -> None:
 def one_broker(**options: object) -> DurableBroker:
     broker = DurableBroker(Broker("b"), **options)  # type: ignore[arg-type]
     for name in ("ana", "bob"):
-        broker.attach(name, f"{name}@1", 0.0)
-    broker.change(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+        broker.sessions.attach(name, f"{name}@1", 0.0)
+    broker.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
     broker.drain()
     return broker
 
@@ -356,27 +359,27 @@ def publish(
 
 
 def positions(broker: DurableBroker, now: float = 0.0) -> list[int]:
-    return [pending.position for _, pending in broker.take("ana", 1000, now)]
+    return [pending.position for _, pending in broker.deliveries.next("ana", 1000, now)]
 
 
 def test_without_a_session_nothing_is_kept() -> None:
     broker = DurableBroker(Broker("b"))
-    broker.attach("ana", "1", 0.0, durable=False)
-    broker.change(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+    broker.sessions.attach("ana", "1", 0.0, durable=False)
+    broker.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     assert broker.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0) == [1]
     step = broker.drain()
     assert step.rows == []
     assert details_of(step.entries[0]).to == []
     broker.release(step)
     assert positions(broker) == [1]
-    broker.detach("ana", 0.0)
+    broker.sessions.detach("ana", 0.0)
     assert not broker.broker.clients.all
 
 
 def test_who_has_not_come_is_refused() -> None:
     broker = DurableBroker(Broker("b"))
     with pytest.raises(RequestRefused, match="no session ana"):
-        broker.change(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+        broker.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     (answer,) = broker.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0)
     assert isinstance(answer, RequestRefused)
 
@@ -404,7 +407,7 @@ def test_events_replace_each_other_while_they_wait() -> None:
         publish(broker, number, {"x": number}, replaces="price")
     publish(broker, 4, {"x": 4}, replaces="other")
     assert positions(broker) == [3, 4]
-    broker.attach("ana", "", 1.0)
+    broker.sessions.attach("ana", "", 1.0)
     assert positions(broker) == [1, 3, 4]
 
 
@@ -419,8 +422,8 @@ def test_of_what_is_too_much_the_oldest_goes() -> None:
 def test_a_slow_client_without_a_session_has_to_go() -> None:
     broker = DurableBroker(Broker("b"), queue=2, policy="disconnect")
     for name in ("ana", "bob"):
-        broker.attach(name, name, 0.0, durable=False)
-    broker.change(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+        broker.sessions.attach(name, name, 0.0, durable=False)
+    broker.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
     assert publish(broker, 1, {"x": 1}, {"x": 2}).overflowing == set()
     assert publish(broker, 3, {"x": 3}).overflowing == {"ana"}
 
@@ -430,16 +433,16 @@ def test_old_events_are_replayed_and_survive() -> None:
     publish(broker, 1, {"y": 1}, {"y": 2})
     disk = Disk()
     broker.checkpoint()
-    broker.replay("ana", [Pending(position, ("old",), NEVER) for position in (1, 2)])
+    broker.deliveries.replay("ana", [Pending(position, ("old",), NEVER) for position in (1, 2)])
     step = broker.drain()
     disk.write(step)
     again = DurableBroker(Broker("b"), disk.rows, [], now=1.0)
-    again.attach("ana", "", 1.0)
-    assert [(n, p.position, p.subscriptions) for n, p in again.take("ana", 9, 1.0)] == [
+    again.sessions.attach("ana", "", 1.0)
+    assert [(n, p.position, p.subscriptions) for n, p in again.deliveries.next("ana", 9, 1.0)] == [
         (1, 1, ("old",)),
         (2, 2, ("old",)),
     ]
-    again.acknowledge("ana", 2)
+    again.deliveries.acknowledge("ana", 2)
     disk.write(again.drain())
     assert disk.rows["replayed"] == {}
 
@@ -448,12 +451,12 @@ def test_what_was_not_sent_cannot_be_acknowledged() -> None:
     broker = one_broker()
     publish(broker, 1, {"x": 1})
     with pytest.raises(RequestRefused, match="was not sent"):
-        broker.acknowledge("ana", 1)
+        broker.deliveries.acknowledge("ana", 1)
 
 
 def test_sessions_that_nobody_comes_back_to_end() -> None:
     broker = one_broker()
-    broker.detach("ana", 5.0)
+    broker.sessions.detach("ana", 5.0)
     assert broker.expire(10.0, life=20.0) == []
     assert broker.expire(30.0, life=20.0) == ["ana"]
     assert "ana" not in broker.broker.clients.all
@@ -461,20 +464,20 @@ def test_sessions_that_nobody_comes_back_to_end() -> None:
 
 def test_a_neighbour_that_has_forgotten_begins_anew() -> None:
     broker = one_broker()
-    broker.connect("c", m.Role.PEER, 0.0, mine="m", theirs="t1")
+    broker.links.connect("c", m.Role.PEER, 0.0, local_name="m", remote_name="t1")
     broker.release(broker.drain())
-    assert len(broker.outgoing("c", 0, 9)) == 1
-    broker.received("c", 1)
-    assert broker.links["c"].safe == 1
-    broker.connect("c", m.Role.PEER, 0.0, mine="m2", theirs="t2")
+    assert len(broker.links.outgoing("c", 0, 9)) == 1
+    broker.links.acknowledge("c", 1)
+    assert broker.links["c"].acknowledged == 1
+    broker.links.connect("c", m.Role.PEER, 0.0, local_name="m2", remote_name="t2")
     broker.release(broker.drain())
-    assert (broker.links["c"].safe, len(broker.outgoing("c", 0, 9))) == (0, 1)
+    assert (broker.links["c"].acknowledged, len(broker.links.outgoing("c", 0, 9))) == (0, 1)
 
 
 def test_numbers_leave_nothing_out() -> None:
     broker = one_broker()
-    broker.connect("c", m.Role.PEER, 0.0)
+    broker.links.connect("c", m.Role.PEER, 0.0)
     with pytest.raises(ValueError, match="left out"):
-        broker.hear("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
+        broker.links.receive("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
     with pytest.raises(ValueError, match="was the last"):
-        broker.received("c", 7)
+        broker.links.acknowledge("c", 7)

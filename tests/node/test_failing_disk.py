@@ -40,7 +40,7 @@ def test_what_was_logged_is_not_refused(tmp_path: Path, monkeypatch: pytest.Monk
                 await bob.publish(2, {"x": 2})
             assert not any(isinstance(frame, f.Refused) for frame in bob.kept)
             byes = [frame for frame in bob.kept if isinstance(frame, f.Bye)]
-            assert all(bye.again for bye in byes)
+            assert all(bye.retry for bye in byes)
             with pytest.raises(Exception, match="disk I/O"):
                 node.node.failure.result()
         monkeypatch.undo()

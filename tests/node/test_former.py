@@ -10,7 +10,7 @@ from tests.node.security.test_tickets import SETTINGS, token
 from tests.node.talking import settings, talking, until
 
 from fieldfare.events.event import Event
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
@@ -35,12 +35,12 @@ def test_whoever_had_a_session_of_that_name_cannot_touch_it(tmp_path: Path) -> N
             await until(lambda: "s" not in a.node.broker.sessions)
             async with talking(a, "s", token=token("ana")) as ana:
                 await ana.subscribe("mine", "x > 0")
-                refused = a.node.traffic.refused
+                refused = a.node.counters.refused
                 raw = msgspec.Raw(eve.codec.raw(Event({"x": -1})))
                 said = [f.Unsubscribe(101, "mine"), f.Publish(1, [raw]), f.Subscribe(102, "other", "TRUE")]
                 for frame in [*said, f.Subscribe(103, "since", "TRUE", since=1), f.Leave(104)]:
                     await eve.say(frame)
-                await until(lambda: a.node.traffic.refused == refused + 5)
+                await until(lambda: a.node.counters.refused == refused + 5)
                 assert list(a.node.broker.broker.clients.all["s"].subscriptions) == ["mine"]
                 await ana.publish(1, {"x": 5})
                 assert await ana.events(1) == [{"x": 5}]
@@ -54,12 +54,12 @@ def test_a_session_is_in_use_though_the_former_connection_ends_while_the_next_be
     async def test() -> None:
         async with running(settings()) as a, talking(a, "s"):
             closer = a.node.closers["s"]
-            attached = a.node.submit(lambda broker, now: broker.attach("s", "j", now))
+            attached = a.node.submit(lambda broker, now: broker.sessions.attach("s", "j", now))
             del a.node.closers["s"], a.node.wakers["s"]  # as the former one does at its end
             former = closer.__self__  # type: ignore[attr-defined]
             ended = a.node.submit(former._detach)
             await attached
-            a.node.occupy("s", closer, lambda: None)
+            a.node.use_session("s", closer, lambda: None)
             await ended
             assert await a.node.submit(_is_here)
 
@@ -67,4 +67,4 @@ def test_a_session_is_in_use_though_the_former_connection_ends_while_the_next_be
 
 
 def _is_here(broker: DurableBroker, _: float) -> bool:
-    return broker.sessions["s"].here
+    return broker.sessions["s"].connected

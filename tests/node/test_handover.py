@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.node.test_durable_broker import Client, World, acknowledge, change
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, tree
@@ -16,7 +17,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover import Unsettled
+from fieldfare.node.handover_state import SessionMoving
 from fieldfare.node.state import Publication, Session
 from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES, Strategy
@@ -37,7 +38,7 @@ class Roaming(World):
         super().__init__(strategy, links, forgetful=forgetful)
         sides = {(a, b): _behind(links, a, b) for a, b in self.channels}
         for (here, neighbour), names in sides.items():
-            self.run(here, lambda broker, _, one=neighbour, names=names: broker.letters.reach(one, names))  # type: ignore[misc]
+            self.run(here, lambda broker, _, one=neighbour, names=names: broker.envelopes.set_reachable(one, names))  # type: ignore[misc]
 
     def come(self, client: Client) -> None:
         self.claims[client.name] = client.home
@@ -50,7 +51,7 @@ class Roaming(World):
             client.here = False
         before = self.claims.get(client.name)
         if before is not None and before != to and self.moves % 2:
-            self.run(before, lambda broker, _: broker.moving.give_up(client.name))
+            self.run(before, lambda broker, _: broker.handovers.arrivals.cancel(client.name))
         self.claims[client.name] = to
         self.claim(client)
 
@@ -63,7 +64,7 @@ class Roaming(World):
 
         def job(broker: DurableBroker, now: float) -> None:
             answer.append(
-                broker.moving.claim(
+                broker.handovers.claim(
                     name, fresh, now, at=self.at.get(name, ""), identity=identity, moves=self.known.get(name, 0)
                 )
             )
@@ -86,7 +87,7 @@ class Roaming(World):
 
         def job(broker: DurableBroker, now: float) -> None:
             action(broker, now)
-            closing.update(broker.moving.closing)
+            closing.update(broker.step.closing)
 
         alive = super().run(name, job, die, torn)
         for session in closing if alive else ():
@@ -110,7 +111,7 @@ class Roaming(World):
             client.home, lambda broker, now: answers.extend(broker.publish([publication], now)), die, torn
         ):
             (answer,) = answers
-            assert isinstance(answer, int | Unsettled), answer
+            assert isinstance(answer, int | SessionMoving), answer
             if isinstance(answer, int):
                 client.unsafe = {n: event for n, event in client.unsafe.items() if n > answer}
 
@@ -118,7 +119,7 @@ class Roaming(World):
         going = [
             (name, session)
             for name, broker in self.brokers.items()
-            for session, departure in broker.moving.departures.items()
+            for session, departure in broker.handovers.departures.items()
             if departure.ready
         ]
         waiting = [self.clients[name] for name in self.claims]
@@ -134,13 +135,15 @@ class Roaming(World):
 
     def carry(self, name: str, session: str, which: int, die: int) -> None:
         limit = 1 + which % 3
-        moving = self.brokers[name].moving
+        moving = self.brokers[name].handovers
         if not moving.departures[session].frozen:
-            self.run(name, lambda broker, now: broker.moving.freeze(session, now), die)
+            self.run(name, lambda broker, now: broker.handovers.departures.freeze(session, now), die)
             return
-        waiting = moving.waiting(session, limit)
+        waiting = moving.departures.next_deliveries(session, limit)
         entries = {entry.position: entry for entry in self.disks[name].log}
-        self.run(name, lambda broker, now: broker.moving.carry(session, waiting, entries, now), die)
+        self.run(
+            name, lambda broker, now: broker.handovers.departures.send_deliveries(session, waiting, entries, now), die
+        )
 
     def settle(self) -> None:
         for client in self.clients.values():
@@ -170,6 +173,7 @@ steps = st.lists(st.builds(Happening, st.integers(0, 17), st.integers(0, 63), st
 
 
 @pytest.mark.parametrize("name", ["covering", "merging", "simple", "flooding", "covering+ads"])
+@few(20)
 @given(
     parents=parents, forgetful=st.booleans(),
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=8), happenings=steps,
@@ -225,8 +229,8 @@ def run(
                 world.flap(*list(world.channels)[step.what % len(world.channels)])
             case 10 if client.here:
                 client.here = False
-                world.run(client.home, lambda broker, now, one=client: broker.detach(one.name, now))  # type: ignore[misc]
-            case 11 if client.here and world.brokers[client.home].moving.where(client.name) == "here":
+                world.run(client.home, lambda broker, now, one=client: broker.sessions.detach(one.name, now))  # type: ignore[misc]
+            case 11 if client.here and world.brokers[client.home].handovers.status(client.name) == "here":
                 acknowledge(world, client, die)
             case 12:
                 world.run(client.home, lambda broker, _: broker.checkpoint(), die)

@@ -28,7 +28,7 @@ def roots(filters: set[Filter]) -> set[Filter]:
 def test_roots_are_right_whatever_comes_and_goes(steps: list[set[Filter]]) -> None:
     kept = Roots()
     for wanted in steps:
-        kept.become(set(wanted))
+        kept.update(set(wanted))
         assert kept.found == roots(wanted)
 
 
@@ -53,7 +53,7 @@ def test_two_filters_that_cover_each_other_do_not_hide_each_other() -> None:
 
     both = {Same(parse("x = 1").boxes), Same(parse("x = 1").boxes)}
     kept = Roots()
-    kept.become(set(both))
+    kept.update(set(both))
     assert kept.found
 
 

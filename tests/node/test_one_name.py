@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.node.talking import linked, settings, talking, until
 
-from fieldfare.node.config import config as configuration
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load, names
 from fieldfare.node.server import running
 
 
@@ -25,7 +24,7 @@ def test_the_second_of_two_nodes_with_one_name_is_refused(tmp_path: Path, caplog
             async with running(settings("b", tmp_path / "b", join)) as b, talking(b, "ana") as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 0")
-                await until(hub.node.broker.wanted)
+                await until(hub.node.broker.interest)
                 shutil.copytree(tmp_path / "b", tmp_path / "clone", ignore=shutil.ignore_patterns("lock"))
                 for folder in ("other", "clone"):
                     caplog.clear()
@@ -52,7 +51,7 @@ def test_what_waits_for_a_node_is_not_dropped_for_another_of_its_name(
             async with running(settings("b", tmp_path / "b", join)) as b, talking(b, "ana") as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 0")
-                await until(hub.node.broker.wanted)
+                await until(hub.node.broker.interest)
             await bob.publish(1, {"x": 1})
             async with running(settings("b", tmp_path / "b2", join)):
                 await until(lambda: "1 events wait at hub for another node called b" in caplog.text)
@@ -69,7 +68,7 @@ def test_a_session_may_have_the_name_of_a_node() -> None:
             async with running(settings("b", flags={"join": (hub.hood.url,)})) as b, talking(b) as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 1")
-                await until(lambda: len(hub.node.broker.wanted()) == 2)
+                await until(lambda: len(hub.node.broker.interest()) == 2)
                 await bob.publish(1, {"x": 1}, {"x": 2})
                 assert await b_client.events(2) == [{"x": 1}, {"x": 2}]
                 assert await ana.events(1) == [{"x": 2}]
@@ -81,10 +80,10 @@ def test_a_session_may_have_the_name_of_a_node() -> None:
 
 def test_names_that_are_made_differ_on_cloned_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "clone")
-    names = []
+    made = []
     for machine in ("111111", "222222"):
-        monkeypatch.setattr(configuration, "_machine", lambda machine=machine: machine)
-        names.append(load(None, {}, {}).name)
-    assert names == ["clone-7400-111111", "clone-7400-222222"]
+        monkeypatch.setattr(names, "_machine", lambda machine=machine: machine)
+        made.append(load(None, {}, {}).name)
+    assert made == ["clone-7400-111111", "clone-7400-222222"]
     (tmp_path / "name").write_text("clone-7400-111111\n")
     assert load(None, {}, {"data": str(tmp_path)}).name == "clone-7400-111111"  # it stays, wherever the folder goes

@@ -60,7 +60,7 @@ def test_a_neighbour_whose_stored_filter_cannot_be_read_gets_everything(
             await linked(a, b)
             async with talking(b, "ana") as ana:
                 await ana.subscribe("s", "x > 0")
-                await until(a.node.broker.wanted)
+                await until(a.node.broker.interest)
         store = Store(tmp_path / "a" / "node.sqlite")
         store.commit([Row("told", ("b", "subscriptions", "x > 0")), Row("told", ("b", "subscriptions", BAD), 1)])
         store.close()
@@ -74,10 +74,10 @@ def test_a_neighbour_whose_stored_filter_cannot_be_read_gets_everything(
 
 def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplog: pytest.LogCaptureFixture) -> None:
     broker = DurableBroker(Broker("a"))
-    broker.connect("b", m.Role.PEER, 0.0)
-    broker.attach("bob", "1", 0.0)
-    assert broker.hear("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
-    assert broker.links["b"].taken == 2
+    broker.links.connect("b", m.Role.PEER, 0.0)
+    broker.sessions.attach("bob", "1", 0.0)
+    assert broker.links.receive("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
+    assert broker.links["b"].received == 2
     assert broker.publish([Publication("bob", 1, [Event({"y": 1})])], 2.0) == [1]
     assert [what for what in broker.links["b"].outbox.values() if isinstance(what, int)] == [1]
     assert BAD in caplog.text
@@ -85,10 +85,10 @@ def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplo
 
 def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFixture) -> None:
     broker = DurableBroker(Broker("a"))
-    broker.connect("b", m.Role.PEER, 0.0)
-    broker.hear("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
-    assert broker.links["b"].taken == 2
-    assert broker.wanted() == {parse("x > 5")}
+    broker.links.connect("b", m.Role.PEER, 0.0)
+    broker.links.receive("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
+    assert broker.links["b"].received == 2
+    assert broker.interest() == {parse("x > 5")}
     assert Row("unreadable", ("b", 1), b"\xc1 nonsense") in broker.drain().rows
     assert "message 1 of b cannot be read" in caplog.text
 
@@ -98,8 +98,8 @@ def test_unreadable_filters_in_every_message() -> None:
     message, unreadable = wire.decode_leniently(msgspec.msgpack.encode(tell))
     assert message == m.FilterUpdate((EVERYTHING, parse("x = 1")))
     assert unreadable == [BAD, BAD]
-    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "said": tell}))
-    assert EVERYTHING in message.said.added  # type: ignore[attr-defined]
+    message, unreadable = wire.decode_leniently(msgspec.msgpack.encode({"is": "ControlMessage", "content": tell}))
+    assert EVERYTHING in message.content.added  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="cannot be read"):
         wire.decode_leniently(msgspec.msgpack.encode({"is": "Subscribe", "id": "s", "filter": BAD}))
 
@@ -111,22 +111,22 @@ def test_unreadable_filters_in_every_message() -> None:
         {"is": "Leave"},
         {"is": "Unsubscribe", "id": "s"},
         {"is": "Publish", "event": msgpack.encode(Event({"x": 1}))},
-        {"is": "TableCopy", "neighbour": "c", "tell": {"is": "FilterUpdate"}},
+        {"is": "TableCopy", "neighbour": "c", "update": {"is": "FilterUpdate"}},
         {"is": "TopicCheck", "topic": "t"},
         {"is": "FilterUpdate", "added": ["x > 1", "x < 1 AND x > 1"]},
     ],
 )
 def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) -> None:
     """A neighbour may have the name of a session: it must not be taken for it."""
-    broker = DurableBroker(Broker("a", apart=True))
-    broker.connect("ana", m.Role.PEER, 0.0)
+    broker = DurableBroker(Broker("a", separate_names=True))
+    broker.links.connect("ana", m.Role.PEER, 0.0)
     for name in ("ana", "bob"):
-        broker.attach(name, name, 0.0)
-    broker.change(m.Subscribe("s", parse("x > 0")), "ana", 0.0)
-    broker.connect("eve", m.Role.PEER, 0.0)
+        broker.sessions.attach(name, name, 0.0)
+    broker.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", 0.0)
+    broker.links.connect("eve", m.Role.PEER, 0.0)
     for neighbour in ("ana", "eve"):
-        broker.hear(neighbour, 1, [msgspec.msgpack.encode(said), _tell(added=["y > 0"])], 1.0)
-        assert broker.links[neighbour].taken == 2
+        broker.links.receive(neighbour, 1, [msgspec.msgpack.encode(said), _tell(added=["y > 0"])], 1.0)
+        assert broker.links[neighbour].received == 2
     assert broker.publish([Publication("bob", 1, [Event({"x": 1, "y": 1})])], 2.0) == [1]
     assert list(broker.sessions["ana"].pending) == [1]
     assert all(1 in broker.links[neighbour].outbox.values() for neighbour in ("ana", "eve"))
@@ -134,22 +134,22 @@ def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) ->
 
 def test_a_filter_that_matches_nothing_stands_for_everything() -> None:
     broker = DurableBroker(Broker("a"))
-    broker.connect("b", m.Role.PEER, 0.0)
-    broker.hear("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
-    assert broker.wanted() == {EVERYTHING}
+    broker.links.connect("b", m.Role.PEER, 0.0)
+    broker.links.receive("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
+    assert broker.interest() == {EVERYTHING}
 
 
 def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
     broker = DurableBroker(Broker("a"))
-    broker.connect("b", m.Role.PEER, 0.0)
+    broker.links.connect("b", m.Role.PEER, 0.0)
     for data in (
         b"",
         b"\xc1",
         _tell(),
         msgspec.msgpack.encode({"is": "ControlMessage", "said": {"is": "FilterUpdate"}}),
     ):
-        broker.hear_aside("b", data, 1.0)
-    assert caplog.text.count("b says aside what cannot be taken") == 4
+        broker.links.receive_unnumbered("b", data, 1.0)
+    assert caplog.text.count("b sends an unnumbered message that cannot be used") == 4
 
 
 def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path
             await eve.subscribe("1", f"x STARTS WITH '{'ab' * 600}'")
             await ana.subscribe("1", "x LIKE '%q%r%'")
             await bob.subscribe("1", "x ENDS WITH 'r'")
-            await until(lambda: len(other.node.broker.wanted()) == 3)
+            await until(lambda: len(other.node.broker.interest()) == 3)
             await bob.publish(1, {"x": "qr"})
             assert await ana.events(1) == await bob.events(1) == [{"x": "qr"}]
 
@@ -174,10 +174,10 @@ def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path
 
 def test_a_neighbour_cannot_name_a_session_that_is_the_nodes_own(caplog: pytest.LogCaptureFixture) -> None:
     broker = DurableBroker(Broker("a"))
-    broker.connect("b", m.Role.PEER, 0.0)
-    for word in (h.Offer("bridge:plant", "t", ""), h.Going("~http", "t", "i", "", keep=True)):
+    broker.links.connect("b", m.Role.PEER, 0.0)
+    for word in (h.SessionOffer("bridge:plant", "t", ""), h.SessionDescription("~http", "t", "i", "", replica=True)):
         parcel = wire.encode(m.Envelope("a", "b", h.encode(word)))
-        broker.hear("b", broker.links["b"].taken + 1, [parcel], 1.0)
+        broker.links.receive("b", broker.links["b"].received + 1, [parcel], 1.0)
     assert not broker.sessions
-    assert not broker.moving.arrivals
-    assert caplog.text.count("could not be taken") == 2
+    assert not broker.handovers.arrivals
+    assert caplog.text.count("could not be opened") == 2

@@ -11,22 +11,22 @@ from tests.node.talking import line, linked, settings, talking, until
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.protocol.journal import details_of
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.routes import PrefixRoutes
 
 FAST: dict[str, object] = {"strategy": "prefix", "prefix.beat_seconds": 0.1, "prefix.patience_seconds": 0.4,
                             "prefix.refresh_seconds": 0.2}  # fmt: skip
 
 
-def routes(service: Context) -> Prefixed:
+def routes(service: Context) -> PrefixRoutes:
     found = service.node.broker.broker.routes
-    assert isinstance(found, Prefixed)
+    assert isinstance(found, PrefixRoutes)
     return found
 
 
 def agree(*services: Context) -> bool:
     """All have the same tree, made by somebody, and each filter has its nodes."""
-    standings = [one for service in services for one in routes(service).standing]
-    return len({(one.part, one.version) for one in standings}) == len(routes(services[0]).standing) and all(
+    standings = [one for service in services for one in routes(service).status]
+    return len({(one.part, one.version) for one in standings}) == len(routes(services[0]).status) and all(
         one.version.term.round > 0 and not one.loose for one in standings
     )
 
@@ -38,7 +38,7 @@ def test_events_are_forwarded_by_tags(more: dict[str, object]) -> None:
         async with line(*configs) as (a, b, c), talking(a) as ana, talking(c) as bob, talking(b) as eve:
             await ana.subscribe("s", "x > 1 AND y = 'on' OR z = 7")
             await eve.subscribe("s", "x = 0")
-            await until(lambda: len(c.node.broker.wanted()) == 2)
+            await until(lambda: len(c.node.broker.interest()) == 2)
             await until(lambda: agree(a, b, c))
             before = [routes(one).by_content for one in (a, b, c)]
             for number in range(1, 41):
@@ -63,10 +63,10 @@ def test_another_takes_over() -> None:
             async with running(settings("c", flags={**flags, "join": (b.hood.url,)})) as c:
                 await linked(b, c)
                 await until(lambda: agree(a, b, c))
-                first = routes(b).standing[0].optimizer
+                first = routes(b).status[0].optimizer
             await ana.subscribe("t", "y > 1")
-            await until(lambda: agree(a, b) and routes(b).standing[0].optimizer.startswith("a/"))
-            assert routes(a).standing[0].nodes == 2
+            await until(lambda: agree(a, b) and routes(b).status[0].optimizer.startswith("a/"))
+            assert routes(a).status[0].nodes == 2
             async with talking(b) as bob:
                 for number in range(1, 11):
                     await bob.publish(number, {"x": number % 4})
@@ -84,7 +84,7 @@ def test_a_node_on_the_way_comes_back(tmp_path: Path) -> None:
             await ana.subscribe("s", "x > 1")
             async with running(inner) as b:
                 await linked(a, b)
-                await until(b.node.broker.wanted)
+                await until(b.node.broker.interest)
                 await until(lambda: agree(a, b))
                 async with talking(b, "bob") as bob:
                     await bob.publish(1, {"x": 1}, {"x": 2})

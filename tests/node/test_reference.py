@@ -11,7 +11,10 @@ from typing import Any, get_args
 import pytest
 from tests.node.http.helpers import api
 
-from fieldfare.node.config import config
+from fieldfare.node.config import Config, Secret
+from fieldfare.node.config.settings import SECTIONS
+from fieldfare.node.config.sources import KINDS as SETTABLE
+from fieldfare.node.config.sources import measured
 from fieldfare.node.http import openapi
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import link_frames
@@ -25,12 +28,12 @@ KINDS = {kind.__name__: kind for kind in (*get_args(f.FromClient), *get_args(f.F
 
 def settings() -> dict[str, object]:
     """All settings that have a default and can be written as TOML."""
-    sections: dict[str, Any] = {"": config.Config, **config._SECTIONS}
+    sections: dict[str, Any] = {"": Config, **SECTIONS}
     return {
         f"{section}.{key}".lstrip("."): getattr(part(), key)
         for section, part in sections.items()
         for key in part.__struct_fields__
-        if f"{section}.{key}".lstrip(".") in config._KINDS
+        if f"{section}.{key}".lstrip(".") in SETTABLE
     }
 
 
@@ -38,11 +41,11 @@ def settings() -> dict[str, object]:
 def test_every_setting_is_there_with_its_default(key: str) -> None:
     default = settings()[key]
     written = tomllib.loads(f"x = {SETTINGS[key]}")["x"]
-    if isinstance(default, config.Secret):
+    if isinstance(default, Secret):
         default = default.reveal()
     elif isinstance(default, tuple):
         default = list(default)
-    assert config._measured(key, written) == default
+    assert measured(key, written) == default
 
 
 def test_no_setting_is_there_that_is_none() -> None:

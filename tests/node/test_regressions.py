@@ -19,20 +19,22 @@ import msgspec
 import pytest
 import websockets
 from tests.node.talking import Talker, line, linked, settings, talking, until
+from tools.effort import steps
 from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.node import links
-from fieldfare.node.config.config import Secret
+from fieldfare.node import link_connection as links
+from fieldfare.node.config import Secret
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.interest import merged
-from fieldfare.node.links import LinkConnection, LinkError
+from fieldfare.node.link_checks import LinkError
+from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import _open, running
 from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage
@@ -42,6 +44,7 @@ from fieldfare.protocol import link_frames
 from fieldfare.protocol.codec import MSGPACK_CODEC
 from fieldfare.protocol.link_frames import Messages
 from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.retry import Backoff
 
 SECRET = "a secret that has more than thirty-two bytes"
 SOON = PATIENCE
@@ -84,7 +87,7 @@ def _bytes(frame: f.Frame) -> bytes:
 @contextlib.asynccontextmanager
 async def served(service: Context, socket: Line) -> AsyncIterator[asyncio.Task[None]]:
     """A client at the other end of such a socket."""
-    connection = ClientConnection(service.node, service.wishes, socket, MSGPACK_CODEC, None)
+    connection = ClientConnection(service.node, service.interests, socket, MSGPACK_CODEC, None)
     task = asyncio.create_task(connection.serve())
     del connection
     try:
@@ -133,7 +136,7 @@ def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     async def test() -> None:
         node = Node(config)
         await node.start()
-        await node.submit(lambda broker, now: broker.attach("bob", "b", now))
+        await node.submit(lambda broker, now: broker.sessions.attach("bob", "b", now))
         assert await node.publish(Publication("bob", 1, [Event({"x": 1})])) == 1
 
         def fails(*_: object) -> None:
@@ -228,7 +231,7 @@ def test_links_carry_more_than_fits_in_a_frame(monkeypatch: pytest.MonkeyPatch) 
         small = settings("a", flags={"limits.frame_bytes": 65_536})
         async with line(small, settings("b")) as (a, b), talking(a) as ana, talking(b) as bob:
             await ana.subscribe("s", "TRUE")
-            await until(b.node.broker.wanted)
+            await until(b.node.broker.interest)
             await bob.publish(1, *({"x": x, "t": "y" * 10_000} for x in range(90)))
             assert len(await ana.deliveries(90, SOON)) == 90
             await bob.publish(91, {"x": 91, "t": "y" * 200_000})  # a single one that is larger than that
@@ -249,7 +252,7 @@ def test_a_neighbour_misses_only_what_is_gone(tmp_path: Path, monkeypatch: pytes
             async with running(other) as b, talking(b, "ana") as ana:
                 await linked(a, b)
                 await ana.subscribe("s", "TRUE")
-                await until(a.node.broker.wanted)
+                await until(a.node.broker.interest)
             await bob.publish(1, *({"x": x} for x in range(300)))
             async with running(other) as b, talking(b, "ana") as ana:
                 got = [dict(ana.codec.event(bytes(one.event)).tree)["x"] for one in await ana.deliveries(100, SOON)]
@@ -285,16 +288,16 @@ def test_a_neighbour_that_is_away_counts_for_cycles(tmp_path: Path) -> None:
 def test_a_neighbour_that_has_parted_is_counted_no_more() -> None:
     async def test() -> None:
         async with line(settings("a"), settings("b")) as (a, _):
-            assert "b" in a.node.traffic.links
-            await a.hood.part("b")
-            assert "b" not in a.node.traffic.links
+            assert "b" in a.node.counters.links
+            await a.hood.remove("b")
+            assert "b" not in a.node.counters.links
 
     asyncio.run(test())
 
 
 @pytest.mark.parametrize("error", [ValueError("b has received 100"), NodeStopped("stopped"), KeyError(7)])
 def test_whatever_happens_a_node_dials_again(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    monkeypatch.setattr(links, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(links, "BACKOFF", Backoff(0.001, 15.0))
     tried: list[str] = []
 
     async def fails(url: str) -> Any:
@@ -303,7 +306,7 @@ def test_whatever_happens_a_node_dials_again(monkeypatch: pytest.MonkeyPatch, er
 
     async def test() -> None:
         async with running(settings("a")) as a:
-            dialling = asyncio.create_task(a.hood.dial("ws://b", fails))
+            dialling = asyncio.create_task(keep_linked(a.hood, "ws://b", fails))
             await until(lambda: len(tried) > 2, SOON)
             dialling.cancel()
             await asyncio.gather(dialling, return_exceptions=True)
@@ -349,9 +352,8 @@ def test_filters_whose_union_is_too_complex_stay_apart() -> None:
 def test_what_is_wanted_is_found_at_once() -> None:
     """It is looked for at every change, while everybody waits."""
     filters = {_complex(60, number) for number in range(10)}
-    began = time.process_time()
+    assert steps(lambda: merged(filters)) < 1_000_000
     assert set(merged(filters)) == filters
-    assert time.process_time() - began < 0.5
 
 
 # One client does not hurt the others
@@ -508,7 +510,7 @@ def test_a_connection_is_not_kept_until_its_token_ends() -> None:
     async def test() -> None:
         async with running(settings(flags={"security.secret": SECRET})) as node:
             client = Line(f.Hello(token=token("ana")))
-            connection = ClientConnection(node.node, node.wishes, client, MSGPACK_CODEC, None)
+            connection = ClientConnection(node.node, node.interests, client, MSGPACK_CODEC, None)
             gone = weakref.ref(connection)
             serving = asyncio.create_task(connection.serve())
             await until(lambda: client.sent)

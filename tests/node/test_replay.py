@@ -58,19 +58,19 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
     """Over a restart as well, whether the rows of that step were written or not."""
     broker = DurableBroker(Broker("b"))
     for name in ("ana", "bob"):
-        broker.attach(name, name, 0.0)
+        broker.sessions.attach(name, name, 0.0)
 
     def publish(number: int, replaces: str = "state") -> None:
         broker.publish([Publication("bob", number, [Event({"x": number})], None, replaces)], 0.0)
 
     publish(1)
     steps = [release(broker)]
-    broker.change(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
-    broker.replay("ana", [Pending(1, ("s",), 1e9, replaces=("bob", "state"))])
+    broker.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
+    broker.deliveries.replay("ana", [Pending(1, ("s",), 1e9, replaces=("bob", "state"))])
     steps.append(release(broker))
     publish(2)
     assert [one.position for one in broker.sessions["ana"].pending.values()] == [2]
-    assert broker.sessions["ana"].replays == 0
+    assert broker.sessions["ana"].rows == 0
     last = release(broker)
     entries = [entry for step in (*steps, last) for entry in step.entries]
     for rows in (stored(*steps), stored(*steps, last)):
@@ -82,10 +82,10 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
 def test_a_replay_takes_nothing_from_another_subscription() -> None:
     broker = DurableBroker(Broker("b"))
     for name in ("ana", "bob"):
-        broker.attach(name, name, 0.0)
-    broker.change(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
+        broker.sessions.attach(name, name, 0.0)
+    broker.sessions.change_filters(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
     broker.publish([Publication("bob", 1, [Event({"x": 1})], None, "state")], 0.0)
-    broker.replay("ana", [Pending(1, ("b",), 1e9, replaces=("bob", "state"))])
+    broker.deliveries.replay("ana", [Pending(1, ("b",), 1e9, replaces=("bob", "state"))])
     steps = [release(broker)]
     waiting = [(1, ("a",)), (2, ("b",))]
     assert [(n, one.subscriptions) for n, one in broker.sessions["ana"].pending.items()] == waiting
@@ -107,6 +107,6 @@ def test_what_moves_with_a_session_is_replaced_where_it_goes() -> None:
                 session = b.node.broker.sessions["ana"]
                 await until(lambda: session.count == 2)
                 assert list(session.pending) == [2]
-                assert session.replays == 0
+                assert session.rows == 0
 
     asyncio.run(test())

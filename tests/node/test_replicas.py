@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.node.test_durable_broker import Client, Disk, acknowledge, change
 from tests.node.test_handover import Roaming, run, steps
 from tests.routing.runs import Step as Happening
@@ -14,8 +15,8 @@ from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover import carried_of
-from fieldfare.node.replicas import Sent
+from fieldfare.node.replica_state import ReplicaPart
+from fieldfare.node.stored_deliveries import stored_deliveries
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import event_id
 from fieldfare.routing.strategies import STRATEGIES, Strategy
@@ -28,13 +29,13 @@ class Copied(Roaming):
 
     def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
         if disk is None:
-            return DurableBroker(self.make(name), keepers=1, life=self.life())
+            return DurableBroker(self.make(name), replicas=1, life=self.life())
         return DurableBroker(
-            self.make(name), disk.rows, disk.log[first - 1 :], keepers=1, now=self.now, life=self.life()
+            self.make(name), disk.rows, disk.log[first - 1 :], replicas=1, now=self.now, life=self.life()
         )
 
     def arrive(self, which: int, die: int = 0) -> bool:
-        due = [(name, *pair) for name, one in self.brokers.items() for pair in one.keeping.due()]
+        due = [(name, *pair) for name, one in self.brokers.items() for pair in one.replicas.due()]
         if due and which % 2:
             self.copy(*due[which % len(due)], die)
             return True
@@ -44,12 +45,12 @@ class Copied(Roaming):
         return busy or bool(due)
 
     def copy(self, name: str, session: str, keeper: str, die: int) -> None:
-        ticket, waiting = self.brokers[name].keeping.waiting(session, keeper, 2)
+        ticket, waiting = self.brokers[name].replicas.next_deliveries(session, keeper, 2)
         entries = {entry.position: entry for entry in self.disks[name].log}
-        sent = Sent(
-            session, keeper, ticket, carried_of(waiting, entries), waiting[-1][0] if len(waiting) == 2 else None
+        sent = ReplicaPart(
+            session, keeper, ticket, stored_deliveries(waiting, entries), waiting[-1][0] if len(waiting) == 2 else None
         )
-        self.run(name, lambda broker, _: broker.keeping.send(sent), die)
+        self.run(name, lambda broker, _: broker.replicas.send_part(sent), die)
 
 
 class Kept(Copied):
@@ -65,7 +66,7 @@ class Kept(Copied):
         for client in self.clients.values():
             if client.home == name and client.here and client.name in broker.sessions:
                 doubt = broker.sessions[client.name].doubt
-                for number, pending in broker.take(client.name, 1000, self.now):
+                for number, pending in broker.deliveries.next(client.name, 1000, self.now):
                     publisher, _, sequence = event_id(self.disks[name].log[pending.position - 1])
                     if number > client.done:
                         client.done = number
@@ -91,9 +92,10 @@ class Kept(Copied):
         to = self.claims[client.name]
         self.tickets += 1
         ticket = f"t{self.tickets}"
-        self.run(to, lambda broker, now: broker.moving.take_over(client.name, "hub", ticket, now))
+        self.run(to, lambda broker, now: broker.handovers.arrivals.take_over(client.name, "hub", ticket, now))
 
 
+@few(15)
 @given(
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=6),
     happenings=st.lists(
@@ -131,11 +133,11 @@ def test_what_a_dead_node_had_comes_from_a_keeper(
                 world.run("hub", lambda broker, _: broker.checkpoint(), die)
             case 7:
                 name = mine[step.who % len(mine)].name
-                world.run("a", lambda broker, _, name=name: broker.keeping.changed(name))  # type: ignore[misc]
+                world.run("a", lambda broker, _, name=name: broker.replicas.mark_changed(name))  # type: ignore[misc]
             case 8:
                 away = mine[step.who % len(mine)]
                 away.here = False
-                world.run("a", lambda broker, now, name=away.name: broker.detach(name, now))  # type: ignore[misc]
+                world.run("a", lambda broker, now, name=away.name: broker.sessions.detach(name, now))  # type: ignore[misc]
             case _:
                 world.arrive(step.what, die)
     for i in range(50_000):  # nobody is safe before his keeper has all

@@ -24,11 +24,12 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Greeting, Publication
+from fieldfare.node.state import Publication
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import details_of, low_water
 from fieldfare.protocol.lineage import Lineage, extend
+from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.routing.broker import Broker
 
 # The broker alone, with every order of faults
@@ -55,7 +56,7 @@ class Pair:
         self.publisher("bob", "a", fresh=True)
         self.publisher("eve", "b", fresh=True)
         self.attach()
-        self.do("b", lambda broker, now: broker.change(m.Subscribe("s", parse("x > 0")), "ana", now))
+        self.do("b", lambda broker, now: broker.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", now))
         self.exchange()
         for name in "ab":
             self.copies[name].append(copy.deepcopy(self.disks[name]))
@@ -93,7 +94,7 @@ class Pair:
             self.disks[name] = copy.deepcopy(self.copies[name][-1])
             self.due.clear()  # what was accepted before may be lost
         self.brokers[name] = self.start(name, doubtful=back is not None)
-        self.do(name, lambda broker, _: broker.introduce())
+        self.do(name, lambda broker, _: broker.resume())
         self.meet()
         if name == "b":
             self.attach()
@@ -104,20 +105,22 @@ class Pair:
         """What two nodes say to each other when they are linked again."""
         said = {}
         for name, other in ("ab", "ba"):
-            self.do(name, lambda broker, _, other=other: broker.lives_of(other))  # type: ignore[misc]
+            self.do(name, lambda broker, _, other=other: broker.links.lives_of(other))  # type: ignore[misc]
             link = self.brokers[name].links[other]
-            said[name] = Greeting(link.heard, link.known, link.lives, link.safe + 1, link.said)
+            said[name] = LinkResume(
+                "", "", link.written, link.remote_lives, link.lives, link.acknowledged + 1, link.last
+            )
         for name, other in ("ab", "ba"):
-            self.do(name, lambda broker, _, other=other: broker.meet_again(other, said[other], ""))  # type: ignore[misc]
+            self.do(name, lambda broker, _, other=other: broker.links.resume(other, said[other], ""))  # type: ignore[misc]
 
     # Clients
 
     def attach(self) -> None:
         def job(broker: DurableBroker, now: float) -> None:
-            session = broker.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
+            session = broker.sessions.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
             if session.identity != self.identity:
                 self.seen = 0
-            elif void := broker.void_for("ana", self.seen, self.known):
+            elif void := broker.sessions.first_void("ana", self.seen, self.known):
                 self.seen = void - 1
 
         self.do("b", job)
@@ -127,7 +130,7 @@ class Pair:
     def publisher(self, name: str, at: str, *, fresh: bool) -> None:
         """A publisher comes; a fresh program remembers nothing."""
         known = "" if fresh else self.identities[name]
-        self.do(at, lambda broker, now: broker.attach(name, f"{name}{next(self.lives)}", now, known=known))
+        self.do(at, lambda broker, now: broker.sessions.attach(name, f"{name}{next(self.lives)}", now, known=known))
         session = self.brokers[at].sessions[name]
         if session.identity != known:
             self.numbers[name] = session.sequence
@@ -142,26 +145,26 @@ class Pair:
 
     def take(self, *, acknowledge: bool) -> None:
         broker = self.brokers["b"]
-        for number, pending in broker.take("ana", 1000, self.now):
+        for number, pending in broker.deliveries.next("ana", 1000, self.now):
             if number > self.seen:
                 self.seen = number
                 event = ff_event(self.disks["b"].log[pending.position - 1].event)
                 self.got.append(event)
         if acknowledge:
-            last = broker.sessions["ana"].taken
-            self.do("b", lambda broker, _: broker.acknowledge("ana", last))
+            last = broker.sessions["ana"].sent
+            self.do("b", lambda broker, _: broker.deliveries.acknowledge("ana", last))
 
     def exchange(self) -> None:
         """Let the brokers say to each other all that they have to say."""
         for _ in range(4):
             for name, other in ("ab", "ba"):
                 link = self.brokers[name].links[other]
-                outgoing = self.brokers[name].outgoing(other, link.safe, 10_000)
+                outgoing = self.brokers[name].links.outgoing(other, link.acknowledged, 10_000)
                 if outgoing:
                     data = [self.bytes(name, what) for _, what in outgoing]
                     self.do(other, partial(_hear, name, outgoing[0][0], data))
-                heard = self.brokers[other].links[name].heard
-                self.do(name, lambda broker, _, other=other, heard=heard: broker.received(other, heard))  # type: ignore[misc]
+                heard = self.brokers[other].links[name].written
+                self.do(name, lambda broker, _, other=other, heard=heard: broker.links.acknowledge(other, heard))  # type: ignore[misc]
 
     def bytes(self, name: str, what: bytes | int) -> bytes:
         if isinstance(what, bytes):
@@ -173,11 +176,11 @@ class Pair:
 
 
 def _connect(other: str, known: Lineage, broker: DurableBroker, now: float) -> None:
-    broker.connect(other, m.Role.PEER, now, known=known)
+    broker.links.connect(other, m.Role.PEER, now, remote_lives=known)
 
 
 def _hear(other: str, first: int, data: list[bytes], broker: DurableBroker, now: float) -> None:
-    broker.hear(other, first, data, now)
+    broker.links.receive(other, first, data, now)
 
 
 def ff_event(data: bytes) -> int:
@@ -274,7 +277,7 @@ def test_a_neighbour_gets_what_is_accepted_after_an_earlier_copy_was_restored(tm
             first = settings("a", folder, {"join": (b.hood.url,)})
             async with running(first) as a, talking(a, "bob") as bob:
                 await linked(a, b)
-                await until(a.node.broker.wanted)
+                await until(a.node.broker.interest)
                 await bob.publish(1, {"x": 1})
                 await ana.events(1)
                 await until(lambda: not a.node.broker.links["b"].outbox)
@@ -307,12 +310,12 @@ def test_a_neighbour_that_went_back_is_told_again_what_is_wanted(tmp_path: Path)
             async with running(other) as b:
                 await linked(a, b)
                 await ana.subscribe("s", "x > 0")
-                await until(b.node.broker.wanted)
+                await until(b.node.broker.interest)
                 await until(lambda: not a.node.broker.links["b"].outbox)
             shutil.rmtree(folder)
             shutil.move(copied, folder)
             async with running(other) as b, talking(b, "bob") as bob:
-                await until(b.node.broker.wanted)
+                await until(b.node.broker.interest)
                 await bob.publish(1, {"x": 1})
                 assert await ana.events(1) == [{"x": 1}]
 
@@ -346,9 +349,9 @@ def test_who_knows_more_of_the_same_life_than_a_node_goes_on_from_where_the_node
     pair.exchange()
     pair.take(acknowledge=False)
     broker, session = pair.brokers["b"], pair.brokers["b"].sessions["ana"]
-    assert broker.void_for("ana", pair.seen, pair.known) == 0
-    assert broker.void_for("ana", session.count + 5, pair.known) == session.count + 1
+    assert broker.sessions.first_void("ana", pair.seen, pair.known) == 0
+    assert broker.sessions.first_void("ana", session.count + 5, pair.known) == session.count + 1
     link = pair.brokers["a"].links["b"]
-    more = Greeting(link.said + 7, link.lives, link.known, 1, link.taken - 1)
-    assert pair.brokers["a"].meet_again("b", more, "") == link.said
-    assert link.taken == more.said
+    more = LinkResume("", "", link.last + 7, link.lives, link.remote_lives, 1, link.received - 1)
+    assert pair.brokers["a"].links.resume("b", more, "") == link.last
+    assert link.received == more.last

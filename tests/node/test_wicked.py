@@ -44,7 +44,7 @@ def test_a_neighbour_does_not_speak_for_the_client_of_its_name(message: m.Messag
             await client.subscribe("s", "x > 0")
             async with wicked(a) as one:
                 await one.say(message)
-                await until(lambda: a.node.broker.links["mallory"].heard == one.said)
+                await until(lambda: a.node.broker.links["mallory"].written == one.said)
                 assert list(a.node.broker.broker.clients.all["mallory"].subscriptions) == ["s"]
                 await works(a)
 
@@ -55,25 +55,37 @@ BEYOND = 2**64 - 1
 EVENT = msgpack.encode(Event({"x": 1}))
 
 
-def carried(number: int, sequence: int = 1, event: bytes = EVENT) -> h.Carried:
-    return h.Carried(number, ("s",), 0.0, "p", sequence, "by", "source", "", event)
+def carried(number: int, sequence: int = 1, event: bytes = EVENT) -> h.StoredDelivery:
+    return h.StoredDelivery(number, ("s",), 0.0, "p", sequence, "by", "source", "", event)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        [h.Going("s", "t", "i", "", keep=True), h.Done("s", "t", 1, BEYOND, 0, 0, []), h.Come("s", "u", "", True)],
-        [h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Carry("s", "t", [carried(1, BEYOND)])],
-        [h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Moved("s", "t", 1, BEYOND, 1, 0, [], BEYOND, BEYOND)],
+        [
+            h.SessionDescription("s", "t", "i", "", replica=True),
+            h.ReplicaProgress("s", "t", 1, BEYOND, 0, 0, []),
+            h.SessionRequest("s", "u", "", True),
+        ],
+        [
+            h.SessionOffer("s", "t", ""),
+            h.SessionDescription("s", "t", "i", ""),
+            h.StoredDeliveries("s", "t", [carried(1, BEYOND)]),
+        ],
+        [
+            h.SessionOffer("s", "t", ""),
+            h.SessionDescription("s", "t", "i", ""),
+            h.SessionTransferred("s", "t", 1, BEYOND, 1, 0, [], BEYOND, BEYOND),
+        ],
     ],
 )
-def test_numbers_that_cannot_be_written_are_not_taken(tmp_path: Path, words: list[h.Word]) -> None:
+def test_numbers_that_cannot_be_written_are_not_taken(tmp_path: Path, words: list[h.HandoverMessage]) -> None:
     """The node ended when it wrote them, and again whenever the neighbour came back."""
 
     async def test() -> None:
         async with running(settings("a", tmp_path)) as a, wicked(a) as one:
             await one.word(*words)
-            await until(lambda: a.node.broker.links["mallory"].heard == one.said)
+            await until(lambda: a.node.broker.links["mallory"].written == one.said)
             await works(a)
 
     asyncio.run(test())
@@ -97,19 +109,19 @@ def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp
 
 def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     """The node looked at each number between two, and did nothing else meanwhile."""
-    broker = DurableBroker(Broker("a", apart=True))
-    broker.connect("mallory", Role.PEER, 0.0)
-    count, moved = 2**50, h.Moved("s", "t", 0, 2**50, 0, 0, [])
+    broker = DurableBroker(Broker("a", separate_names=True))
+    broker.links.connect("mallory", Role.PEER, 0.0)
+    count, moved = 2**50, h.SessionTransferred("s", "t", 0, 2**50, 0, 0, [])
     for word in (
-        h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), h.Carry("s", "t", [carried(1), carried(count)]), moved,
+        h.SessionOffer("s", "t", ""), h.SessionDescription("s", "t", "i", ""), h.StoredDeliveries("s", "t", [carried(1), carried(count)]), moved,
     ):  # fmt: skip
-        broker.moving.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
+        broker.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
     broker.release(broker.drain())
-    broker.attach("s", "j", 0.0)
-    assert [number for number, _ in broker.take("s", 10, 1.0)] == [1, count]
-    broker.acknowledge("s", 1)
+    broker.sessions.attach("s", "j", 0.0)
+    assert [number for number, _ in broker.deliveries.next("s", 10, 1.0)] == [1, count]
+    broker.deliveries.acknowledge("s", 1)
     broker.checkpoint()
-    broker.acknowledge("s", count)
+    broker.deliveries.acknowledge("s", count)
     assert not broker.sessions["s"].pending
 
 
@@ -119,18 +131,18 @@ WANTS = {"s": "budgeted > 1 AND name LIKE '%a%b%'"}
 @pytest.mark.parametrize(
     "words",
     [
-        [h.Going("s", "t", "i", "", WANTS, keep=True)],
-        [h.Offer("s", "t", ""), h.Going("s", "t", "i", "", WANTS)],
+        [h.SessionDescription("s", "t", "i", "", WANTS, replica=True)],
+        [h.SessionOffer("s", "t", ""), h.SessionDescription("s", "t", "i", "", WANTS)],
     ],
 )
 def test_filters_of_sessions_that_come_are_read_within_a_budget(
-    words: list[h.Word], monkeypatch: pytest.MonkeyPatch
+    words: list[h.HandoverMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fieldfare.protocol.wire.STEPS", 1)
-    broker = DurableBroker(Broker("a", apart=True))
-    broker.connect("mallory", Role.PEER, 0.0)
+    broker = DurableBroker(Broker("a", separate_names=True))
+    broker.links.connect("mallory", Role.PEER, 0.0)
     for word in words:
-        broker.moving.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
+        broker.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
     assert "s" not in broker.sessions
 
 
@@ -140,10 +152,15 @@ def test_what_comes_with_a_session_and_is_no_event_is_left_out(codec: Codec[Any]
 
     async def test() -> None:
         async with running(settings()) as a, wicked(a) as one:
-            carry = h.Carry("s", "t", [carried(1, event=b"\xc1"), carried(2)])
-            words = (h.Offer("s", "t", ""), h.Going("s", "t", "i", ""), carry, h.Moved("s", "t", 0, 2, 0, 0, []))
+            carry = h.StoredDeliveries("s", "t", [carried(1, event=b"\xc1"), carried(2)])
+            words = (
+                h.SessionOffer("s", "t", ""),
+                h.SessionDescription("s", "t", "i", ""),
+                carry,
+                h.SessionTransferred("s", "t", 0, 2, 0, 0, []),
+            )
             await one.word(*words)
-            await until(lambda: a.node.broker.moving.where("s") == "here")
+            await until(lambda: a.node.broker.handovers.status("s") == "here")
             async with talking(a, "s", codec) as client:
                 assert [delivery.number for delivery in await client.deliveries(1)] == [2]
 
@@ -156,16 +173,16 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
     async def test() -> None:
         names = [settings(name) for name in ("a", "b", "c", "d")]
         async with line(*names) as (a, b, c, d):
-            await until(lambda: "d" in a.hood.reaches() and "a" in d.hood.reaches())
+            await until(lambda: "d" in a.hood.reachable() and "a" in d.hood.reachable())
             async with wicked(a) as one:
                 await one.send(link_frames.ReachableNodes(dict.fromkeys(("mallory", "b", "d"), "ws://127.0.0.1:2")))
                 await until(lambda: a.hood.behind["mallory"].get("d"))
                 await until(lambda: b.hood.behind["a"].get("mallory"))
                 assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)
-                letter = h.encode(h.Offer("s", "t", ""))
-                await a.node.submit(lambda broker, _: broker.letters.post("d", letter))
+                letter = h.encode(h.SessionOffer("s", "t", ""))
+                await a.node.submit(lambda broker, _: broker.envelopes.send("d", letter))
                 await until(lambda: "s" in d.node.broker.sessions)  # it has asked a, and nobody had it
-                assert b.node.broker.links["a"].said < 20
+                assert b.node.broker.links["a"].last < 20
             assert c.node.ready
 
     asyncio.run(test())
@@ -173,25 +190,25 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
 
 def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
     """A neighbour said an event of ana's with a number that she had not reached: all of hers were duplicates then."""
-    broker = DurableBroker(Broker("a", apart=True))
-    broker.connect("mallory", Role.PEER, 0.0)
-    broker.attach("ana", "i", 0.0)
+    broker = DurableBroker(Broker("a", separate_names=True))
+    broker.links.connect("mallory", Role.PEER, 0.0)
+    broker.sessions.attach("ana", "i", 0.0)
     before = broker.drain()
     forged = wire.encode(m.Forward(Event({"x": 1}), "ana", 2**60, "i", "mallory"))
-    broker.hear("mallory", broker.links["mallory"].taken + 1, [forged], 0.0)
+    broker.links.receive("mallory", broker.links["mallory"].received + 1, [forged], 0.0)
     step = broker.drain()
     rows: dict[str, dict[Any, Any]] = {}
     for kind, key, value in [*before.rows, *step.rows]:
         rows.setdefault(kind, {})[key] = value
-    again = DurableBroker(Broker("a", apart=True, life=1), rows, step.entries)
+    again = DurableBroker(Broker("a", separate_names=True, life=1), rows, step.entries)
     assert again.sessions["ana"].sequence == 0
 
 
 def test_a_client_that_names_keepers_nobody_knows_leaves_no_letters() -> None:
-    broker = DurableBroker(Broker("a", apart=True))
-    broker.connect("b", Role.PEER, 0.0)
-    assert broker.moving.claim("s", "t", 0.0, at="b", identity="i") is None
+    broker = DurableBroker(Broker("a", separate_names=True))
+    broker.links.connect("b", Role.PEER, 0.0)
+    assert broker.handovers.claim("s", "t", 0.0, at="b", identity="i") is None
     for number in range(10):
-        broker.moving.take_over("s", f"nobody{number}", "u", 0.0)
+        broker.handovers.arrivals.take_over("s", f"nobody{number}", "u", 0.0)
     assert not [row for row in broker.drain().rows if row.kind == "parked"]
-    assert broker.moving.source("s") == "b"
+    assert broker.handovers.source_of("s") == "b"

@@ -35,7 +35,7 @@ class Wicked:
         first, self.said = self.said + 1, self.said + len(messages)
         await self.send(link_frames.Messages(first, [wire.encode(message) for message in messages]))
 
-    async def word(self, *words: h.Word, origin: str = "", to: str = "") -> None:
+    async def word(self, *words: h.HandoverMessage, origin: str = "", to: str = "") -> None:
         await self.say(*(m.Envelope(to or self._to, origin or self.name, h.encode(word)) for word in words))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from tests.client.nodes import node
+from tools.waiting import PATIENCE
 
 from fieldfare.events import msgpack
 from fieldfare.node.storage.log import Log
@@ -37,7 +38,7 @@ def node_elsewhere(
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE)
     try:
         yield found[0]
     finally:

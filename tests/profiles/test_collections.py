@@ -18,16 +18,16 @@ from fieldfare.events import Event, Interval
 from fieldfare.filters import Filter, ValueSet, parse
 from fieldfare.filters.constraint import Constraint, all_of, any_of
 from fieldfare.filters.filter import EVERYTHING, NOTHING
-from fieldfare.profiles.collections import AccessError, Collection, Message, Rule, TrackingService, View
+from fieldfare.profiles.collections import AccessError, Collection, CollectionMessage, Rule, TrackingService, View
 from fieldfare.profiles.double_forest import DoubleForest
 from fieldfare.profiles.event_profile import profile_of
-from fieldfare.profiles.pairs import Operator, SetBased
+from fieldfare.profiles.pairs import NaivePairing, Operator
 
 ANYTHING = Rule(EVERYTHING)
 ROCK, JAZZ, MUSIC = parse("tag = 'rock'"), parse("tag = 'jazz'"), parse("tag IN ('rock', 'jazz')")
 
 
-def heads(messages: list[Message]) -> list[tuple[str, str, tuple[str, ...]]]:
+def heads(messages: list[CollectionMessage]) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(message.what, message.object.uri, message.recipients) for message in messages]
 
 
@@ -232,7 +232,7 @@ class Library(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.service = TrackingService([ANYTHING], ttl=self.ttl, pairing=type(self).make(self.operator))
-        self.mail: dict[str, dict[Hashable, Message]] = {}
+        self.mail: dict[str, dict[Hashable, CollectionMessage]] = {}
         self.profiles: dict[str, set[Filter]] = {}
         self.owners: dict[str, str] = {}
         self.queries: dict[Collection, set[Filter]] = {}
@@ -262,7 +262,7 @@ class Library(RuleBasedStateMachine):
             uri for uri, profiles in self.profiles.items() if any(self.meets(q, p) for q in queries for p in profiles)
         }
 
-    def check(self, messages: list[Message], *, changed: str | None = None, at_once: bool = True) -> None:
+    def check(self, messages: list[CollectionMessage], *, changed: str | None = None, at_once: bool = True) -> None:
         """The messages tell exactly the difference to what clients had before, and reach those who are there."""
         has = {(client, uri) for client in CLIENTS for uri in URIS if self.ways(client, uri)}
         expected = {("added", uri, client) for client, uri in has - self.had} | {
@@ -404,7 +404,7 @@ class Covered(Library):
 
 class Overlapped(Library):
     operator: Operator = "overlap"
-    make = SetBased
+    make = NaivePairing
 
 
 TestCovered = pytest.mark.timeout(1200)(Covered.TestCase)

@@ -16,18 +16,18 @@ from fieldfare.filters import Filter, parse
 from fieldfare.filters.filter import NOTHING
 from fieldfare.matching.index import Index
 from fieldfare.profiles.double_forest import DoubleForest
-from fieldfare.profiles.indexed import IndexedMatching
-from fieldfare.profiles.pairs import Operator, Pairing, SetBased, Side
+from fieldfare.profiles.indexed import IndexedPairing
+from fieldfare.profiles.pairs import NaivePairing, Operator, Pairing, Side
 from fieldfare.tables.structures.forest import Forest
 
 Which = Literal["profiles", "queries"]
 Space = Pairing[str, str]
 OPERATORS: list[Operator] = ["cover", "overlap"]
 STRUCTURES: dict[str, Callable[[Operator], Space]] = {
-    "set-based": SetBased,
+    "set-based": NaivePairing,
     "forests": lambda operator: DoubleForest(operator, bounds=False),
     "forests and bounds": DoubleForest,
-    "index": lambda operator: IndexedMatching(Index(kernels="numpy"), Index(kernels="numpy"), operator),
+    "index": lambda operator: IndexedPairing(Index(kernels="numpy"), Index(kernels="numpy"), operator),
 }
 whichever = pytest.mark.parametrize("make", STRUCTURES.values(), ids=STRUCTURES)
 either = pytest.mark.parametrize("operator", OPERATORS)

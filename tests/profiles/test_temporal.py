@@ -16,18 +16,18 @@ from tests.tables.spaces import everyday, rectangles
 from fieldfare.filters import Filter, parse
 from fieldfare.filters.filter import NOTHING
 from fieldfare.profiles.double_forest import DoubleForest
-from fieldfare.profiles.pairs import Operator, Pairing, SetBased
-from fieldfare.profiles.temporal import Change, Timed, TimedEntry, What, Which
+from fieldfare.profiles.pairs import NaivePairing, Operator, Pairing
+from fieldfare.profiles.temporal import PairChange, TimedEntry, TimedPairing, What, Which
 
 WIDE, NARROW = parse("x < 10"), parse("x = 3")
 
 
-def told(timed: Timed, now: float) -> list[tuple[float, What, Any, list[Any]]]:
+def told(timed: TimedPairing, now: float) -> list[tuple[float, What, Any, list[Any]]]:
     return [(c.at, c.what, c.entry.id, [partner.id for partner in c.partners]) for c in timed.advance(now)]
 
 
 def test_pairs_begin_and_end() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.announce("query", WIDE, "ana", now=0, end=30)
     timed.announce("profile", NARROW, "lift", now=0, start=5, ttl=10)
     assert timed.due() == 0
@@ -40,7 +40,7 @@ def test_pairs_begin_and_end() -> None:
 
 
 def test_at_the_end_it_holds_no_longer() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.announce("profile", NARROW, "first", now=0, end=5)
     timed.announce("profile", NARROW, "second", now=0, start=5)
     timed.announce("query", WIDE, "ana", now=0)
@@ -49,7 +49,7 @@ def test_at_the_end_it_holds_no_longer() -> None:
 
 
 def test_the_newer_replaces_the_older() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.announce("query", WIDE, "ana", now=0)
     timed.announce("profile", NARROW, "lift at 3", now=1, ttl=60, replaces="lift")
     timed.announce("profile", parse("x = 50"), "lift at 50", now=2, ttl=60, replaces="lift")
@@ -62,7 +62,7 @@ def test_the_newer_replaces_the_older() -> None:
 
 
 def test_what_is_to_come_replaces_when_it_comes() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.announce("profile", NARROW, "now", now=0, replaces="lift")
     timed.announce("profile", NARROW, "much later", now=0, start=20, replaces="lift")
     timed.announce("profile", NARROW, "later", now=0, start=10, replaces="lift")  # newer, and earlier
@@ -70,7 +70,7 @@ def test_what_is_to_come_replaces_when_it_comes() -> None:
 
 
 def test_what_is_withdrawn_does_not_come() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     first = timed.announce("profile", NARROW, "first", now=0)
     second = timed.announce("profile", NARROW, "second", now=0, start=9)
     assert timed.withdraw(first, now=1)
@@ -81,7 +81,7 @@ def test_what_is_withdrawn_does_not_come() -> None:
 
 
 def test_one_that_comes_too_late_still_replaces() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.announce("profile", NARROW, "old", now=0, replaces="lift")
     timed.announce("profile", NARROW, "late", now=9, start=3, end=5, replaces="lift")
     timed.announce("profile", NARROW, "later", now=9, end=5)
@@ -90,7 +90,7 @@ def test_one_that_comes_too_late_still_replaces() -> None:
 
 
 def test_refusals() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     timed.advance(3)
     for now in (2, math.nan, math.inf):
         with pytest.raises(ValueError, match="time"):
@@ -104,7 +104,7 @@ def test_refusals() -> None:
 
 
 def test_what_was_replaced_leaves_no_trace() -> None:
-    timed = Timed()
+    timed = TimedPairing()
     for now in range(2000):
         timed.announce("profile", NARROW, "lift", now=now, ttl=1e9, replaces="lift")
     assert len(timed.advance(2000)) == 3999
@@ -127,7 +127,7 @@ class Twin:
         self.known: list[Known] = []
         self.now = -math.inf
         self.live: list[TimedEntry] = []
-        self.told: list[Change] = []
+        self.told: list[PairChange] = []
 
     def holds(self, one: Known, at: float) -> bool:
         entry = one.entry
@@ -159,13 +159,15 @@ class Twin:
                 if self.replaced(entry, at) and entry.end > at
                 else "expired"
             )
-            self.told.append(Change(at, what, entry, tuple(other for other in self.live if self.meet(entry, other))))
+            self.told.append(
+                PairChange(at, what, entry, tuple(other for other in self.live if self.meet(entry, other)))
+            )
             self.live.remove(entry)
         for entry in holding:
             if entry not in self.live:
                 self.live = sorted([*self.live, entry], key=lambda entry: entry.number)
                 self.told.append(
-                    Change(at, "appeared", entry, tuple(other for other in self.live if self.meet(entry, other)))
+                    PairChange(at, "appeared", entry, tuple(other for other in self.live if self.meet(entry, other)))
                 )
 
     def run(self, now: float) -> None:
@@ -205,11 +207,11 @@ class InTime(RuleBasedStateMachine):
     """Entries are announced and withdrawn, and time passes."""
 
     operator: Operator
-    pairings: tuple[Callable[[Operator], Pairing[Any, Any]], ...] = (DoubleForest, SetBased)
+    pairings: tuple[Callable[[Operator], Pairing[Any, Any]], ...] = (DoubleForest, NaivePairing)
 
     @initialize()
     def start(self) -> None:
-        self.timed = [Timed(make(self.operator)) for make in self.pairings]
+        self.timed = [TimedPairing(make(self.operator)) for make in self.pairings]
         self.twin = Twin(self.operator)
         self.now = 0
 

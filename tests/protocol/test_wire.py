@@ -10,7 +10,7 @@ from tools.samples import FILTERS, UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.overlay_messages import Join, Repair
@@ -77,7 +77,7 @@ def test_a_named_filter_that_is_none_is_refused(filter: list[Any]) -> None:
 
 def test_filters_that_were_prepared_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["prepared = 1", "prepared = 2", "prepared + + ("]
-    told = msgspec.msgpack.encode({"is": "Tell", "added": texts})
+    told = msgspec.msgpack.encode({"is": "FilterUpdate", "added": texts})
     event = wire.encode(m.Forward(Event({"x": 1}), "ana", 1, "i", "a"))
     assert [wire.is_event(data) for data in (told, event)] == [False, True]
     wire.prepare([told])

@@ -13,7 +13,7 @@ from tools.samples import UNIVERSE
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree

@@ -111,7 +111,7 @@ def test_an_event_that_was_not_advertised_is_refused() -> None:
         (m.Subscribe("s", CHEAP), "rome", "no client"),
         (m.Connect(), "ana", "cannot be called"),
         (m.Connect(), "oslo", "cannot be called"),
-        (m.Refuse("no"), "rome", "nothing that a broker is told"),
+        (m.Refuse("no"), "rome", "no message to a broker"),
         (m.LinkUpdate("rome", (0, 1), ()), "rome", "means nothing to this strategy"),
     ],
 )

@@ -42,9 +42,9 @@ def delivered(result: Result) -> set[tuple[str, str, int]]:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("tpology = 1", "Object contains unknown field `tpology`"),
-        ("seed = 'x'", "seed: Expected `int`, got `str`"),
-        ("[topology]\nkind = 'circle'", "topology.kind: Invalid enum value 'circle'"),
+        ("tpology = 1", "line 1: there is no setting 'tpology'; did you mean 'topology'? (there are strategy,"),
+        ("seed = 'x'", "line 1: seed: expected an integer, got a string"),
+        ("[topology]\nkind = 'circle'", "line 2: topology.kind: 'circle' is not valid (choices: 'line', 'ring', 'star',"),
         ("[topology]\nkind = 'line'", "topology.brokers: a topology of the kind line needs it"),
         ("[topology]\nkind = 'line'\nbrokers = 2\nheight = 2", "topology.height: a topology of the kind line has none"),
         ("[topology]\nkind = 'ring'\nbrokers = 2", "topology: a ring has three brokers or more"),
@@ -57,14 +57,15 @@ def delivered(result: Result) -> set[tuple[str, str, int]]:
         ("strategy = 'covering+tree'\n" + TREE + "roles = 'hierarchical'", "topology.roles: covering+tree knows peers only"),
         ("strategy = 'sources+tree'", "strategy: there is no strategy 'sources+tree'"),
         ("strategy = 'covering+tree+tree'", "strategy: there is no strategy"),
-        ("[links]\nlatency = -1.0", "links.latency: "),
-        ("[workload]\nlocality = 1.5", "workload.locality: "),
+        ("[links]\nlatency = -1.0", "line 2: links.latency: expected a number >= 0"),
+        ("[workload]\nlocality = 1.5", "line 2: workload.locality: expected a number <= 1"),
         ("[workload]\nfile = 'gone.parquet'", "workload.file: "),
-        ("[[faults]]\ntime = 1.0\ndo = 'crash'", "faults[0]: Object missing required field `broker`"),
+        ("[[faults]]\ntime = 1.0\ndo = 'crash'", "line 1: faults[0]: the setting 'broker' is missing"),
         ("[[faults]]\ntime = 1.0\ndo = 'crash'\nbroker = 'x'", "faults[0]: there is no broker x"),
         (TREE + "[[faults]]\ntime = 1.0\ndo = 'down'\nlink = ['b0', 'b0']", "faults[0]: there is no link between b0 and b0"),
         ("[[faults]]\ntime = 1.0\ndo = 'restart'\nbroker = 'b1'", "faults[0]: b1 is not down"),
-        ("a = [", "no TOML"),
+        ("[[faults]]\ntime = 1.0\ndo = 'crush'", "line 3: faults[0].do: 'crush' is not valid; did you mean 'crash'? (choices: 'down', 'up',"),
+        ("a = [", "this is not TOML"),
     ],
 )  # fmt: skip
 def test_errors_name_the_place(text: str, problem: str) -> None:

@@ -20,13 +20,14 @@ import pytest
 from hypothesis import strategies as st
 
 from fieldfare.filters import Filter, parse
-from fieldfare.tables.advertised import Told
+from fieldfare.tables.advertised import NeighbourUpdates
 from fieldfare.tables.base import Table
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.structures.forest_tables import NonRedundantForest, PosetForest
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.structures.poset import Poset
-from fieldfare.tables.updates import Update, apply
+from fieldfare.tables.updates import TableUpdate, apply
 
 # Filters and events
 
@@ -50,9 +51,9 @@ class Pool:
     def __getitem__(self, number: int) -> Filter:
         return self.filters[number % len(self.filters)]
 
-    def update(self, added: Sequence[int], removed: Sequence[int]) -> Update:
+    def update(self, added: Sequence[int], removed: Sequence[int]) -> TableUpdate:
         both = [tuple(dict.fromkeys(self[number] for number in some)) for some in (added, removed)]
-        return Update(*both)
+        return TableUpdate(*both)
 
 
 pools = st.lists(filters, min_size=2, max_size=10, unique=True).map(Pool)
@@ -106,7 +107,7 @@ def oracle(table: Table[Any]) -> NaiveTable[Any]:
     return naive
 
 
-def received(known: Sequence[Filter], update: Update) -> list[Filter]:
+def received(known: Sequence[Filter], update: TableUpdate) -> list[Filter]:
     """What a neighbour knows after an update: it forgets what newer filters cover."""
     return minimal_cover([*(f for f in known if f not in update.removed), *update.added])
 
@@ -170,13 +171,13 @@ class Plain(Broker):
     def __init__(self, table: Table[Any]) -> None:
         self.subscriptions = table
 
-    def subscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Update]:
-        return apply(self.subscriptions, Update(added=(filter,)), (client, filter))
+    def subscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, TableUpdate]:
+        return apply(self.subscriptions, TableUpdate(added=(filter,)), (client, filter))
 
-    def unsubscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Update]:
-        return apply(self.subscriptions, Update(removed=(filter,)), (client, filter))
+    def unsubscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, TableUpdate]:
+        return apply(self.subscriptions, TableUpdate(removed=(filter,)), (client, filter))
 
-    def receive(self, message: Update, neighbour: int) -> Mapping[Any, Update]:
+    def receive(self, message: TableUpdate, neighbour: int) -> Mapping[Any, TableUpdate]:
         return apply(self.subscriptions, message, neighbour)
 
     def match(self, event: Mapping[str, object]) -> set[Any]:
@@ -207,7 +208,7 @@ class Network(Generic[B]):
 
     def send(self, broker: int, messages: Mapping[Any, Any]) -> None:
         for neighbour, message in messages.items():
-            assert message != Update(), "nothing to say"
+            assert message != TableUpdate(), "nothing to say"
             self.links[broker, neighbour].append(message)
 
     def toggle(self, client: str, broker: int, filter: Filter) -> None:
@@ -262,10 +263,12 @@ class Network(Generic[B]):
     def check_links(self) -> None:
         """Whatever is under way, what a neighbour will know is what is exported to it."""
         for i, j in self.links:
-            updates = [message for message in self.links[i, j] if isinstance(message, Update)]
+            updates = [message for message in self.links[i, j] if isinstance(message, TableUpdate)]
             self.check_link(i, j, self.brokers[i].subscriptions, self.brokers[j].subscriptions, updates)
 
-    def check_link(self, i: int, j: int, ours: Table[Any], theirs: Table[Any], under_way: Sequence[Update]) -> None:
+    def check_link(
+        self, i: int, j: int, ours: Table[Any], theirs: Table[Any], under_way: Sequence[TableUpdate]
+    ) -> None:
         known = held(theirs, i)
         for update in under_way:
             known = received(known, update)
@@ -316,10 +319,10 @@ class Message(NamedTuple):
     """What travels: which table it is for, and what changes there."""
 
     kind: str
-    update: Update
+    update: TableUpdate
 
 
-def messages(told: Told[Any]) -> Mapping[Any, Message]:
+def messages(told: NeighbourUpdates[Any]) -> Mapping[Any, Message]:
     assert not told.advertisements.keys() & told.subscriptions.keys()
     return {
         **{j: Message("advertise", update) for j, update in told.advertisements.items()},

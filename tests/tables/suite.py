@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from fieldfare.events import Event
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
 from fieldfare.tables.base import Table, Tests, Towards
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.covers import minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 
 NEIGHBOURS = ("I1", "I2", "I3")
 CLIENTS = ("ana", "bob")

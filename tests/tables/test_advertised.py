@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.tables.networks import (
     FILTERS,
     KINDS,
@@ -27,9 +28,9 @@ from tests.tables.networks import (
 
 from fieldfare.filters import EVERYTHING, Filter, parse
 from fieldfare.filters.advertisement import Advertisement
-from fieldfare.tables.advertised import AdvertisedTable, Told, advertisers, as_filter
+from fieldfare.tables.advertised import AdvertisedTable, NeighbourUpdates, advertisers, as_filter
 from fieldfare.tables.structures.naive import NaiveTable
-from fieldfare.tables.updates import Update
+from fieldfare.tables.updates import TableUpdate
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -47,12 +48,12 @@ def between(low: int, high: int) -> Filter:
     return parse(f"x BETWEEN {low} AND {high}")
 
 
-def sub(*filters: Filter) -> Update:
-    return Update(added=filters)
+def sub(*filters: Filter) -> TableUpdate:
+    return TableUpdate(added=filters)
 
 
-def unsub(filter: Filter, *uncovered: Filter) -> Update:
-    return Update(uncovered, (filter,))
+def unsub(filter: Filter, *uncovered: Filter) -> TableUpdate:
+    return TableUpdate(uncovered, (filter,))
 
 
 @pytest.fixture(params=KINDS)
@@ -70,10 +71,10 @@ def dropping(request: pytest.FixtureRequest) -> AdvertisedTable[Any]:
 
 def test_subscriptions_follow_advertisements(table: AdvertisedTable[Any]) -> None:
     a, s, t = between(0, 5), between(4, 8), between(6, 8)
-    assert table.advertise(sub(a), "B1") == Told({"B2": sub(a), "B3": sub(a)}, {})
+    assert table.advertise(sub(a), "B1") == NeighbourUpdates({"B2": sub(a), "B3": sub(a)}, {})
     assert table.subscribe(sub(s), "ana") == {"B1": sub(s)}
     assert table.subscribe(sub(t), "ben") == {}
-    assert table.advertise(sub(t), "B3") == Told({"B1": sub(t), "B2": sub(t)}, {"B3": sub(s)})
+    assert table.advertise(sub(t), "B3") == NeighbourUpdates({"B1": sub(t), "B2": sub(t)}, {"B3": sub(s)})
     assert table.subscribe(unsub(s), "ana") == {"B1": unsub(s), "B3": unsub(s, t)}
     assert table.match({"x": 7}) == {"ben"}
 
@@ -82,7 +83,7 @@ def test_what_has_lost_its_way_is_taken_back(table: AdvertisedTable[Any]) -> Non
     a, s = between(0, 5), between(4, 8)
     table.advertise(sub(a), "B1")
     assert table.subscribe(sub(s), "ana") == {"B1": sub(s)}
-    assert table.advertise(unsub(a), "B1") == Told({"B2": unsub(a), "B3": unsub(a)}, {"B1": unsub(s)})
+    assert table.advertise(unsub(a), "B1") == NeighbourUpdates({"B2": unsub(a), "B3": unsub(a)}, {"B1": unsub(s)})
     assert table.advertise(sub(a), "B1").subscriptions == {"B1": sub(s)}
 
 
@@ -94,7 +95,7 @@ def test_what_has_lost_its_way_is_dropped(dropping: AdvertisedTable[Any]) -> Non
     assert table.subscribe(sub(s), "B2") == {"B1": sub(s)}
     assert table.subscribe(sub(s), "ana") == {}
     assert table.subscriptions.interfaces(s) == {"ana", "B2"}
-    assert table.advertise(unsub(a), "B1") == Told({"B2": unsub(a), "B3": unsub(a)}, {})
+    assert table.advertise(unsub(a), "B1") == NeighbourUpdates({"B2": unsub(a), "B3": unsub(a)}, {})
     assert table.subscriptions.interfaces(s) == {"ana"}  # a client waits
     assert table.advertise(sub(a), "B1").subscriptions == {"B1": sub(s)}
 
@@ -107,7 +108,9 @@ def test_an_advertisement_of_the_subscriber_alone_shows_no_way(dropping: Adverti
     table.advertise(sub(a), "pub")
     assert table.subscribe(sub(a), "B1") == {}
     assert table.subscriptions.interfaces(a) == {"B1"}
-    assert table.advertise(unsub(a), "pub") == Told({"B1": unsub(a)}, {})  # the others still hear of it, from B1
+    assert table.advertise(unsub(a), "pub") == NeighbourUpdates(
+        {"B1": unsub(a)}, {}
+    )  # the others still hear of it, from B1
     assert len(table.subscriptions) == 0
 
 
@@ -134,6 +137,7 @@ TABLES = st.lists(
 
 
 @pytest.mark.parametrize("name", KINDS)
+@few(50)
 @given(changes=TABLES)
 def test_neighbours_know_what_is_exported(name: str, changes: list[tuple[bool, Filter, bool, int, Filter]]) -> None:
     """After any update each neighbour's picture is what the definition exports."""
@@ -141,12 +145,12 @@ def test_neighbours_know_what_is_exported(name: str, changes: list[tuple[bool, F
     ads: dict[int, list[Filter]] = {j: [] for j in range(3)}
     subs: dict[int, list[Filter]] = {j: [] for j in range(3)}
     for advertises, filter, replaces, sender, other in changes:
-        update = Update((filter,), (other,)) if replaces else Update((), (filter,))
-        told = table.advertise(update, sender) if advertises else Told({}, table.subscribe(update, sender))
+        update = TableUpdate((filter,), (other,)) if replaces else TableUpdate((), (filter,))
+        told = table.advertise(update, sender) if advertises else NeighbourUpdates({}, table.subscribe(update, sender))
         assert sender not in told.advertisements
         for picture, updates in ((ads, told.advertisements), (subs, told.subscriptions)):
             for j, message in updates.items():
-                assert message != Update()
+                assert message != TableUpdate()
                 picture[j] = received(picture[j], message)
         for j in range(3):
             assert set(ads[j]) == set(oracle(table.advertisements).exported(j))
@@ -164,10 +168,10 @@ class Advertising(AdvertisingBroker):
         self.subscriptions, self.advertisements, self.drop = table.subscriptions, table.advertisements, table.drop
 
     def subscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Message]:
-        return messages(Told({}, self.table.subscribe(sub(filter), (client, filter))))
+        return messages(NeighbourUpdates({}, self.table.subscribe(sub(filter), (client, filter))))
 
     def unsubscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Message]:
-        return messages(Told({}, self.table.subscribe(unsub(filter), (client, filter))))
+        return messages(NeighbourUpdates({}, self.table.subscribe(unsub(filter), (client, filter))))
 
     def advertise(self, client: Hashable, filter: Filter) -> Mapping[Any, Message]:
         return messages(self.table.advertise(sub(filter), (client, filter)))
@@ -178,7 +182,7 @@ class Advertising(AdvertisingBroker):
     def receive(self, message: Message, neighbour: int) -> Mapping[Any, Message]:
         if message.kind == "advertise":
             return messages(self.table.advertise(message.update, neighbour))
-        return messages(Told({}, self.table.subscribe(message.update, neighbour)))
+        return messages(NeighbourUpdates({}, self.table.subscribe(message.update, neighbour)))
 
     def match(self, event: Mapping[str, object]) -> set[Any]:
         return {one[0] if isinstance(one, tuple) else one for one in self.table.match(event)}
@@ -192,6 +196,7 @@ def network_of(tree: Mapping[int, Sequence[int]], make: Make, *, drop: bool) -> 
 
 
 @pytest.mark.parametrize(("name", "drop"), [*((name, False) for name in KINDS), ("naive", True), ("poset", True)])
+@few(20)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, drop: bool, tape: Tape, steps: int) -> None:
     network = network_of(random_tree(tape, 2, 5), KINDS[name], drop=drop)

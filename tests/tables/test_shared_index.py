@@ -6,7 +6,7 @@ from tests.tables.suite import POOL
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.tables.shared_index import Part, SharedIndex
+from fieldfare.tables.shared_index import SharedIndex, SharedIndexPart
 
 filters = st.sampled_from(POOL)
 EVENTS = [{"x": x, "y": y, "s": s} for x in range(4) for y in (0, 2) for s in ("abc", "b")]
@@ -15,7 +15,7 @@ EVENTS = [{"x": x, "y": y, "s": s} for x in range(4) for y in (0, 2) for s in ("
 @given(st.lists(st.tuples(st.integers(0, 1), filters, st.booleans()), max_size=30), filters)
 def test_a_part_answers_like_an_index_of_its_own(steps: list[tuple[int, Filter, bool]], asked: Filter) -> None:
     universe = SharedIndex()
-    parts: list[Part] = [universe.part(), universe.part()]
+    parts: list[SharedIndexPart] = [universe.part(), universe.part()]
     indexes: list[Index[Filter]] = [Index(), Index()]
     for which, filter, add in steps:
         for table in (parts[which], indexes[which]):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.tables.networks import (
     FILTERS,
     KINDS,
@@ -29,7 +30,7 @@ from tests.tables.networks import (
 from fieldfare.filters import NOTHING, Filter, parse
 from fieldfare.tables.base import Table
 from fieldfare.tables.structures.naive import NaiveTable
-from fieldfare.tables.updates import Update, _remove, apply, exported, replacement
+from fieldfare.tables.updates import TableUpdate, _remove, apply, exported, replacement
 
 ALL = {**KINDS, **REDUNDANT}
 
@@ -44,12 +45,12 @@ def between(low: int, high: int) -> Filter:
     return parse(f"x BETWEEN {low} AND {high}")
 
 
-def sub(*filters: Filter) -> Update:
-    return Update(added=filters)
+def sub(*filters: Filter) -> TableUpdate:
+    return TableUpdate(added=filters)
 
 
-def unsub(filter: Filter, *uncovered: Filter) -> Update:
-    return Update(uncovered, (filter,))
+def unsub(filter: Filter, *uncovered: Filter) -> TableUpdate:
+    return TableUpdate(uncovered, (filter,))
 
 
 @pytest.fixture(params=ALL)
@@ -158,7 +159,7 @@ def test_a_neighbour_uncovers_what_another_has_too(make: Make) -> None:
 def test_what_cancels_out_is_not_said(make: Make) -> None:
     table = make({"B2", "B3", "S"})
     apply(table, sub(F), "S")
-    assert apply(table, Update((F,), (F,)), "S") == {}
+    assert apply(table, TableUpdate((F,), (F,)), "S") == {}
     assert apply(table, sub(F), "S") == apply(table, unsub(G), "S") == apply(table, unsub(F), "B2") == {}
     assert apply(table, unsub(F, G, between(20, 30)), "S") == {
         name: unsub(F, G, between(20, 30)) for name in ("B2", "B3")
@@ -169,7 +170,7 @@ def test_all_of_an_update_or_nothing(make: Make) -> None:
     table = make({"B2"})
     apply(table, sub(F), "S")
     with pytest.raises(ValueError, match="no event can match"):
-        apply(table, Update((G, NOTHING), (F,)), "S")
+        apply(table, TableUpdate((G, NOTHING), (F,)), "S")
     assert {*table.filters()} == {F}
 
 
@@ -189,7 +190,7 @@ def test_what_lies_beneath_two_that_go_is_said_once(make: Make, removed: tuple[F
     table = two_at_once(make({"A", "B"}))
     assert table.forwards(LEFT) == {"A", "B"}
     assert table.forwards(RIGHT) == {"A"}
-    assert apply(table, Update(removed=removed), "S") == {"A": Update((INSIDE,), removed), "B": unsub(LEFT)}
+    assert apply(table, TableUpdate(removed=removed), "S") == {"A": TableUpdate((INSIDE,), removed), "B": unsub(LEFT)}
 
 
 @pytest.mark.parametrize("removed", [(LEFT, RIGHT), (RIGHT, LEFT)])
@@ -228,7 +229,7 @@ class Mirrors(RuleBasedStateMachine):
     def update(self, added: list[int], removed: list[int], sender: int) -> None:
         self.change(self.pool.update(added, removed), sender)
 
-    def change(self, update: Update, sender: int) -> None:
+    def change(self, update: TableUpdate, sender: int) -> None:
         messages = apply(self.table, update, sender)
         for filter in update.removed:
             self.oracle.remove(filter, sender)
@@ -236,7 +237,7 @@ class Mirrors(RuleBasedStateMachine):
             self.oracle.add(filter, sender)
         assert sender not in messages
         for neighbour, message in messages.items():
-            assert message != Update()
+            assert message != TableUpdate()
             self.mirrors[neighbour] = received(self.mirrors[neighbour], message)
 
     @rule(sender=st.integers(0, 5), choice=st.integers(0, 100))
@@ -244,7 +245,7 @@ class Mirrors(RuleBasedStateMachine):
         """Something that is there."""
         mine = [f for f in self.oracle.filters() if sender in self.oracle.interfaces(f)]
         if mine:
-            self.change(Update(removed=(mine[choice % len(mine)],)), sender)
+            self.change(TableUpdate(removed=(mine[choice % len(mine)],)), sender)
 
     @rule(wanted=some_numbers, sender=st.integers(0, 5))
     def replace(self, wanted: list[int], sender: int) -> None:
@@ -280,7 +281,7 @@ def test_to_a_master_go_the_roots(pool: Pool, changes: list[tuple[list[int], lis
         known: list[Filter] = []
         for added, removed, slave in changes:
             told = apply(table, pool.update(added, removed), slave)
-            known = received(known, told.get("master", Update()))
+            known = received(known, told.get("master", TableUpdate()))
             assert set(known) == set(table.roots()) == set(exported(table, "master")), name
 
 
@@ -293,7 +294,7 @@ def test_whole_sets_keep_a_redundant_master_clean(changes: list[tuple[set[Filter
         for wishes, slave in changes:
             last[slave] = NaiveTable.roots(_filled(wishes))
             update = replacement(master, last[slave], slave)
-            known = received(known, apply(master, update, slave).get("top", Update()))
+            known = received(known, apply(master, update, slave).get("top", TableUpdate()))
             assert {(f, i) for f in master.filters() for i in master.interfaces(f)} == {
                 (f, i) for i, roots in last.items() for f in roots
             }
@@ -311,6 +312,7 @@ def _filled(wishes: set[Filter]) -> NaiveTable[int]:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@few(30)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, tape: Tape, steps: int) -> None:
     network = Network(random_tree(tape), lambda _, neighbours: Plain(KINDS[name](neighbours)))

@@ -12,10 +12,10 @@ from tools.bars import history, measure
 from tools.bars.history import Entry, Figure, Line
 
 
-def entry(time: str = "2026-11-16T15:00:00Z", *, dirty: bool = False, **costs: float) -> Entry:
+def entry(time: str = "2026-11-16T15:00:00Z", *, dirty: bool = False, load: float = 0.5, **costs: float) -> Entry:
     """A run on a machine whose yardstick is 2 µs."""
     figures = {bar: Figure(cost, 2.0, [cost, cost + 1]) for bar, cost in costs.items()}
-    return Entry(time, "abc1234", dirty, "3.11.2", "a machine", 2, 0.5, figures)
+    return Entry(time, "abc1234", dirty, "3.11.2", "a machine", 2, load, figures)
 
 
 def test_the_compared_figure_is_the_cost_in_yardsticks() -> None:
@@ -95,6 +95,19 @@ def test_a_slower_run_writes_no_entry_unless_accepted(tmp_path: Path, monkeypatc
     assert command.main([*options, "--accept"]) == 1
     assert len(history.load(tmp_path)) == 2
     assert command.main(options) == 0, "an accepted entry is what later runs are held against"
+
+
+def test_a_run_on_a_busy_machine_writes_no_entry_unless_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy = entry(load=1.5, match=10.0)
+    for name, value in {"FOLDER": tmp_path, "ROOT": tmp_path, "measured": lambda bars, rounds: busy}.items():
+        monkeypatch.setattr(command, name, value)
+    assert command.main([]) == 0
+    assert "busy" in capsys.readouterr().out
+    assert history.load(tmp_path) == []
+    assert command.main(["--accept"]) == 0
+    assert history.load(tmp_path) == [busy]
 
 
 def test_an_unknown_bar_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

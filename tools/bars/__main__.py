@@ -64,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", metavar="BARS", help=f"bars to measure, with commas between them: {', '.join(BARS)}")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"measured rounds of each bar ({ROUNDS})")
     parser.add_argument("--dry-run", action="store_true", help="write no entry")
-    parser.add_argument("--accept", action="store_true", help="write the entry although a bar is slower")
+    parser.add_argument(
+        "--accept", action="store_true", help="write the entry although a bar is slower, or the machine busy"
+    )
     given = parser.parse_args(arguments)
     bars = given.only.split(",") if given.only else list(BARS)
     if unknown := set(bars) - set(BARS):
@@ -73,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = history.compare(entry, history.load(FOLDER))
     print(history.table(lines))
     slower = any(line.is_slower for line in lines)
-    if not given.dry_run and entry.figures and (given.accept or not slower):
+    if entry.was_busy:
+        print(f"the machine was busy before the run (load {entry.load:.1f} on {entry.cores} cores): trust no alert")
+    if not given.dry_run and entry.figures and (given.accept or not (slower or entry.was_busy)):
         print(f"written: {history.save(entry, FOLDER).relative_to(ROOT)}")
     return int(slower)
 

@@ -49,6 +49,11 @@ class Entry(msgspec.Struct, frozen=True):
     figures: dict[str, Figure]
 
     @property
+    def was_busy(self) -> bool:
+        """Whether other work kept more than half of the cores, which makes the bar of the node dearer."""
+        return self.load > self.cores / 2
+
+    @property
     def name(self) -> str:
         """The name of its file: date and commit, and `dirty` if the commit is not all."""
         return f"{self.time[:10]}-{self.commit}{'-dirty' if self.dirty else ''}.json"

@@ -172,7 +172,7 @@ def route() -> Iterator[Round]:
         sequence += len(events)
         batches = [sent[start : start + 100] for start in range(0, len(sent), 100)]
         now = float(sequence)
-        return _spent(lambda: [oslo.spread(batch, LOCAL, now) for batch in batches], len(events))
+        return _spent(lambda: [oslo.route(batch, LOCAL, now) for batch in batches], len(events))
 
     yield run
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from fieldfare.matching import kernels
 from fieldfare.matching.match.lookup import CHUNK
 from fieldfare.matching.store.state import scratch
-from fieldfare_lab.bench.ours import index_of
+from fieldfare_lab.bench.fieldfare_contenders import index_of
 from fieldfare_lab.bench.workloads import generate
 from tools.c_reference.native import Ints, Native, asked, batch_of, build, compiler, owners, pairs
 

@@ -11,10 +11,17 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.mobility.channels.access import AccessServer
-from fieldfare.mobility.channels.causal import Causal
+from fieldfare.mobility.channels.causal import CausalMember
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.federation import Gateway, Multicast
-from fieldfare.mobility.channels.messages import Attach, Balance, Go, Gone, Relocate, SendAway
+from fieldfare.mobility.channels.federation import Gateway, MulticastMember
+from fieldfare.mobility.channels.messages import (
+    Attach,
+    BalanceLoad,
+    MoveClients,
+    MoveRequest,
+    RelocateChannel,
+    SessionMoved,
+)
 from fieldfare.mobility.channels.resolution import ResolutionServer
 from fieldfare.mobility.channels.session_requests import member_of
 from fieldfare.mobility.messages import Acknowledge, MoveOut
@@ -76,11 +83,11 @@ def world(
             assert backbone is not None
             inner = member_of(name, gateways[name])
             if backbone.servers:
-                return Gateway(inner, Causal(name, backbone))
+                return Gateway(inner, CausalMember(name, backbone))
             if backbone.name != "tree":
-                return Gateway(inner, Multicast(name, backbone, gateways))
+                return Gateway(inner, MulticastMember(name, backbone, gateways))
             edges = [edge for edge in pairwise(gateways) if name in edge]
-            return Gateway(inner, *(Multicast(name, replace(backbone, name=str(edge)), edge) for edge in edges))
+            return Gateway(inner, *(MulticastMember(name, replace(backbone, name=str(edge)), edge) for edge in edges))
         return ResolutionServer(name, next(one for one in (*all_domains, backbone) if one and name in one.servers))
 
     names = (*domains, *servers, *gateways, *beyond)
@@ -127,7 +134,7 @@ class Run:
         home = self.homes[client]
         return Attach(
             session=f"{client}@{home}" if home else "",
-            taken=self.network.taken.get(client) if sure else None,
+            received=self.network.taken.get(client) if sure else None,
             source=self.last.get(client, ""),
             moves=self.moves[client],
         )
@@ -145,9 +152,9 @@ class Run:
                 network.say(client, Acknowledge(message.number))
             if message.sequence < 15 and dice.random() < self.chatty:
                 network.publish(client, self.event())
-        elif isinstance(message, Gone):
+        elif isinstance(message, SessionMoved):
             network.say(client, self.attach(client))
-        elif isinstance(message, Go) and network.where(client) is not None:
+        elif isinstance(message, MoveRequest) and network.where(client) is not None:
             self.move(client, message.to)
 
     def change(self) -> None:
@@ -159,9 +166,9 @@ class Run:
                 self.move(client, dice.choice(self.access))
         elif kind < 7:
             operator = f"operator of {dice.choice(self.access if kind == 4 else self.servers)}"
-            relocate = Relocate(dice.choice(self.domain.channels), dice.choice(self.servers))
-            away = SendAway(dice.choice(self.access), 1)
-            network.say(operator, [away, relocate, Balance()][kind - 4])
+            relocate = RelocateChannel(dice.choice(self.domain.channels), dice.choice(self.servers))
+            away = MoveClients(dice.choice(self.access), 1)
+            network.say(operator, [away, relocate, BalanceLoad()][kind - 4])
         elif network.where(client) is not None:
             self.say_something(kind, client, id)
 

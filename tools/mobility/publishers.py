@@ -12,7 +12,7 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.path_update import PathUpdate
 from fieldfare.mobility.predictors import LastDirection, street
-from fieldfare.mobility.publisher_policies import MANNERS, SAFE, PublisherPolicy
+from fieldfare.mobility.publisher_policies import POLICIES, SAFE, PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message
 from fieldfare.routing.broker import Broker
@@ -42,9 +42,9 @@ class Verdict(NamedTuple):
 
 
 def run(
-    seed: int, manner: PublisherPolicy = SAFE, strategy: Strategy | None = None, *, forgetful: bool = False
+    seed: int, policy: PublisherPolicy = SAFE, strategy: Strategy | None = None, *, forgetful: bool = False
 ) -> tuple[Network[Any], int]:
-    """Subscribers stay; publishers publish all the time and move: at ease or fast, with a goodbye or without.
+    """Subscribers visit; publishers publish all the time and move: at ease or fast, with a goodbye or without.
 
     Who is forgetful does not know where it comes from, or says something wrong.
     """
@@ -59,9 +59,9 @@ def run(
 
     def machine(name: str) -> MobileBroker:
         part = Publishers(
-            manner, predictor=LastDirection(street(brokers)), proxies=lambda client: homes[client], patience=1e6
+            policy, predictor=LastDirection(street(brokers)), proxies=lambda client: homes[client], patience=1e6
         )
-        return MobileBroker(Broker(name, strategy, remember=1e6), part, way=way(name))
+        return MobileBroker(Broker(name, strategy, remember=1e6), part, next_hop=way(name))
 
     wire = Wire(dice.choice([0.01, exponential(0.3), exponential(2.0)]))
     network = Network(machine, topology, links=wire, processing=cost, seed=seed)
@@ -118,7 +118,7 @@ def together(seed: int) -> tuple[Network[Any], int]:
     near, far = Wire(exponential(dice.choice([0.05, 0.3, 2.0]))), Wire(exponential(dice.choice([0.05, 2.0])))
     network: Network[Any] = Network(
         lambda name: MobileBroker(
-            Broker(name, strategy, remember=1e6), PathUpdate(), Publishers(patience=1e6), way=way(name)
+            Broker(name, strategy, remember=1e6), PathUpdate(), Publishers(patience=1e6), next_hop=way(name)
         ),
         topology, seed=seed, mesh=True, lazy=True, links=lambda a, b: near if b in neighbours[a] else far,
     )  # fmt: skip
@@ -134,7 +134,7 @@ def together(seed: int) -> tuple[Network[Any], int]:
     def move(name: str, target: str) -> None:
         """A publisher moves, which wants something, too."""
         said = MoveIn(
-            places[name], {"own": own}, {"all": promise}, taken=network.taken.get(name, 0), moves=moves[name] + 1
+            places[name], {"own": own}, {"all": promise}, received=network.taken.get(name, 0), moves=moves[name] + 1
         )
         places[name] = target
         moves[name] += 1
@@ -187,13 +187,13 @@ def judged(network: Network[Any], moves: int) -> Verdict:
 
 
 def main(count: int) -> None:
-    """Print counts for each manner, SAFE in many runs and the others in some."""
-    for manner, forgetful in [*((manner, False) for manner in MANNERS.values()), (SAFE, True)]:
+    """Print counts for each policy, SAFE in many runs and the others in some."""
+    for policy, forgetful in [*((policy, False) for policy in POLICIES.values()), (SAFE, True)]:
         total: Counter[str] = Counter()
-        runs = count if manner is SAFE else count // 10
+        runs = count if policy is SAFE else count // 10
         for seed in range(runs):
-            total.update(judged(*run(seed, manner, forgetful=forgetful))._asdict())
-        name = f"{manner.name}{', forgetful' * forgetful}"
+            total.update(judged(*run(seed, policy, forgetful=forgetful))._asdict())
+        name = f"{policy.name}{', forgetful' * forgetful}"
         counts = ", ".join(f"{what} {number}" for what, number in total.items())
         sys.stdout.write(f"{name:17} {runs} runs: {counts}\n")
     total = Counter()

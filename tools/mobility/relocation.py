@@ -32,7 +32,7 @@ def network(
     hear, processing = options.pop("hear", None), options.pop("processing", None)
 
     def make(name: str) -> MobileBroker:
-        return MobileBroker(Broker(name, strategy), Relocation(**options), way=way(name))
+        return MobileBroker(Broker(name, strategy), Relocation(**options), next_hop=way(name))
 
     return Network(make, topology, seed=seed, hear=hear, links=links or Wire(0.1), processing=processing)
 
@@ -95,7 +95,7 @@ class Run:
             roamer.unsubscribe(id)
 
     def promise(self) -> None:
-        """Somebody promises something else, or no more; the first promises stay."""
+        """Somebody promises something else, or no more; the first promises visit."""
         publisher, id = self.dice.choice(self.publishers), self.dice.choice("xy")
         if self.dice.random() < 0.5:
             self.network.advertise(publisher, id, self.dice.choice(FILTERS))
@@ -119,13 +119,13 @@ class Run:
         self.network.settle()
 
     def blocked(self) -> list[str]:
-        """The stays that still wait for something, and those that nobody will ask for."""
+        """The visits that still wait for something, and those that nobody will ask for."""
         return [
-            f"{broker}: {stay}"
+            f"{broker}: {visit}"
             for broker in self.brokers
-            for stays in part(self.network, broker).stays.values()
-            for stay in stays.values()
-            if stay.session is None or stay.heir is not None
+            for visits in part(self.network, broker).visits.values()
+            for visit in visits.values()
+            if visit.session is None or visit.successor is not None
         ]
 
 

@@ -74,7 +74,8 @@ class Run:
         neighbours = tree.neighbours()
         self.network: Network[Any] = Network(
             lambda name: MobileBroker(
-                Broker(name, strategy), protocol.make(), *([Publishers()] if protocol.publishing else []), way=way(name)
+                Broker(name, strategy), protocol.make(), *([Publishers()] if protocol.publishing else []),
+                next_hop=way(name),
             ),
             topology, seed=seed, mesh=True, lazy=True, hear=self._hear,
             links=lambda a, b: Wire(near) if b in neighbours[a] else far,
@@ -118,7 +119,7 @@ class Run:
             roamer.unsubscribe(id)
 
     def promise(self) -> None:
-        """Somebody promises something else; the first promises stay."""
+        """Somebody promises something else; the first promises visit."""
         self.network.advertise(
             self.dice.choice(self.publishers), self.dice.choice("xy"), self.dice.choice(self.filters)
         )
@@ -178,11 +179,11 @@ def left_behind(run: Run) -> Iterator[Violation]:
     for name, broker in run.network.brokers.items():
         part = broker.base.parts[0]
         for client, roamer in run.roamers.items():
-            stays = [stay.session is not None for stay in part.stays.get(client, {}).values()]
+            visits = [visit.session is not None for visit in part.visits.get(client, {}).values()]
             known = broker.base.broker.clients.all.get(client)
             asks = known is not None and bool(known.subscriptions)
-            if stays != [True] * (roamer.here == name) or (asks and roamer.here != name):
-                yield Violation("left behind", len(run.network.trace), f"{client} at {name}: {stays}, asks: {asks}")
+            if visits != [True] * (roamer.here == name) or (asks and roamer.here != name):
+                yield Violation("left behind", len(run.network.trace), f"{client} at {name}: {visits}, asks: {asks}")
 
 
 def main(count: int, first: int = 0) -> int:

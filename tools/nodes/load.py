@@ -40,12 +40,12 @@ class Paced(Publisher):
                     await asyncio.sleep(0.01)
                     continue
                 sent = max(sent, due - int(rate))  # what was missed for more than a second is not made up for
-                await client.room()
+                await client.wait_for_capacity()
                 self.count += 1
                 number = self.count
                 sent += 1
-                ticket = client.post({"by": self.name, "n": number, "k": number % 5, "text": "x" * 40})
-                ticket.then(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5, "text": "x" * 40})
+                receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
             await client.drain()
 
 

@@ -30,7 +30,7 @@ class Raw:
         """Come back whenever the connection breaks."""
         while True:
             with contextlib.suppress(OSError, websockets.WebSocketException, TimeoutError):
-                protocol = websockets.Subprotocol(f"fieldfare.v1.{self.codec}")
+                protocol = websockets.Subprotocol(f"fieldfare.v2.{self.codec}")
                 async with websockets.connect(
                     self.url, subprotocols=[protocol], compression=None, max_size=None, ping_interval=5, ping_timeout=15
                 ) as socket:

@@ -147,9 +147,9 @@ class RoamingPublisher(Roaming):
         try:
             while not self.end:
                 self.published += 1
-                client.post(made(self.session, self.published)).then(self._heard)
+                client.publish_soon(made(self.session, self.published)).add_callback(self._heard)
                 await asyncio.sleep(self._chance.uniform(0, 0.05))
-                await client.room()
+                await client.wait_for_capacity()
             await client.drain()
             await asyncio.Event().wait()
         finally:

@@ -22,10 +22,10 @@ from fieldfare.protocol.messages import ControlMessage, Forward, Message, Send
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.prefix import messages
 from fieldfare.routing.prefix.invariants import check
-from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.options import PrefixOptions
+from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.prefix.tagger import LARGE
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, TreeVersion
 from fieldfare.routing.strategies import PREFIX, Strategy, with_advertisements
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation import checker
@@ -50,7 +50,7 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     terms: set[Term] = field(default_factory=set)
-    versions: set[Version] = field(default_factory=set)
+    versions: set[TreeVersion] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
 
@@ -63,14 +63,14 @@ class Watched(Broker):
         self.routes.match = self._match  # type: ignore[method-assign]
 
     @property
-    def prefixed(self) -> Prefixed:
-        assert isinstance(self.routes, Prefixed)
+    def prefixed(self) -> PrefixRoutes:
+        assert isinstance(self.routes, PrefixRoutes)
         return self.routes
 
     def _match(self, event: Forward, sender: str) -> set[str]:
         """By tag; and, to see that nobody is forgotten, by content."""
         routes, counts, tagged = self.prefixed, self.tally.counts, self.prefixed.by_tag
-        found, wanted = Prefixed.match(routes, event, sender), TableRoutes.match(routes, event, sender)
+        found, wanted = PrefixRoutes.match(routes, event, sender), TableRoutes.match(routes, event, sender)
         counts["by tag"] += routes.by_tag - tagged
         counts["by content"] += 1 - (routes.by_tag - tagged)
         counts["links and clients"] += len(found)
@@ -90,10 +90,10 @@ class Watched(Broker):
         return sends
 
     def _look(self) -> None:
-        for member, seat in zip(self.prefixed.members, self.prefixed.seats, strict=True):
+        for member, seat in zip(self.prefixed.followers, self.prefixed.elections, strict=True):
             self.tally.terms.add(seat.term)
-            self.tally.versions.add(member.places.tree.version)
-            self.tally.counts["nodes"] = max(self.tally.counts["nodes"], member.places.tree.size)
+            self.tally.versions.add(member.placements.tree.version)
+            self.tally.counts["nodes"] = max(self.tally.counts["nodes"], member.placements.tree.size)
 
 
 class Whispering(Network[M]):
@@ -107,7 +107,7 @@ class Whispering(Network[M]):
     def _transmit(self, link: Cable[M], message: Message) -> None:
         if not isinstance(message, ControlMessage):
             super()._transmit(link, message)
-        elif not isinstance(message.said, Forward) or self._dice.random() >= self.losing:
+        elif not isinstance(message.content, Forward) or self._dice.random() >= self.losing:
             for time in link.arrivals(self.clock.now, 0):
                 self.clock.schedule_background(time, self._arrive, link, message)
 
@@ -121,13 +121,15 @@ class Gossiping(Whispering[Watched]):
 
     def in_charge(self, part: int = 0) -> list[str]:
         """Who thinks so."""
-        return [broker.name for broker in self.living if broker.prefixed.seats[part].leading]
+        return [broker.name for broker in self.living if broker.prefixed.elections[part].leading]
 
-    def at_rest(self, options: Prefix) -> bool:
+    def at_rest(self, options: PrefixOptions) -> bool:
         """Does one optimizer know what all want, and has everybody its tree?"""
         for part in range(options.parts):
-            places = [broker.prefixed.members[part].places for broker in self.living]
-            leaders = [broker.prefixed.seats[part] for broker in self.living if broker.prefixed.seats[part].leading]
+            places = [broker.prefixed.followers[part].placements for broker in self.living]
+            leaders = [
+                broker.prefixed.elections[part] for broker in self.living if broker.prefixed.elections[part].leading
+            ]
             if len(leaders) != 1 or leaders[0].optimizer is None or leaders[0].optimizer.due(inf):
                 return False
             if any(one.loose or one.tree.version != leaders[0].optimizer.version for one in places):
@@ -136,7 +138,7 @@ class Gossiping(Whispering[Watched]):
 
 
 def build(
-    topology: Topology, options: Prefix, *, advertisements: bool = False, tally: Tally | None = None, **more: Any
+    topology: Topology, options: PrefixOptions, *, advertisements: bool = False, tally: Tally | None = None, **more: Any
 ) -> Gossiping:
     """A network whose brokers forward by tags; brokers that are started again have other lives."""
     lives = count(1)
@@ -155,7 +157,7 @@ def build(
     return Gossiping(make, topology, restore=restore, **{"links": Wire(exponential(0.05)), **more})
 
 
-def come_to_rest(network: Gossiping, options: Prefix, ends: float = ENDS) -> bool:
+def come_to_rest(network: Gossiping, options: PrefixOptions, ends: float = ENDS) -> bool:
     """Let time pass until everybody has the same tree, and all that is wanted is in it."""
     end = network.now + ends
     while network.now < end:
@@ -166,10 +168,10 @@ def come_to_rest(network: Gossiping, options: Prefix, ends: float = ENDS) -> boo
     return False
 
 
-def drawn_options(dice: Random, brokers: tuple[str, ...]) -> Prefix:
+def drawn_options(dice: Random, brokers: tuple[str, ...]) -> PrefixOptions:
     """Any settings; everything is fast, so that much happens while events are on their way."""
     beat = dice.choice([0.2, 0.2, 0.5, 1.0])
-    return Prefix(
+    return PrefixOptions(
         optimizers=tuple(dice.sample(brokers, dice.randint(1, len(brokers)))) if dice.random() < 0.3 else (),
         parts=dice.choice([1, 1, 2, 3]),
         depth=dice.choice([None, None, None, 0, 1, 2]),
@@ -280,14 +282,14 @@ class Run:
         elif come_to_rest(self.network, self.options):
             self.publish_at_rest()
         else:
-            said = [f"{broker.name}: {broker.prefixed.standing}" for broker in self.network.living]
+            said = [f"{broker.name}: {broker.prefixed.status}" for broker in self.network.living]
             self.tally.problems.append("no rest\n  " + "\n  ".join(said))
         self.network.losing = losing
 
     def publish_at_rest(self) -> None:
         for broker in self.network.living:
-            for member in broker.prefixed.members:
-                check(member.places.tree)
+            for member in broker.prefixed.followers:
+                check(member.placements.tree)
         before = self.tally.counts["false positives"], self.by_content
         for client in self.clients:
             for event in self.dice.sample(EVENTS, 8):

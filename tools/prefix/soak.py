@@ -7,7 +7,7 @@ from collections import Counter
 from random import Random
 
 from fieldfare.routing.prefix import tag as tags
-from fieldfare.routing.prefix.tagging import forward
+from fieldfare.routing.prefix.tag_reader import forward
 from tools.prefix.samples import EVENTS, MIXED, UNSAID
 from tools.prefix.world import INTERFACES, World
 from tools.samples import FILTERS as RANGES

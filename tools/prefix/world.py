@@ -21,7 +21,7 @@ from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.placements import Placements
 from fieldfare.routing.prefix.tagger import LARGE
 from fieldfare.routing.prefix.tree import Term, Tree
-from fieldfare.routing.prefix.updates import Gap, TreeUpdate, apply, whole
+from fieldfare.routing.prefix.updates import TreeUpdate, UpdateGap, apply, whole
 from tools.prefix.samples import drop, want
 
 INTERFACES = tuple(f"i{number}" for number in range(30))
@@ -124,7 +124,7 @@ class World:
         if one.inbox:
             try:
                 one.places.apply(_read(one.inbox.popleft()))
-            except Gap:
+            except UpdateGap:
                 ahead = max((other.places.tree for other in self.brokers), key=lambda tree: tree.version)
                 one.inbox.appendleft(_written(whole(ahead) if ahead.version > one.places.tree.version else self.ask()))
             check(one.places.tree)
@@ -140,7 +140,7 @@ class World:
         if self.news:
             try:
                 self.replica = apply(self.replica, _read(self.news.popleft()))
-            except Gap:
+            except UpdateGap:
                 self.replica = apply(Tree(), self.ask())
 
     def forget(self, broker: int, number: int) -> None:

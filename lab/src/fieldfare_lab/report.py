@@ -18,7 +18,7 @@ from fieldfare_lab.results import Curves, Result
 
 
 def shown(result: Result, *, framed: bool = True) -> Group:
-    """A result for the terminal; without frames for a file."""
+    """Return a result as Rich tables for a terminal; `framed=False` leaves out the frames, for output into a file."""
     heading = Text(f"\n{result.name}  {result.title}", style="bold")
     tables = [_table(curves, framed=framed) for curves in result.curves]
     parts: list[Any] = [heading, Text(result.setup, style="dim"), *tables, _claims(result)]
@@ -54,7 +54,7 @@ def _number(value: object) -> str:
 
 
 def markdown(results: Iterable[Result], command: str) -> str:
-    """All results as a page that names the command that made it."""
+    """Return all results as a page in Markdown; the first line names the command that made the page."""
     page = [f"Made by `{command}` on Python {platform.python_version()}, {platform.machine()}.\n"]
     for result in results:
         page += [f"## {result.name}: {result.title}\n", f"{result.setup}.\n"]
@@ -72,15 +72,15 @@ def markdown(results: Iterable[Result], command: str) -> str:
 
 
 def as_json(results: Sequence[Result]) -> bytes:
-    """Everything, for programs."""
+    """Return all figures and claims as JSON, indented."""
     return msgspec.json.format(msgspec.json.encode([result._asdict() for result in results]))
 
 
 def plot(results: Iterable[Result], folder: Path) -> list[Path]:
-    """A drawing for each experiment: its curves side by side."""
+    """Draw an SVG for each experiment, with all curves side by side; needs matplotlib. Return the files."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: a fifth of the size
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text as text, not as outlines: a fifth of the size
     plt: Any = importlib.import_module("matplotlib.pyplot")
     folder.mkdir(parents=True, exist_ok=True)
     files = []

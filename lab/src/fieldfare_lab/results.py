@@ -1,4 +1,4 @@
-"""What an experiment gives: curves to draw, claims to judge, and words for what is different here."""
+"""The result of an experiment: curves to draw, claims that hold or fail, notes on differences from the literature."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any, NamedTuple
 
 
 class Curves(NamedTuple):
-    """Lines over a common axis: figures that depend on no machine, or CPU time, which does."""
+    """Lines over a common axis: counts, the same on every machine, or CPU times, which depend on the machine."""
 
     title: str
     x: str
-    """what the axis counts"""
+    """label of the axis"""
     at: tuple[float, ...]
     lines: dict[str, tuple[float | None, ...]]
-    """a value for each place on the axis; None where it was not measured"""
+    """a value for each place on the axis; None where nothing was measured"""
 
 
 class Claim(NamedTuple):
-    """A sentence of the literature, or of our plan, and whether it holds here."""
+    """A sentence of the literature or of Fieldfare's plan, with the verdict of the experiment."""
 
     text: str
     holds: bool
     measured: str
-    """the figures that decide it"""
+    """the figures behind the verdict"""
 
 
 class Result(NamedTuple):
-    """One experiment, run."""
+    """The outcome of one run of an experiment, ready for `fieldfare_lab.report`."""
 
     name: str
     title: str
@@ -35,26 +35,26 @@ class Result(NamedTuple):
     curves: tuple[Curves, ...]
     claims: tuple[Claim, ...]
     notes: str = ""
-    """where our result differs from theirs: why"""
+    """reasons for differences from the literature, in Markdown"""
 
 
 class Settings(NamedTuple):
-    """How thorough an experiment is."""
+    """Options that all experiments share: size, repetition, randomness and the clock."""
 
     replications: int = 3
     seed: int = 1
     scale: float = 1.0
-    """of the numbers of filters; below 1 for a first impression, whose claims may fail"""
+    """factor of the numbers of filters; below 1 for a first impression, whose claims may fail"""
     clock: Callable[[], float] = lambda: 0.0
-    """CPU seconds; given, so that tests need none"""
+    """returns CPU seconds; a test passes a constant, so that results are repeatable"""
 
     def size(self, filters: int) -> int:
-        """A number of filters at this scale."""
+        """Scale a number of filters; at least 10 remain."""
         return max(10, round(filters * self.scale))
 
 
 def curves_of(rows: Sequence[dict[str, Any]], *, title: str, x: str, line: str, value: str) -> Curves:
-    """Curves from measured rows: the mean of a value for every line and place."""
+    """Make curves from measured rows: the mean of `value` over all rows with the same `line` and the same `x`."""
     at = tuple(dict.fromkeys(row[x] for row in rows))
     lines: dict[str, tuple[float | None, ...]] = {}
     for name in dict.fromkeys(row[line] for row in rows):
@@ -67,7 +67,7 @@ def curves_of(rows: Sequence[dict[str, Any]], *, title: str, x: str, line: str, 
 
 
 def last(curves: Curves, line: str) -> float:
-    """The value of a line at the end of the axis."""
+    """Return the value of a line at the end of the axis, where differences are largest."""
     value = curves.lines[line][-1]
     assert value is not None
     return value

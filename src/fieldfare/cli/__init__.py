@@ -11,7 +11,6 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from importlib.metadata import version as version_of
 from typing import Annotated, Final
 
@@ -33,10 +32,11 @@ from fieldfare.cli.commands import (
     warmup,
 )
 from fieldfare.cli.help import help_of
-from fieldfare.cli.plugins import GROUP, add_plugins
+from fieldfare.cli.plugins import Commands
 
 app: Final = typer.Typer(
     name="fieldfare",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: rich would take `[...]` in an example for markup, and the time to be imported
     pretty_exceptions_enable=False,
@@ -117,5 +117,3 @@ _pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
 for _name, _command in _pipeline:
     pipelines.command(_name, help=help_of(_command))(_command)
 app.add_typer(pipelines, name="pipeline")
-
-add_plugins(app, entry_points(group=GROUP))

@@ -1,8 +1,9 @@
-"""What was delivered and is not done with: so, what may be acknowledged, and how many deliveries more may come.
+"""`Outstanding` and `Allowance`: which deliveries a client may acknowledge, and how many more the node may send.
 
-Deliveries come in the order of their numbers, with gaps. A client is done with them in any order, but can only say "all
-up to this one": that is the last number before the first one that is still open. After a pause the node begins again
-behind the last that it knows to be done with; what came before the pause can be acknowledged all the same.
+Deliveries arrive in the order of the numbers, with gaps. A program acknowledges deliveries in any order, but the
+protocol can only say "everything up to a number": the last number before the first open delivery. After a broken
+connection the node starts again behind the last acknowledged number; deliveries of the earlier connection can be
+acknowledged on the new connection all the same.
 
 No I/O here, and no clock.
 """
@@ -11,68 +12,69 @@ from __future__ import annotations
 
 
 class Outstanding:
-    """The deliveries of one session, told from another one by its identity.
+    """The open deliveries of a session, which are not acknowledged. A new identity of the session needs a new object.
 
-    >>> book = Outstanding()
-    >>> [book.came(number, 1) for number in (1, 2, 5)]
+    >>> deliveries = Outstanding()
+    >>> [deliveries.add(number, 1) for number in (1, 2, 5)]
     [True, True, True]
-    >>> book.finish(2), book.due()  # 1 is still open
+    >>> deliveries.acknowledge(2), deliveries.due()  # 1 is still open
     (True, 0)
-    >>> book.finish(1), book.due()  # there was no 3 and no 4
+    >>> deliveries.acknowledge(1), deliveries.due()  # there was no 3 and no 4
     (True, 4)
     """
 
     def __init__(self) -> None:
-        """Nothing came yet."""
         self._open: dict[int, int] = {}
-        """how many subscriptions are not done with each; in order"""
-        self._seen = 0
-        """the last that came"""
-        self._said = 0
-
-        self._heir: tuple[int, Outstanding] | None = None
-        """the number from which on this book is void, and the book that goes on instead"""
+        """how many subscriptions have not acknowledged each delivery, by its number, in order"""
+        self._last = 0
+        """the number of the last delivery"""
+        self._sent = 0
+        """the number of the last acknowledgement that was sent"""
+        self._successor: tuple[int, Outstanding] | None = None
+        """the first number that is void here, and the object that counts the numbers below"""
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
-    def seen(self) -> int:
-        """The last number that came."""
-        return self._seen
+    def last(self) -> int:
+        """The number of the last delivery."""
+        return self._last
 
-    def cut(self, void: int) -> Outstanding:
-        """The book that goes on from here: what came before a number counts in it; from there on, numbers are new.
+    def cut(self, void_from: int) -> Outstanding:
+        """Return the successor after the node forgot deliveries: numbers from `void_from` on mean other events there.
 
-        >>> book = Outstanding()
-        >>> [book.came(number, 1) for number in (1, 2)]
+        Deliveries below `void_from` move to the successor; later acknowledgements here are passed on.
+
+        >>> old = Outstanding()
+        >>> [old.add(number, 1) for number in (1, 2)]
         [True, True]
-        >>> new = book.cut(2)
-        >>> new.came(2, 1)  # another one
+        >>> new = old.cut(2)
+        >>> new.add(2, 1)  # another event under the same number
         True
-        >>> book.finish(2), book.finish(1), new.due()  # the other 2 is still open
+        >>> old.acknowledge(2), old.acknowledge(1), new.due()  # the new 2 is still open
         (True, True, 1)
         """
-        heir = Outstanding()
-        heir._seen = min(self._seen, void - 1)
-        heir._open = {number: parts for number, parts in self._open.items() if number < void}
-        self._open = {number: parts for number, parts in self._open.items() if number >= void}
-        self._heir = void, heir
-        return heir
+        successor = Outstanding()
+        successor._last = min(self._last, void_from - 1)
+        successor._open = {number: parts for number, parts in self._open.items() if number < void_from}
+        self._open = {number: parts for number, parts in self._open.items() if number >= void_from}
+        self._successor = void_from, successor
+        return successor
 
-    def came(self, number: int, parts: int) -> bool:
-        """A delivery is there, for so many subscriptions; says whether it was not there before."""
-        if number <= self._seen:
+    def add(self, number: int, parts: int) -> bool:
+        """Note a delivery for so many subscriptions; return False if the same number was delivered before."""
+        if number <= self._last:
             return False
-        self._seen = number
+        self._last = number
         if parts:
             self._open[number] = parts
         return True
 
-    def finish(self, number: int) -> bool:
-        """One subscription is done with a delivery; says whether all are."""
-        if self._heir is not None and number < self._heir[0]:
-            return self._heir[1].finish(number)
+    def acknowledge(self, number: int) -> bool:
+        """Note the acknowledgement of a subscription; return True if no other subscription still has to acknowledge."""
+        if self._successor is not None and number < self._successor[0]:
+            return self._successor[1].acknowledge(number)
         left = self._open[number] - 1
         if left:
             self._open[number] = left
@@ -81,71 +83,73 @@ class Outstanding:
         return True
 
     def due(self) -> int:
-        """The number to acknowledge now, as if it were said at once; 0 if there is nothing new to say."""
-        number = next(iter(self._open), self._seen + 1) - 1
-        if number <= self._said:
+        """Return the number to acknowledge now, 0 if no number is new. The caller must send the number at once."""
+        number = next(iter(self._open), self._last + 1) - 1
+        if number <= self._sent:
             return 0
-        self._said = number
+        self._sent = number
         return number
 
     def resume(self, acknowledged: int) -> None:
-        """There is a new connection, and the node knows that all up to a number is done with."""
-        self._said = acknowledged
-        self._seen = max(self._seen, acknowledged)
+        """Go on with a new connection; the node knows acknowledgements up to a number."""
+        self._sent = acknowledged
+        self._last = max(self._last, acknowledged)
 
 
 class Allowance:
-    """How many deliveries a node may send, so that no more than `limit` are ever kept here.
+    """The credit of a node: how many deliveries the node may send, with at most `limit` open in the client.
 
-    >>> room = Allowance(4)
-    >>> room.begin()
+    >>> allowance = Allowance(4)
+    >>> allowance.reset()
     4
     >>> for _ in range(4):
-    ...     room.came(new=True)
-    >>> room.more()
+    ...     allowance.receive(new=True)
+    >>> allowance.grant()
     0
-    >>> room.went()
-    >>> room.more()
+    >>> allowance.release()
+    >>> allowance.grant()
     1
     """
 
     def __init__(self, limit: int) -> None:
-        """Nothing is here."""
         self.limit = limit
-        self.here = 0
-        """deliveries that are kept"""
-        self.promised = 0
+        self.open = 0
+        """open deliveries in the client"""
+        self.granted = 0
         """deliveries that the node may still send"""
         self._step = max(1, limit // 4)
 
-    def begin(self) -> int:
-        """How many may come on a new connection; all that was promised before is void."""
-        self.promised = self.limit - self.here
-        return self.promised
+    def reset(self) -> int:
+        """Return the credit for a new connection; credit of earlier connections is void."""
+        self.granted = self.limit - self.open
+        return self.granted
 
-    def wait(self) -> int:
-        """The same, if nobody is there to take anything: none."""
-        self.promised = 0
+    def withhold(self) -> int:
+        """Return no credit for a new connection, because no subscription would use the deliveries."""
+        self.granted = 0
         return 0
 
     @property
-    def pressing(self) -> bool:
-        """Might the node soon have to wait for us?"""
-        return self.promised * 2 <= self.limit
+    def is_low(self) -> bool:
+        """Tell whether the node may soon have to wait for credit."""
+        return self.granted * 2 <= self.limit
 
-    def came(self, *, new: bool) -> None:
-        """A delivery is there; it is kept if it is new."""
-        self.promised -= 1
-        self.here += new
+    def receive(self, *, new: bool) -> None:
+        """Note a delivery; a new delivery stays open."""
+        self.granted -= 1
+        self.open += new
 
-    def went(self) -> None:
-        """A delivery is done with."""
-        self.here -= 1
+    def release(self) -> None:
+        """Note the acknowledgement of a delivery by all subscriptions."""
+        self.open -= 1
 
-    def more(self) -> int:
-        """How many to promise now, as if it were done at once; not a few at a time, unless the node has to wait."""
-        more = self.limit - self.here - self.promised
-        if more < self._step and (self.promised > 0 or more <= 0):
+    def grant(self) -> int:
+        """Return the credit to send now, or 0. The caller must send the credit at once.
+
+        Credit is given in steps of a quarter of the limit, to save frames, unless the node has none left.
+        """
+        more = self.limit - self.open - self.granted
+        if more < self._step and (self.granted > 0 or more <= 0):
             return 0
-        self.promised += more
+        self.granted += more
         return more

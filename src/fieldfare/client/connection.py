@@ -1,117 +1,93 @@
-"""`Connection`: a conversation with a node that goes on when the socket breaks.
+"""`Connection`: runs the engine of a client on a WebSocket, and on another WebSocket when the first breaks.
 
-One task connects and reads, another sends: first what waits in the outbox, then whatever the listener has to say. The
-listener is told of each new beginning, and says again what the node may not have heard. Requests that were not answered
-are said again from here.
+A task connects and reads, another task sends the frames of the engine. A move to another node connects there while the
+old WebSocket is still in use.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import ssl as tls
-from collections import deque
+import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import websockets
 
-from fieldfare.client.errors import ConnectionLost, ConnectionRefused, NotEntered, Refused
+from fieldfare.client.address_book import AddressBook, Invitation
+from fieldfare.client.engine import Engine
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.client.handshake import Dialled, check_url, dial, reason_of
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
+from fieldfare.retry import Backoff
 
-Answer = Callable[[Exception | None], None]
 StateHook = Callable[[str, str], None]
+"""called with `connected`, `reconnecting`, `waiting` or `closed`, and the reason"""
 
-FIRST_PAUSE: Final = 0.1
-"""seconds before the first attempt to come back, at most"""
-LONGEST_PAUSE: Final = 10.0
-
-
-class Listener(Protocol):
-    """Whoever has the conversation."""
-
-    def hello(self, *, moving: bool = False, ticket: str = "") -> f.Hello:
-        """How to begin; if it is moving, while there is another connection still; with a ticket instead of a token."""
-
-    @property
-    def has_token(self) -> bool:
-        """Is there a token that must not get into wrong hands?"""
-
-    def begin(self, welcome: f.Welcome) -> None:
-        """The node has answered: say again what it may not have heard."""
-
-    def hear(self, frame: f.FromNode) -> None:
-        """The node says something that is no answer to a request."""
-
-    def next_frame(self) -> f.Frame | None:
-        """What there is to say."""
-
-    def last_word(self) -> f.Frame | None:
-        """What to say before hanging up."""
-
-    def over(self, error: Exception) -> None:
-        """There is no node any more."""
+BACKOFF: Final = Backoff(0.1, 10.0, (0.5, 1.0))
+"""before an attempt to reconnect; the jitter keeps the clients of a node from coming back all at once"""
 
 
 class Connection:
-    """A connection that is made again when it breaks."""
+    """The connection of a client to the present node, over all broken WebSockets."""
 
     def __init__(
         self,
-        listener: Listener,
+        engine: Engine,
         urls: list[str],
         codec: Codec[Any],
         *,
+        token: str | Callable[[], str],
         ssl: tls.SSLContext | None,
         reconnect: bool,
         on_state: StateHook,
+        on_change: Callable[[], None],
         insecure: bool = False,
     ) -> None:
-        """Nothing happens yet."""
+        """Check the addresses; `start` connects. `on_change` is called after each received frame."""
         for url in urls:
             check_url(url)
-        if not urls:
-            raise ValueError("say where: a client needs at least one URL such as ws://127.0.0.1:7400")
-        self._listener = listener
-        self._urls = urls
-        self._invited: tuple[str, str] | None = None
-        """the address of the node where the session is, if only nodes have named it, and the ticket to show there"""
+        self.addresses = AddressBook(urls, has_token=bool(token))
+        self.socket: websockets.ClientConnection | None = None
+        self._engine = engine
         self._codec = codec
+        self._token = token
         self._ssl = ssl
         self._reconnect = reconnect
         self._insecure = insecure
         self._on_state = on_state
-        self.socket: websockets.ClientConnection | None = None
-        self.error: Exception | None = None
-        """why it is over, if it is"""
+        self._on_change = on_change
         self._task: asyncio.Task[None] | None = None
-        self._wake = asyncio.Event()
-        self._outbox: deque[f.Frame] = deque()
+        self._frames_ready = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
         self._move: asyncio.Task[Dialled] | None = None
-        """a connection to another node, while there is one to this"""
-        self._up, self._down = asyncio.Event(), asyncio.Event()
-        self._moves = asyncio.Event()
-        self._begun = asyncio.Event()
-        self._request = 0
-        self._asked: dict[int, tuple[f.Frame | None, Answer]] = {}
+        """connects to another node, while the socket of the present one is in use"""
+        self._connected, self._disconnected = asyncio.Event(), asyncio.Event()
+        self._move_wanted, self._move_ended = asyncio.Event(), asyncio.Event()
+
+    @property
+    def started(self) -> bool:
+        """Tell whether the first connection was made."""
+        return self._task is not None
 
     async def start(self) -> None:
-        """Get through, the first time."""
+        """Make the first connection; ConnectionLost if no node answers."""
         if self._task is not None:
             raise RuntimeError("a client is used once: make another one with connect()")
         try:
             await self._dial()
         except (ConnectionRefused, ConnectionLost) as error:
-            self.fail(error)
+            self._fail(error)
             raise
         self._task = asyncio.create_task(self._run(), name="fieldfare client")
 
     async def stop(self) -> None:
-        """Hang up."""
-        self.fail(ConnectionLost("the client is closed"))
+        """Close the connection for good."""
+        self._fail(ConnectionLost("the client is closed"), closing=True)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._move is not None:
             self._move.cancel()
         if self._task is not None:
@@ -119,28 +95,20 @@ class Connection:
             await asyncio.gather(self._task, return_exceptions=True)
             await self._hang_up()  # a task that is cancelled before it began has not done so
 
-    def check(self) -> None:
-        """Complain if it is over, or has not begun: then nothing would ever answer."""
-        if self.error is not None:
-            raise self.error
-        if self._task is None:
-            raise NotEntered("the client is not connected: use it inside `async with ff.connect(...) as client:`")
-
     async def move(self, url: str) -> None:
-        """Go to another node; the old connection is used until the new one is there. If that fails, nothing changes."""
+        """Connect to another node; the old connection is used until then. If no connection is made, nothing changes."""
         check_url(url)
-        if self.socket is None:  # who is just coming back must not come twice
-            self._prefer(url)
-            await self._up.wait()
-            self.check()
-            if self._urls[0] == url:
+        if self.socket is None:  # a client that is just reconnecting must not connect twice
+            self.addresses.prefer(url)
+            await self._connected.wait()
+            self._raise_error()
+            if self.addresses.urls[0] == url:
                 return
         if self._move is not None:
             raise RuntimeError("the client is on its way to another node already")
-        dialling = self._get_through([url], lambda: self._listener.hello(moving=True))
-        move = self._move = asyncio.create_task(dialling)
-        self._begun.clear()
-        self._moves.set()
+        move = self._move = asyncio.create_task(self._dial_one_of([url], moving=True))
+        self._move_ended.clear()
+        self._move_wanted.set()
         try:
             await asyncio.wait({move})
             if move.cancelled():
@@ -150,58 +118,40 @@ class Connection:
             move.cancel()
             self._move = None
             raise
-        self._prefer(url)
-        await self._begun.wait()
+        self.addresses.prefer(url)
+        await self._move_ended.wait()
 
-    def _prefer(self, url: str) -> None:
-        """Try a URL before the others."""
-        self._urls[:] = [url, *(other for other in self._urls if other != url)]
+    def _raise_error(self) -> None:
+        if self._engine.error is not None:
+            raise self._engine.error
 
-    def _wait(self, source: str) -> None:
-        self._on_state("waiting", f"the session comes from {source}")
+    def pump(self) -> None:
+        """Let the frames of the engine be sent, at once or after the engine's pause."""
+        pause = self._engine.pause
+        if pause == 0:
+            self._frames_ready.set()
+        elif pause is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(pause, self._end_pause)
 
-    # Saying something
+    def _end_pause(self) -> None:
+        self._timer = None
+        self._frames_ready.set()
 
-    def wake(self) -> None:
-        """The listener has something to say."""
-        self._wake.set()
-
-    def say(self, frame: f.Frame) -> None:
-        """Say something, if there is a connection; if not, the listener says it when there is one."""
-        if self.socket is not None:
-            self._outbox.append(frame)
-            self._wake.set()
-
-    def request(self, make: Callable[[int], f.Frame], answer: Answer, *, again: bool) -> None:
-        """Ask for something, and call somebody when it is answered; say it `again` after a pause, or not."""
-        self._request += 1
-        frame = make(self._request)
-        self._asked[self._request] = frame if again else None, answer
-        self.say(frame)
-
-    def ask(self, make: Callable[[int], f.Frame]) -> asyncio.Future[None]:
-        """Ask for something, as often as it takes."""
-        self.check()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.request(make, lambda error: settle(future, error), again=True)
-        return future
-
-    async def while_up(self, awaited: asyncio.Future[Any]) -> bool:
-        """Wait for something that only the node can bring about, while there is a connection; says whether it is."""
-        down: asyncio.Future[Any] = asyncio.create_task(self._down.wait())
+    async def wait_while_connected(self, awaited: asyncio.Future[Any]) -> None:
+        """Wait for an answer of the node, but not longer than the present WebSocket lives."""
+        down: asyncio.Future[Any] = asyncio.create_task(self._disconnected.wait())
         try:
             await asyncio.wait([awaited, down], return_when=asyncio.FIRST_COMPLETED)
         finally:
             down.cancel()
-        return awaited.done()
 
-    async def away_for(self, seconds: float) -> None:
-        """Wait until there was no connection for so many seconds."""
-        while self.error is None:
-            await self._down.wait()
+    async def wait_disconnected(self, seconds: float) -> None:
+        """Wait until the client has had no connection for so many seconds, or has ended."""
+        while self._engine.error is None:
+            await self._disconnected.wait()
             try:
                 async with asyncio.timeout(seconds):
-                    await self._up.wait()
+                    await self._connected.wait()
             except TimeoutError:
                 return
 
@@ -211,25 +161,25 @@ class Connection:
         try:
             while True:
                 reason = await self._serve()
-                if await self._moved():
+                if await self._finish_move():
                     continue
                 if not self._reconnect:
                     raise ConnectionLost(reason)
                 self._on_state("reconnecting", reason)
                 await self._dial_again()
         except (ConnectionRefused, ConnectionLost) as error:
-            self.fail(error)
-        except asyncio.CancelledError:  # by whoever ends the program, say
-            self.fail(ConnectionLost("the client was cancelled"))
+            self._fail(error)
+        except asyncio.CancelledError:  # when the program ends, say
+            self._fail(ConnectionLost("the client was cancelled"))
             raise
         except Exception as error:
-            self.fail(error)
+            self._fail(error)
             raise
         finally:
             await self._hang_up()
 
-    async def _moved(self) -> bool:
-        """If there is a connection to another node, use it; it may take a while until that is known."""
+    async def _finish_move(self) -> bool:
+        """Use the connection to another node, if any. The attempt to connect may still be under way."""
         move = self._move
         if move is None:
             return False
@@ -237,74 +187,64 @@ class Connection:
         if not move.cancelled() and move.exception() is None:
             self._begin(*move.result())
         self._move = None
-        self._begun.set()
+        self._move_ended.set()
         return self.socket is not None
 
     async def _dial(self) -> None:
-        if not await self._dial_invited():
-            self._begin(*await self._get_through(self._urls, self._listener.hello))
+        if not await self._dial_invitation():
+            self._begin(*await self._dial_one_of(self.addresses.urls))
 
-    async def _get_through(self, urls: list[str], hello: Callable[[], f.Hello]) -> Dialled:
-        return await dial(urls, self._codec, self._ssl, hello, self._wait, insecure=self._insecure)
+    async def _dial_one_of(self, urls: list[str], *, moving: bool = False, ticket: str = "") -> Dialled:
+        def hello() -> f.Hello:
+            token = "" if ticket else self._token() if callable(self._token) else self._token
+            return self._engine.hello(token, moving=moving, ticket=ticket)
 
-    async def _dial_invited(self) -> bool:
-        """Go where only nodes say that the session is: with a ticket, never with the token.
+        def report(source: str) -> None:
+            self._on_state("waiting", f"the session comes from {source}")
 
-        If that fails, the addresses that the user gave are next: their node gets the session back.
+        return await dial(urls, self._codec, self._ssl, hello, report, insecure=self._insecure)
+
+    async def _dial_invitation(self) -> bool:
+        """Connect to the address named by a node: with a ticket, never with the token.
+
+        After a failure the addresses of the program are next: the node there gets the session back.
         """
-        if self._invited is None:
+        invitation = self.addresses.invitation
+        if invitation is None:
             return False
-        url, ticket = self._invited
         try:
-            dialled = await self._get_through([url], lambda: self._listener.hello(ticket=ticket))
+            dialled = await self._dial_one_of([invitation.url], ticket=invitation.ticket)
         except ConnectionRefused:
-            self._invited = None
+            self.addresses.invitation = None
             return False
         except ConnectionLost:
             return False
         self._begin(*dialled)
-        self._invited = (url, dialled.welcome.ticket) if dialled.welcome.ticket else None
+        ticket = dialled.welcome.ticket
+        self.addresses.invitation = Invitation(invitation.url, ticket) if ticket else None
         return True
 
-    def _follow(self, to: str, ticket: str) -> None:
-        """The session goes on at an address that a node has named."""
-        self._invited = None
-        if to in self._urls:
-            self._prefer(to)
-        elif not (self._urls[0].startswith("ws:") or to.startswith("wss:")):  # not from a safe one to another
-            return
-        elif ticket:
-            self._invited = to, ticket
-        elif not self._listener.has_token:
-            self._prefer(to)
-
     def _begin(self, socket: websockets.ClientConnection, welcome: f.Welcome) -> None:
-        self._invited = None
+        self.addresses.invitation = None
         self.socket = socket
-        self._up.set()
-        self._down.clear()
-        self._outbox.clear()
-        self._asked = {request: (frame, answer) for request, (frame, answer) in self._asked.items() if frame}
-        for frame, _ in self._asked.values():
-            assert frame is not None
-            self.say(frame)
-        self._listener.begin(welcome)
-        self._wake.set()
+        self._connected.set()
+        self._disconnected.clear()
+        self._engine.begin(welcome, time.monotonic())
+        self._on_change()
+        self._frames_ready.set()
         self._on_state("connected", welcome.node)
 
     async def _dial_again(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            # Half of it by chance, so that not all clients of a node come back at once.
-            await asyncio.sleep(pause * random.uniform(0.5, 1))
+        for delay in BACKOFF.delays():
+            await asyncio.sleep(delay)
             try:
-                return await self._dial()
+                await self._dial()
+                return
             except ConnectionLost as error:
                 self._on_state("reconnecting", str(error))
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _serve(self) -> str:
-        """Stay until the connection breaks; says why."""
+        """Read and send until the WebSocket breaks; return the reason."""
         socket = self.socket
         assert socket is not None
         jobs = self._read_all(socket), self._send_all(socket), self._wait_for_move()
@@ -320,8 +260,8 @@ class Connection:
 
     async def _wait_for_move(self) -> str:
         while True:
-            await self._moves.wait()
-            self._moves.clear()
+            await self._move_wanted.wait()
+            self._move_wanted.clear()
             move = self._move
             if move is not None:
                 await asyncio.wait({move})
@@ -330,25 +270,23 @@ class Connection:
 
     async def _hang_up(self) -> None:
         socket, self.socket = self.socket, None
-        self._up.clear()
-        self._down.set()
+        self._engine.disconnect()
+        self._connected.clear()
+        self._disconnected.set()
         if socket is not None:
             with contextlib.suppress(websockets.ConnectionClosed, OSError):
-                if (frame := self._listener.last_word()) is not None:
+                if (frame := self._engine.last_frame()) is not None:
                     await socket.send(self._codec.encode(frame))
                 await socket.close()
 
-    def fail(self, error: Exception) -> None:
-        """It is over, for everybody who waits."""
-        if self.error is not None:
+    def _fail(self, error: Exception, *, closing: bool = False) -> None:
+        """End for good, and wake all waiting calls."""
+        if self._engine.error is not None:
             return
-        self.error = error
-        asked, self._asked = self._asked, {}
-        for _, answer in asked.values():
-            answer(error)
-        self._listener.over(error)
-        self._begun.set()
-        self._up.set()
+        self._engine.fail(error, closing=closing)
+        self._on_change()
+        self._move_ended.set()
+        self._connected.set()
         self._on_state("closed", str(error))
 
     # Reading and sending
@@ -356,51 +294,32 @@ class Connection:
     async def _read_all(self, socket: websockets.ClientConnection) -> str:
         try:
             while True:
-                self._hear(self._codec.from_node(await socket.recv()))
+                self._receive(self._codec.from_node(await socket.recv()))
         except websockets.ConnectionClosed as closed:
             return reason_of(closed)
         except FrameError as error:
-            raise ConnectionRefused(f"the node said something that is {error}") from None
+            raise ConnectionRefused(f"the node sent data that is {error}") from None
 
-    def _hear(self, frame: f.FromNode) -> None:
-        match frame:
-            case f.Done(request=request, gone=gone):
-                if gone:
-                    self._listener.hear(frame)
-                self._answer(request, None)
-            case f.Refused(request=request, reason=reason, code=code) if request:
-                self._answer(request, Refused(reason, code))
-            case f.Bye(reason=reason, again=False):
-                if self._move is None:  # else it may be that the other connection took its place
-                    raise ConnectionRefused(reason)
-            case f.Bye(to=to, ticket=ticket) if to:
-                if self._move is None:  # else it goes there already, or somewhere else
-                    self._follow(to, ticket)
-            case _:
-                self._listener.hear(frame)
-
-    def _answer(self, request: int, error: Exception | None) -> None:
-        _, answer = self._asked.pop(request, (None, None))
-        if answer is not None:
-            answer(error)
+    def _receive(self, frame: f.FromNode) -> None:
+        if isinstance(frame, f.Bye):
+            if self._move is not None:  # the other node may have taken the session already
+                return
+            if not frame.retry:
+                raise ConnectionRefused(frame.reason)
+            if frame.to:
+                self.addresses.follow(frame.to, frame.ticket)
+            return
+        self._engine.receive(frame)
+        self._on_change()
+        self.pump()
 
     async def _send_all(self, socket: websockets.ClientConnection) -> str:
-        send, encode = socket.send, self._codec.encode
+        send, encode, next_frame, now = socket.send, self._codec.encode, self._engine.next_frame, time.monotonic
         try:
             while True:
-                await self._wake.wait()
-                self._wake.clear()
-                while (frame := self._outbox.popleft() if self._outbox else self._listener.next_frame()) is not None:
+                await self._frames_ready.wait()
+                self._frames_ready.clear()
+                while (frame := next_frame(now())) is not None:
                     await send(encode(frame))
         except websockets.ConnectionClosed as closed:
             return reason_of(closed)
-
-
-def settle(future: asyncio.Future[None], error: Exception | None) -> None:
-    """Let whoever waits know, if he still does."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)

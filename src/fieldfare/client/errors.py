@@ -1,10 +1,13 @@
-"""What can go wrong between a client and its node."""
+"""The errors of a client of a node."""
 
 from __future__ import annotations
 
 
 class Refused(ValueError):
-    """The node did not do what it was asked; `reason` says why, `code` is `bad`, `denied` or `limit`."""
+    """The node did not accept a request or an event.
+
+    `reason` is a sentence for people; `code` is `bad` (a mistake), `denied` (no permission) or `limit` (too much).
+    """
 
     def __init__(self, reason: str, code: str = "bad") -> None:
         self.reason = reason
@@ -16,20 +19,20 @@ class Refused(ValueError):
 
 
 class WindowFull(RuntimeError):
-    """Too much was posted that is not safe yet: `await client.room()` first."""
+    """Too many published events are not safe yet: `await client.wait_for_capacity()` before the next `publish_soon`."""
 
 
 class NotEntered(RuntimeError):
-    """A client, or a subscription, is used outside of its `with` block: nothing would ever answer."""
+    """A client or a subscription is used outside of the `with` block, where no answer would ever arrive."""
 
 
 class ConnectionRefused(ConnectionError):
-    """The node does not want us, or not any more, and it is of no use to come back."""
+    """The node refuses the client: a bad token, or a session in use by another connection. Do not retry unchanged."""
 
 
 class ConnectionLost(ConnectionError):
-    """There is no connection, and nobody tries to make one."""
+    """The client has no connection and does not try to connect again."""
 
 
 class MismatchError(ValueError):
-    """An event is not of the type that was asked for. It says which field is wrong, and where the event stands."""
+    """An event does not fit the class of the subscription; the message names the field and the position."""

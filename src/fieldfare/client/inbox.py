@@ -1,165 +1,162 @@
-"""`Inbox`: what the node delivers, to be given to those who subscribed, and who is done with what.
+"""`Inbox`: the deliveries of a client, from the node's frames to the subscriptions, and back as acknowledgements.
 
-A session that survives may have subscriptions that nobody uses (yet). What comes for them is not done with, so it waits
-here, and uses up credit. What still comes for a subscription that is over is done with at once.
+A durable session may have subscriptions without a reading program (yet). Their deliveries wait here, are not
+acknowledged, and use up credit. Late deliveries of an ended subscription are acknowledged at once. No I/O here, and no
+clock: `pause` says how soon the next frame should be sent.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from fieldfare.client.acknowledgements import Allowance, Outstanding
-from fieldfare.client.request_reply import INBOX
-from fieldfare.client.subscription import AnySubscription, Item
+from fieldfare.client.registrations import REPLIES, Item, SubscriptionRegistration
 from fieldfare.protocol import frames as f
 
-MOST: Final = 100_000
-"""publishers whose last events are remembered"""
+MAX_PUBLISHERS: Final = 100_000
+"""publishers whose last event is remembered, to detect duplicates"""
 MOMENT: Final = 0.02
-"""seconds for which acknowledgements wait for more of them"""
+"""seconds that acknowledgements wait for more of them, to save frames"""
 
 logger = logging.getLogger("fieldfare.client")
 
 
 class Inbox:
-    """All deliveries of a client that it is not done with."""
+    """All open deliveries of a client."""
 
-    def __init__(self, credit: int, wake: Callable[[], None], *, durable: bool) -> None:
-        """Nothing came yet; `wake` is called when there is something to say to the node."""
+    def __init__(self, credit: int, *, durable: bool) -> None:
         if credit < 1:
             raise ValueError("credit is at least 1: with less, nothing could be delivered")
-        self.subscriptions: dict[str, AnySubscription] = {}
-        self._wake = wake
+        self.subscriptions: dict[str, SubscriptionRegistration] = {}
+        self.pause: float | None = None
+        """seconds until `next_frame` should be called; None: nothing to send"""
+        self.may_repeat = 0
+        """deliveries up to this number may be events that were delivered before under other numbers"""
         self._durable = durable
-        self._book = Outstanding()
+        self._outstanding = Outstanding()
         self._allowance = Allowance(credit)
-        self._held: dict[str, list[Item]] = {}
-        """by the ids of subscriptions that nobody uses"""
+        self._unclaimed: dict[str, list[Item]] = {}
+        """deliveries of subscriptions that the program has not entered, by subscription id"""
         self._ended: set[str] = set()
-        """ids of subscriptions that are over"""
-        self.doubt = 0
-        """up to which number deliveries may be events that came before under other numbers"""
-        self._had: dict[tuple[str, str], int] = {}
-        """by publisher: its last event that came, if the node says how it counts them"""
-        self._timer: asyncio.TimerHandle | None = None
+        """ids of subscriptions that have ended"""
+        self._last_sequences: dict[tuple[str, str], int] = {}
+        """the last event of each publisher, for nodes that send the sequence; the publisher heard longest ago first"""
 
     def credit(self) -> int:
-        """How many deliveries may come on a new connection."""
-        return self._allowance.begin() if self.subscriptions else self._allowance.wait()
+        """Return the credit for a new connection."""
+        return self._allowance.reset() if self.subscriptions else self._allowance.withhold()
 
     @property
-    def seen(self) -> int:
-        """The number of the last delivery that came."""
-        return self._book.seen
+    def last(self) -> int:
+        """The number of the last delivery."""
+        return self._outstanding.last
 
-    def resume(self, acknowledged: int, *, anew: bool, void: int = 0) -> None:
-        """There is a new connection, and perhaps a new session, of which the node knows that so much is done with.
+    def resume(self, acknowledged: int, *, anew: bool, void_from: int = 0) -> None:
+        """Go on with a new connection, and perhaps a new session.
 
-        Numbers from `void` on that came before mean other events now.
+        The node knows acknowledgements up to `acknowledged`. If `void_from` is not 0, the node has forgotten
+        deliveries from `void_from` on, and will use the numbers for other events.
         """
         if anew:
-            self._book = Outstanding()
-        elif 0 < void <= self._book.seen:
-            forgotten = self._book.seen - void + 1
-            logger.warning("the node has forgotten %d deliveries that came before: it went back in time", forgotten)
-            self._book = self._book.cut(void)
-        self._book.resume(acknowledged)
+            self._outstanding = Outstanding()
+        elif 0 < void_from <= self.last:
+            forgotten = self.last - void_from + 1
+            logger.warning("the node has forgotten %d deliveries: its log went back in time", forgotten)
+            self._outstanding = self._outstanding.cut(void_from)
+        self._outstanding.resume(acknowledged)
 
-    def add(self, subscription: AnySubscription) -> None:
-        """Somebody subscribed."""
+    def add(self, subscription: SubscriptionRegistration) -> None:
+        """Add a subscription, with the waiting deliveries of the id."""
         self.subscriptions[subscription.id] = subscription
         self._ended.discard(subscription.id)
-        for item in self._held.pop(subscription.id, ()):
-            subscription.put(item)
+        for item in self._unclaimed.pop(subscription.id, ()):
+            subscription.add(item)
 
-    def remove(self, subscription: AnySubscription, *, keep: bool) -> None:
-        """Somebody does not want any more; what he is not done with is dropped, or waits for another one."""
+    def remove(self, subscription: SubscriptionRegistration, *, keep: bool) -> None:
+        """Remove a subscription; open deliveries wait for another subscription with the id (`keep`), or are dropped."""
         del self.subscriptions[subscription.id]
         subscription.end()
-        left = subscription.left()
+        left = subscription.clear()
         if keep:
             if left:
-                self._held.setdefault(subscription.id, []).extend(left)
+                self._unclaimed.setdefault(subscription.id, []).extend(left)
             return
         self._ended.add(subscription.id)
         for item in left:
-            self.finish(item)
+            self.acknowledge(item)
 
-    def take(self, deliveries: list[f.Delivery]) -> None:
-        """Something came."""
+    def receive(self, deliveries: list[f.Delivery]) -> None:
+        """Pass deliveries to the matching subscriptions."""
         for delivery in deliveries:
-            self._take(delivery)
-        self._speak_soon()
+            self._receive(delivery)
+        self._plan_frame()
 
-    def _take(self, delivery: f.Delivery) -> None:
-        users, held = [], []
+    def _receive(self, delivery: f.Delivery) -> None:
+        users, unclaimed = [], []
         for id in delivery.subscriptions:
             user = self.subscriptions.get(id)
             if user is not None:
-                if user.wants(delivery):
+                if user.accepts(delivery):
                     users.append(user)
-            elif self._durable and id not in self._ended and id != INBOX:
-                held.append(id)
-        if not self._is_new(delivery):
-            users, held = [], []
-        parts = len(users) + len(held)
-        new = self._book.came(delivery.number, parts)
-        self._allowance.came(new=new and parts > 0)
+            elif self._durable and id not in self._ended and id != REPLIES:
+                unclaimed.append(id)
+        if self._is_repeated(delivery):
+            users, unclaimed = [], []
+        parts = len(users) + len(unclaimed)
+        new = self._outstanding.add(delivery.number, parts)
+        self._allowance.receive(new=new and parts > 0)
         if not new:
             return
-        item = Item(self._book, delivery)
+        item = Item(self._outstanding, delivery)
         for user in users:
-            user.put(item)
-        for id in held:
-            self._held.setdefault(id, []).append(item)
-        if held and self._allowance.here == self._allowance.limit:
-            names = ", ".join(map(repr, self._held))
-            logger.warning("no more can be delivered: subscribe to what waits for this session under %s", names)
+            user.add(item)
+        for id in unclaimed:
+            self._unclaimed.setdefault(id, []).append(item)
+        if unclaimed and self._allowance.open == self._allowance.limit:
+            names = ", ".join(map(repr, self._unclaimed))
+            logger.warning(
+                "no more can be delivered: events wait for subscriptions that the program has not entered: %s", names
+            )
 
-    def _is_new(self, delivery: f.Delivery) -> bool:
-        """Whether it did not come before, from a node that has failed since."""
+    def _is_repeated(self, delivery: f.Delivery) -> bool:
+        """Tell whether an earlier node, failed since, has delivered the same event."""
         if not delivery.sequence:
-            return True
+            return False
         publisher = delivery.publisher, delivery.by
-        last = self._had.pop(publisher, -1)
-        self._had[publisher] = max(last, delivery.sequence)  # behind the others: the first is the longest ago
-        if len(self._had) > MOST:
-            del self._had[next(iter(self._had))]
-        return delivery.number > self.doubt or delivery.sequence > last
+        last = self._last_sequences.pop(publisher, -1)
+        self._last_sequences[publisher] = max(last, delivery.sequence)  # at the end: heard most recently
+        if len(self._last_sequences) > MAX_PUBLISHERS:
+            del self._last_sequences[next(iter(self._last_sequences))]
+        return delivery.number <= self.may_repeat and delivery.sequence <= last
 
-    def finish(self, item: Item) -> None:
-        """A subscription is done with something."""
-        if item.book.finish(item.delivery.number):
-            self._allowance.went()
-            self._speak_soon()
+    def acknowledge(self, item: Item) -> None:
+        """Note the acknowledgement of a subscription for a delivery."""
+        if item.outstanding.acknowledge(item.delivery.number):
+            self._allowance.release()
+            self._plan_frame()
 
     def next_frame(self) -> f.Frame | None:
-        """What there is to say to the node."""
-        if self.subscriptions and (more := self._allowance.more()):
+        """Return the next frame to send: credit before acknowledgements, lest the node wait."""
+        if self.subscriptions and (more := self._allowance.grant()):
             return f.Credit(more)
-        return self.acknowledgement()
+        frame = self.acknowledgement()
+        if frame is None:
+            self.pause = None
+        return frame
 
     def acknowledgement(self) -> f.Acknowledge | None:
-        """What was not acknowledged yet."""
-        number = self._book.due()
+        """Return the acknowledgement due now, if any."""
+        number = self._outstanding.due()
         return f.Acknowledge(number) if number else None
 
     def end(self, error: Exception | None) -> None:
-        """Nothing comes any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """End all subscriptions, with an error or without; queued deliveries can still be taken."""
         for subscription in self.subscriptions.values():
             subscription.end(error)
 
-    def _speak_soon(self) -> None:
-        if self._allowance.pressing:
-            self._wake()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(MOMENT, self._speak)
-
-    def _speak(self) -> None:
-        self._timer = None
-        self._wake()
+    def _plan_frame(self) -> None:
+        if self._allowance.is_low:
+            self.pause = 0.0
+        elif self.pause is None:
+            self.pause = MOMENT

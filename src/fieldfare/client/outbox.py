@@ -1,12 +1,12 @@
-"""What was published and is not safe yet: how it is numbered, put into frames, said again, and answered.
+"""`Window`: published events on their way to safety: numbers, frames, repetition and answers.
 
-Events wait until somebody can send them. Then those that follow each other with the same options share a frame, and
-get their numbers. A frame is taken all or none, and events that share one by chance should not share its fate: if it
-is refused, each of them is said again on its own. Only what belongs together stays together.
+Events wait until the connection can send. Then consecutive events with the same options share a frame, and get numbers.
+The node accepts a frame as a whole, but events in a frame by chance should not share the fate of the frame: after a
+refusal, each submission is sent again in a separate frame. Only a batch stays together.
 
-After a pause all that was not answered is said again, under the same numbers. What the node has accepted it knows
-already; what it has refused, it refuses again. So that it has accepted something later tells nothing about what is said
-again, until all of that is answered. If the node does not know the session any more, there are new numbers.
+After a broken connection all unanswered frames are sent again under the same numbers. The node knows accepted events,
+and refuses a refused frame again. So an `Accepted` for a later number says nothing about the repeated frames until all
+repeated frames are answered. If the node does not know the session any more, the numbers are new.
 
 No I/O here; the time is an argument.
 """
@@ -26,57 +26,58 @@ T = TypeVar("T")
 FRAME_EVENTS: Final = 500
 """events that share a frame by chance, at most"""
 FRAME_BYTES: Final = 128 << 10
+"""bytes of events that share a frame by chance, at most"""
 MARGIN: Final = 512
-"""bytes of a frame that are not events, at most, but for `replaces`"""
+"""bytes of a frame beside its events and `replaces`, at most"""
 PER_EVENT: Final = 1
 """bytes between two events"""
-SOON: Final = 0.001
+SHORTEST_TTL: Final = 0.001
+"""seconds; the time to live of events whose deadline passed before they were sent"""
 
 
-class Posting(NamedTuple, Generic[T]):
-    """Events that belong together."""
+class Submission(NamedTuple, Generic[T]):
+    """Encoded events, to be accepted together or not at all."""
 
     events: tuple[bytes, ...]
-    ticket: T
-    """who wants to know when they are safe"""
+    receipt: T
+    """returned by `Window` when the events are safe, or refused"""
     deadline: float | None = None
-    """when nobody is to get them any more"""
+    """the time after which no subscriber is to get the events"""
     replaces: str = ""
     alone: bool = False
-    """whether it must have a frame of its own"""
+    """whether the events must have a frame of their own"""
 
     @property
     def size(self) -> int:
-        """Bytes in a frame, at most."""
+        """The bytes of the events in a frame, at most."""
         return sum(map(len, self.events)) + PER_EVENT * len(self.events)
 
 
 class Window(Generic[T]):
-    """All that was published and is not safe."""
+    """All submissions on their way to safety, in order."""
 
     def __init__(self) -> None:
-        """Nothing was published yet."""
-        self._waiting: deque[Posting[T]] = deque()
-        self._sent: dict[int, list[Posting[T]]] = {}
-        """what shares a frame, by the number of its first event; in order"""
+        self._waiting: deque[Submission[T]] = deque()
+        self._sent: dict[int, list[Submission[T]]] = {}
+        """the submissions of each frame, by the number of the first event, in order"""
         self._next = 1
-        self._doubtful = 0
-        """a number up to which some was refused, perhaps, and we have not heard of it"""
+        self._uncertain = 0
+        """frames up to this number were repeated: some may have been refused, which the client has not heard"""
         self.count = 0
         """events that are not safe"""
 
     @property
     def waiting(self) -> bool:
-        """Is there something to send?"""
+        """Tell whether there is a frame to send."""
         return bool(self._waiting)
 
-    def add(self, posting: Posting[T]) -> None:
-        """There is something to publish."""
-        self._waiting.append(posting)
-        self.count += len(posting.events)
+    def add(self, submission: Submission[T]) -> None:
+        """Queue a submission for the next frames."""
+        self._waiting.append(submission)
+        self.count += len(submission.events)
 
     def take(self, now: float) -> Publish | None:
-        """The next frame to send, or None."""
+        """Return the next frame to send, or None."""
         if not self._waiting:
             return None
         together = [self._waiting.popleft()]
@@ -95,9 +96,9 @@ class Window(Generic[T]):
         self._sent[number] = together
         return _frame(number, together, now)
 
-    def accepted(self, number: int) -> Iterator[Posting[T]]:
-        """All up to a number is safe: who wants to know."""
-        while self._sent and number > self._doubtful:
+    def accept(self, number: int) -> Iterator[Submission[T]]:
+        """Yield the submissions now safe, after the node has accepted everything up to a number."""
+        while self._sent and number > self._uncertain:
             first, together = next(iter(self._sent.items()))
             length = _length(together)
             if first + length - 1 > number:
@@ -106,51 +107,54 @@ class Window(Generic[T]):
             self.count -= length
             yield from together
 
-    def refused(self, number: int) -> Posting[T] | None:
-        """The frame that began with a number is refused: who wants to know; None if its parts are to be said again."""
+    def refuse(self, number: int) -> Submission[T] | None:
+        """Return the submission of the frame with a number, which is refused.
+
+        None if submissions share the frame: each submission waits for a separate frame.
+        """
         together = self._sent.pop(number, None)
         if together is None:
             return None
         if len(together) == 1:
             self.count -= len(together[0].events)
             return together[0]
-        self._waiting.extendleft(posting._replace(alone=True) for posting in reversed(together))
+        self._waiting.extendleft(submission._replace(alone=True) for submission in reversed(together))
         return None
 
     def resume(self, accepted: int, now: float) -> list[Publish]:
-        """All frames that were not answered, to be said again to a node that has accepted something up to a number."""
+        """Return all unanswered frames, to repeat to a node with accepted events up to a number."""
         self._next = max(self._next, accepted + 1)
-        self._doubtful = accepted
+        self._uncertain = accepted
         return [_frame(number, together, now) for number, together in self._sent.items()]
 
     def renumber(self, accepted: int) -> None:
-        """Begin to count behind a number; all that was not answered waits to be sent again."""
-        again = [posting for together in self._sent.values() for posting in together]
+        """Count on behind a number, for a new session; all unanswered events wait to be sent again."""
+        unanswered = [submission for together in self._sent.values() for submission in together]
         self._sent = {}
-        self._waiting.extendleft(reversed(again))
+        self._waiting.extendleft(reversed(unanswered))
         self._next = accepted + 1
-        self._doubtful = 0
+        self._uncertain = 0
 
-    def resumed(self) -> Iterator[Posting[T]]:
-        """The node has answered all that was said again: what it did not refuse is safe."""
-        accepted, self._doubtful = self._doubtful, 0
-        return self.accepted(accepted)
+    def confirm_resumed(self) -> Iterator[Submission[T]]:
+        """Yield the submissions now safe, after the node has answered all repeated frames."""
+        accepted, self._uncertain = self._uncertain, 0
+        return self.accept(accepted)
 
-    def clear(self) -> list[Posting[T]]:
-        """All that is not safe, and will not be."""
-        left = [*(posting for together in self._sent.values() for posting in together), *self._waiting]
+    def clear(self) -> list[Submission[T]]:
+        """Return and forget all unsafe submissions."""
+        left = [*(submission for together in self._sent.values() for submission in together), *self._waiting]
         self._sent, self.count = {}, 0
         self._waiting.clear()
         return left
 
 
-def _length(together: list[Posting[T]]) -> int:
-    return sum(len(posting.events) for posting in together)
+def _length(together: list[Submission[T]]) -> int:
+    return sum(len(submission.events) for submission in together)
 
 
-def _frame(number: int, together: list[Posting[T]], now: float) -> Publish:
+def _frame(number: int, together: list[Submission[T]], now: float) -> Publish:
     first = together[0]
-    # What came too late to be sent in time is of no use to anybody, but it has its number.
-    ttl = None if first.deadline is None else max(first.deadline - now, SOON)
-    raws = [msgspec.Raw(event) for posting in together for event in posting.events]
+    # Events that are too late are of no use to any subscriber, but they need their numbers.
+    ttl = None if first.deadline is None else max(first.deadline - now, SHORTEST_TTL)
+    raws = [msgspec.Raw(event) for submission in together for event in submission.events]
     return Publish(number, raws, ttl, first.replaces)

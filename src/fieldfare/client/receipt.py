@@ -1,51 +1,71 @@
-"""`Receipt`: the promise that something will be published. Await it, or leave it to `drain`."""
+"""`Receipt`: the answer of the node to published events, before the answer is there."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Generator
+
+Outcome = bool | Exception
+"""True: the events are safe; False: no subscription matches, so the events were not sent; an error: refused, or lost"""
 
 
 class Receipt:
-    """Awaiting it gives True when what was published is safe, and False if nobody wanted it; or raises `Refused`."""
+    """The later answer to published events: await a receipt, or leave all receipts to `Client.drain`.
 
-    __slots__ = ("_answer", "_then", "heard")
+    Awaiting gives True when the events are safe at the node, False if the events were not sent because no subscription
+    matches (`quench`), and raises `Refused` if the node did not accept the events.
+    """
 
-    def __init__(self) -> None:
-        """Nothing is known yet. Whoever only posts never awaits it, so there is no future before somebody does."""
-        self._answer: bool | Exception | None = None
-        self._then: list[Callable[[bool | Exception], None]] = []
-        self.heard = False
-        """whether somebody has asked for the answer"""
+    __slots__ = ("_callbacks", "_outcome", "_refusals", "observed")
+
+    def __init__(self, refusals: deque[Receipt] | None = None) -> None:
+        """Wait for an outcome; an error adds the receipt to `refusals`.
+
+        Most programs never await a receipt, so the future is made only for an awaiting program.
+        """
+        self._outcome: Outcome | None = None
+        self._callbacks: list[Callable[[Outcome], None]] = []
+        self._refusals = refusals
+        self.observed = False
+        """whether the program has asked for the outcome; `drain` raises only errors that no program has seen"""
 
     @property
     def done(self) -> bool:
-        """Is the answer known?"""
-        return self._answer is not None
+        """Tell whether the outcome is known."""
+        return self._outcome is not None
 
-    def answer(self, answer: bool | Exception) -> None:
-        """Let it be known."""
-        if self._answer is None:
-            self._answer = answer
-            for call in self._then:
-                call(answer)
-            self._then = []
+    @property
+    def error(self) -> Exception | None:
+        """The error, if the outcome is an error."""
+        return self._outcome if isinstance(self._outcome, Exception) else None
 
-    def then(self, call: Callable[[bool | Exception], None]) -> None:
-        """Call somebody with the answer, at once if it is known."""
-        self.heard = True
-        if self._answer is None:
-            self._then.append(call)
+    def resolve(self, outcome: Outcome) -> None:
+        """Set the outcome and call the callbacks. A second outcome has no effect."""
+        if self._outcome is not None:
+            return
+        self._outcome = outcome
+        if self._refusals is not None and isinstance(outcome, Exception):
+            self._refusals.append(self)
+        for call in self._callbacks:
+            call(outcome)
+        self._callbacks = []
+
+    def add_callback(self, call: Callable[[Outcome], None]) -> None:
+        """Call a function with the outcome: at once if the outcome is known."""
+        self.observed = True
+        if self._outcome is None:
+            self._callbacks.append(call)
         else:
-            call(self._answer)
+            call(self._outcome)
 
     def __await__(self) -> Generator[object, None, bool]:
         return self._wait().__await__()
 
     async def _wait(self) -> bool:
-        future: asyncio.Future[bool | Exception] = asyncio.get_running_loop().create_future()
-        self.then(lambda answer: None if future.done() else future.set_result(answer))
-        answer = await future
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.add_callback(lambda outcome: None if future.done() else future.set_result(outcome))
+        outcome = await future
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome

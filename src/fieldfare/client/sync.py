@@ -1,26 +1,28 @@
-"""The client for programs without asyncio: the same calls, without `await`. It runs in a thread of its own.
+"""The client for programs without asyncio: the same calls, without `await`. The client runs in a separate thread.
 
-A call waits for its answer, and Ctrl-C interrupts it. An event of a subscription is done with when the next one is
-asked for. Several threads may use a client at once, but each subscription belongs to one of them.
+A call waits for the answer, and Ctrl-C interrupts the call. An event of a subscription is acknowledged when the program
+takes the next event. Several threads may use a client at once, but each subscription belongs to a single thread.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from datetime import datetime
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, overload
 
-from fieldfare.client.client import WINDOW, Client, connect
-from fieldfare.client.errors import ConnectionLost, NotEntered
+from fieldfare.client.client import Client
+from fieldfare.client.driver import WINDOW, Driver
+from fieldfare.client.errors import NotEntered
+from fieldfare.client.reader import Reader
 from fieldfare.client.receipt import Receipt
-from fieldfare.client.subscription import Delivery, Item, Since, Subscription
+from fieldfare.client.registrations import Item, Since
+from fieldfare.client.subscription import Delivery
+from fieldfare.client.thread import LoopThread
 from fieldfare.client.transactions import Advertisement
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
@@ -28,159 +30,116 @@ from fieldfare.events.event import Event
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-AT_ONCE: Final = 100
-"""events that are taken from the client's thread at once"""
-
-LOOK_UP: Final = 0.5
-"""seconds after which a call that waits looks whether Ctrl-C was pressed, if it was not woken by it"""
+PREFETCH: Final = 100
+"""events that a subscription takes from the client's thread at once, because each call to another thread is slow"""
 
 
 def connect_sync(url: str | list[str], **options: Any) -> SyncClient:
-    """A client of the node at a URL, to be used with `with`; the options are those of `connect`."""
-    return SyncClient(lambda: connect(url, **options))
+    """Return a client of the node at a URL, to be used with `with`; for the options see `connect`."""
+    return SyncClient(lambda: Driver(url, **options))
 
 
 class SyncClient:
-    """A client in a thread of its own; made by `connect_sync`."""
+    """A client in a separate thread; made by `connect_sync`."""
 
-    def __init__(self, make: Callable[[], Client]) -> None:
-        """Nothing happens yet."""
+    def __init__(self, make: Callable[[], Driver]) -> None:
+        """Make a client; `make` is called in the client's thread."""
         self._make = make
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: Client | None = None
-        self._room = threading.BoundedSemaphore(WINDOW)
+        self._thread = LoopThread()
+        self._entered: tuple[Driver, Client] | None = None
+        self._capacity = threading.BoundedSemaphore(WINDOW)
 
     def __enter__(self) -> SyncClient:
-        if self._loop is not None:
-            raise RuntimeError("a client is used once: make another one with connect_sync()")
-        self._loop = loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=loop.run_forever, name="fieldfare client", daemon=True)
         self._thread.start()
         try:
-            self._client = self.call(self._started())
+            self._entered = self._thread.call(self._start())
         except BaseException:
-            self._stop()
+            self._thread.stop()
             raise
         return self
 
-    async def _started(self) -> Client:
-        return await self._make().__aenter__()
+    async def _start(self) -> tuple[Driver, Client]:
+        driver = self._make()
+        return driver, await Client(driver).__aenter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.call(self._it.__aexit__(kind, error, trace))
+            self._thread.call(self._client.__aexit__(kind, error, trace))
         finally:
-            self._stop()
+            self._thread.stop()
 
-    def _stop(self) -> None:
-        loop = self._loop
-        assert loop is not None
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let something be done in the client's thread, and wait for it."""
-        try:
-            loop = self._running()
-        except (NotEntered, ConnectionLost):
-            work.close()
-            raise
-        tasks, answer = list[asyncio.Task[T]](), SimpleQueue[asyncio.Task[T]]()
-
-        def begin() -> None:
-            tasks.append(loop.create_task(work))
-            tasks[0].add_done_callback(answer.put)
-
-        # A queue without a lock that Ctrl-C might leave held: the client's thread would wait for it for ever.
-        try:
-            loop.call_soon_threadsafe(begin)
-            done = _waited(answer)
-        except BaseException:  # such as Ctrl-C, while the work goes on
-            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-            raise
-        return done.result()
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
+    def _check(self) -> tuple[Driver, Client]:
+        if self._entered is None:
             raise NotEntered("the client is not connected: use it inside `with ff.connect_sync(...) as client:`")
-        if not self._thread.is_alive():
-            raise ConnectionLost("the client is closed")
-        return self._loop
+        return self._entered
 
     @property
-    def _it(self) -> Client:
-        if self._client is None:
-            raise NotEntered("the client is not connected: use it inside `with ff.connect_sync(...) as client:`")
-        return self._client
+    def _client(self) -> Client:
+        return self._check()[1]
 
     @property
     def node(self) -> str:
         """The name of the node."""
-        return self._it.node
+        return self._client.node
 
     @property
     def session(self) -> str:
-        """The name of the session."""
-        return self._it.session
+        """The name of the session; the node makes up a name for a client without one."""
+        return self._client.session
 
     @property
     def closed(self) -> bool:
-        """Is it over?"""
-        return self._it.closed
+        """Tell whether the client has ended."""
+        return self._client.closed
 
     @property
     def dropped(self) -> int:
-        """How many events for this client were dropped at the node."""
-        return self._it.dropped
+        """The number of events for the client, dropped by the node."""
+        return self._client.dropped
 
     def publish(self, event: object, *, ttl: float | None = None, replaces: str = "") -> bool:
-        """Publish an event; it is safe afterwards. False: nobody wants it."""
-        return self.call(self._it.publish(event, ttl=ttl, replaces=replaces))
+        """Publish an event and wait until the event is safe; False if no subscription matches (see `quench`)."""
+        return self._thread.call(self._client.publish(event, ttl=ttl, replaces=replaces))
 
     def publish_batch(self, events: Iterable[object], *, ttl: float | None = None, replaces: str = "") -> int:
-        """Publish events, all of them or none; says how many."""
-        return self.call(self._it.publish_batch(list(events), ttl=ttl, replaces=replaces))
+        """Publish events, all or none, and return how many."""
+        return self._thread.call(self._client.publish_batch(list(events), ttl=ttl, replaces=replaces))
 
-    def post(self, event: object, *, ttl: float | None = None, replaces: str = "") -> SyncReceipt:
-        """Publish without waiting, unless too much is under way. The future, or `drain`, says whether it is safe."""
-        client, loop, given, future = self._it, self._running(), event_of(event), SyncReceipt()
+    def publish_soon(self, event: object, *, ttl: float | None = None, replaces: str = "") -> SyncReceipt:
+        """Publish without waiting, unless 10,000 events are not safe yet. The receipt, or `drain`, gives the answer."""
+        driver, given, future = self._check()[0], event_of(event), SyncReceipt()
+        self._thread.running()
 
-        def done(answer: bool | Exception) -> None:
-            self._room.release()
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
+        def resolve(outcome: bool | Exception) -> None:
+            self._capacity.release()
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
             else:
-                future.set_result(answer)
+                future.set_result(outcome)
 
-        def put() -> None:
+        def publish() -> None:
             try:
-                future.ticket = client.put(given, ttl, replaces)
+                future.receipt = driver.publish((given,), ttl, replaces)
             except (ValueError, OSError) as error:
-                done(error)
+                resolve(error)
             else:
-                future.ticket.then(done)
-                future.ticket.heard = False  # not before somebody looks
+                future.receipt.add_callback(resolve)
+                future.receipt.observed = False  # not before the program looks
 
-        self._room.acquire()
-        loop.call_soon_threadsafe(put)
+        self._capacity.acquire()
+        self._thread.call_soon(publish)
         return future
 
-    def soon(self, work: Callable[..., object], *arguments: object) -> None:
-        """Let something be done in the client's thread, without waiting for it."""
-        self._running().call_soon_threadsafe(work, *arguments)
-
     def drain(self) -> None:
-        """Wait until all that was posted is safe."""
-        self.call(self._it.drain())
+        """Wait until all published events are safe; `Refused` for a refused event without a read receipt."""
+        self._thread.call(self._client.drain())
 
     @contextlib.contextmanager
     def transaction(self, *, ttl: float | None = None, replaces: str = "") -> Iterator[SyncTransaction]:
-        """Events that are published together when the block ends, and not at all if it raises."""
-        self._running()
+        """Open a block: the events inside are published together at the end, or not at all if the block raises."""
+        self._thread.running()
         transaction = SyncTransaction()
         yield transaction
         self.publish_batch(transaction.events, ttl=ttl, replaces=replaces)
@@ -219,99 +178,95 @@ class SyncClient:
         type: type[Any] | None = None,
         timeout: float | None = None,
     ) -> SyncSubscription[Any]:
-        """Events that match a filter; a loop over them ends when none came for `timeout` seconds."""
+        """Return a subscription, as `Client.subscribe`; a loop ends when no event arrives for `timeout` seconds."""
 
-        async def made() -> Subscription[Any]:
-            return self._it.subscribe(filter, since=since, id=id, keep=keep, type=type)
+        async def make() -> Reader[Any]:
+            usage = "with client.subscribe(...) as events:"
+            driver = self._check()[0]
+            return Reader(driver, filter, since=since, id=id, keep=keep, type=type, usage=usage)
 
-        return SyncSubscription(self, self.call(made()), timeout)
+        return SyncSubscription(self._thread, self._thread.call(make()), timeout)
 
     @contextlib.contextmanager
     def advertise(self, filter: object, *, id: str | None = None) -> Iterator[Advertisement]:
-        """Promise to publish such events."""
-        advertisement = self._it.advertise(filter, id=id)
-        self.call(advertisement.__aenter__())
+        """Announce the events of a filter, to be published inside a `with` block."""
+        advertisement = self._client.advertise(filter, id=id)
+        self._thread.call(advertisement.__aenter__())
         try:
             yield advertisement
         finally:
-            self.call(advertisement.__aexit__(None, None, None))
+            self._thread.call(advertisement.__aexit__(None, None, None))
 
     def request(self, event: object, *, timeout: float = 5.0) -> Event:
-        """Publish an event and wait for somebody's answer."""
-        return self.call(self._it.request(event, timeout=timeout))
+        """Publish an event and wait for another client's `reply`; TimeoutError after so many seconds."""
+        return self._thread.call(self._client.request(event, timeout=timeout))
 
     def reply(self, request: object, answer: object) -> None:
-        """Answer a request."""
-        self.call(self._it.reply(request, answer))
+        """Reply to a request, as received from a subscription."""
+        self._thread.call(self._client.reply(request, answer))
 
-    def wanted(self) -> tuple[str, ...]:
-        """The filters that anybody wants."""
-        return self.call(self._it.wanted())
+    def interest(self) -> tuple[str, ...]:
+        """Return the filters of all subscriptions in the network."""
+        return self._thread.call(self._client.interest())
 
     def move(self, to: str) -> None:
-        """Go to another node, at a URL, and take the session along."""
-        self.call(self._it.move(to))
+        """Go to another node, at a URL, with the session."""
+        self._thread.call(self._client.move(to))
 
     def leave(self) -> None:
-        """End the session, and hang up."""
-        self.call(self._it.leave())
-
-
-def _waited(answer: SimpleQueue[T]) -> T:
-    while True:  # now and then look up: a signal just before a thread falls asleep does not wake it
-        with contextlib.suppress(Empty):
-            return answer.get(timeout=LOOK_UP)
+        """End the session, with all subscriptions and waiting events, and disconnect."""
+        self._thread.call(self._client.leave())
 
 
 class SyncReceipt(Future[bool]):
-    """The promise that something will be published: look at its result, or leave it to `drain`."""
+    """The later answer to a published event: read the `result`, or leave all receipts to `drain`."""
 
-    ticket: Receipt | None = None
+    receipt: Receipt | None = None
 
     def result(self, timeout: float | None = None) -> bool:
-        """True when it is safe, False if nobody wanted it; or `Refused` is raised."""
+        """Wait for the answer: True if the event is safe, False if no subscription matches; or raises `Refused`."""
         try:
             return super().result(timeout)
         finally:
-            if self.ticket is not None and self.done():
-                self.ticket.heard = True
+            if self.receipt is not None and self.done():
+                self.receipt.observed = True
 
 
 class SyncTransaction:
-    """Events that are published together."""
+    """Events to publish together at the end of a block."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     def publish(self, event: object) -> None:
-        """Let an event be published when the block ends."""
+        """Add an event to the transaction."""
         self.events.append(event_of(event))
 
 
 class SyncSubscription(Generic[T_co]):
-    """Events that match a filter, as long as it is used with `with`."""
+    """Events of a filter, inside a `with` block; made by `SyncClient.subscribe`."""
 
-    def __init__(self, client: SyncClient, subscription: Subscription[T_co], timeout: float | None) -> None:
-        self._client = client
-        self._subscription = subscription
+    def __init__(self, thread: LoopThread, reader: Reader[T_co], timeout: float | None) -> None:
+        self._thread = thread
+        self._reader = reader
         self._timeout = timeout
-        self._here: deque[Item] = deque()
-        """taken, but not handed out"""
+        self._prefetched: deque[Item] = deque()
         self._current: Item | None = None
+        """the event that the program works on, which is acknowledged with the next one"""
 
     @property
     def id(self) -> str:
-        """The id of the subscription."""
-        return self._subscription.id
+        """The id under which the session has the subscription."""
+        return self._reader.registration.id
 
     def __enter__(self) -> SyncSubscription[T_co]:
-        self._client.call(self._subscription.__aenter__())
+        self._thread.call(self._reader.open())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.call(self._subscription.__aexit__(kind, error, trace))
+        self._thread.call(self._reader.close())
 
     def __iter__(self) -> Iterator[T_co]:
         while True:
@@ -322,36 +277,34 @@ class SyncSubscription(Generic[T_co]):
             yield event
 
     def next(self, timeout: float | None = None) -> T_co:
-        """The next event; a TimeoutError if there is none in so many seconds. The one before is done with."""
+        """Return the next event, and acknowledge the event before; TimeoutError if none arrives in so many seconds."""
         if self._current is not None:
-            self._client.soon(self._subscription.finish, self._current)
+            self._thread.call_soon(self._reader.acknowledge, self._current)
         self._current = None
         self._current = item = self._next(timeout)
-        return self._subscription.event(item)
+        return self._reader.event(item)
 
     def deliveries(self) -> Iterator[SyncDelivery[T_co]]:
-        """What comes, for you to say when you are `done` with it."""
+        """Yield deliveries, which the program acknowledges in any order. Open deliveries use up credit."""
         while True:
             try:
                 item = self._next(self._timeout)
             except (TimeoutError, EOFError):
                 return
-            event = self._subscription.event(item)
-            yield SyncDelivery(self._client, Delivery(self._subscription, item, event))
+            yield SyncDelivery(self._thread, Delivery(self._reader, item, self._reader.event(item)))
 
     def _next(self, timeout: float | None) -> Item:
-        if self._subscription.answer is None:
-            raise NotEntered("nothing is subscribed yet: use it inside `with client.subscribe(...) as events:`")
-        if not self._here:  # to ask another thread takes time: take some at once
-            self._here.extend(self._client.call(self._subscription.take(AT_ONCE, timeout)))
-        return self._here.popleft()
+        self._reader.check()
+        if not self._prefetched:
+            self._prefetched.extend(self._thread.call(self._reader.take(PREFETCH, timeout)))
+        return self._prefetched.popleft()
 
 
 class SyncDelivery(Generic[T_co]):
-    """An event with all that the node says of it."""
+    """An event with the node's description, and the attributes of `Delivery`."""
 
-    def __init__(self, client: SyncClient, delivery: Delivery[T_co]) -> None:
-        self._client = client
+    def __init__(self, thread: LoopThread, delivery: Delivery[T_co]) -> None:
+        self._thread = thread
         self._delivery = delivery
 
     def __getattr__(self, name: str) -> Any:
@@ -359,9 +312,9 @@ class SyncDelivery(Generic[T_co]):
 
     @property
     def event(self) -> T_co:
-        """The event."""
+        """The event, as an instance of the program's class if the subscription has one."""
         return self._delivery.event
 
-    def done(self) -> None:
-        """You are done with it."""
-        self._client.call(self._delivery.done())
+    def acknowledge(self) -> None:
+        """Acknowledge the event, which is then not delivered again."""
+        self._thread.call(self._delivery.acknowledge())

@@ -1,56 +1,51 @@
-"""What holds for the length of a block: a promise to publish certain events, and events that belong together."""
+"""`Advertisement` and `Transaction`: objects of a client with an `async with` block."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from fieldfare.client.driver import Driver
+from fieldfare.client.reader import make_id, write_filter
+from fieldfare.client.registrations import AdvertisementRegistration
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
-from fieldfare.protocol import frames as f
-
-if TYPE_CHECKING:
-    from fieldfare.client.client import Client
 
 
 class Advertisement:
-    """A promise to publish such events; made by `Client.advertise`."""
+    """The announcement of a client's future events, as a filter; made by `Client.advertise`."""
 
-    def __init__(self, client: Client, id: str, filter: object) -> None:
-        self.id = id
-        self.filter = filter
-        self.answer: asyncio.Future[None] | None = None
-        """whether the node knows of it"""
-        self.over = False
-        """whether it was left; the node may not know yet"""
-        self._client = client
+    def __init__(self, driver: Driver, filter: object, id: str | None = None) -> None:
+        driver.check()
+        written = write_filter(filter)
+        self._registration = AdvertisementRegistration(id or make_id(written, driver.engine.advertisements), written)
+        self._driver = driver
+
+    @property
+    def id(self) -> str:
+        """The id under which the session has the advertisement."""
+        return self._registration.id
+
+    @property
+    def filter(self) -> object:
+        """The filter, as a text or a document."""
+        return self._registration.filter
 
     async def __aenter__(self) -> Advertisement:
-        await self._client.open(self)
+        await self._driver.open(self._registration)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.shut(self)
-
-    def frame(self, request: int, *, anew: bool) -> f.Advertise:
-        """How to say it."""
-        del anew  # it is said the same way again
-        return f.Advertise(request, self.id, self.filter)
-
-    def end(self, error: Exception | None = None) -> None:
-        """The node does not know of it any more: whoever publishes hears of that."""
+        await self._driver.close(self._registration)
 
 
 class Transaction:
-    """Events that are published together; made by `Client.transaction`."""
+    """Events to publish together at the end of an `async with` block; made by `Client.transaction`."""
 
-    def __init__(self, client: Client, ttl: float | None, replaces: str) -> None:
-        self._client = client
-        self._ttl = ttl
-        self._replaces = replaces
+    def __init__(self, publish: Callable[[list[Event]], Awaitable[object]]) -> None:
+        self._publish = publish
         self._events: list[Event] = []
         self._over = False
 
@@ -58,7 +53,7 @@ class Transaction:
         return self
 
     def publish(self, event: object) -> None:
-        """Let an event be published when the block ends."""
+        """Add an event to the transaction."""
         if self._over:
             raise RuntimeError("the transaction is over: publish inside its block")
         self._events.append(event_of(event))
@@ -68,4 +63,4 @@ class Transaction:
     ) -> None:
         self._over = True
         if error is None and self._events:
-            await self._client.publish_batch(self._events, ttl=self._ttl, replaces=self._replaces)
+            await self._publish(self._events)

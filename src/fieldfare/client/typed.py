@@ -1,6 +1,6 @@
-"""Events as instances of your own classes: dataclasses, or structs of msgspec.
+"""Events as instances of the program's own classes: dataclasses, or structs of msgspec.
 
-A field of a class may be all that a field of an event may be, but that an `Interval` has to be annotated as `Any`.
+A class may have fields of all types of an event; an `Interval` has to be annotated as `Any`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def event_of(given: object) -> Event:
-    """What somebody publishes, as an event: a mapping, an event, a dataclass or a struct.
+    """Return the event in a mapping, an event, a dataclass or a struct; TypeError for other objects.
 
     >>> @dataclasses.dataclass
     ... class Quote:
@@ -60,7 +60,7 @@ def _plain(value: Any) -> object:
 
 
 def instance_of(event: Event, type: type[T], position: int) -> T:
-    """An event as an instance of a class.
+    """Return an event as an instance of a class; `MismatchError` names the field and the position.
 
     >>> class Quote(msgspec.Struct):
     ...     symbol: str

@@ -1,4 +1,4 @@
-"""What is said: events, their typed values, and the codecs that carry them."""
+"""Events, their typed values, and the codecs for JSON, CloudEvents, MessagePack and Arrow."""
 
 from fieldfare.events.event import Event, fields_of, freeze
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits

@@ -1,13 +1,13 @@
 """Events as Arrow record batches: a column per top-level field, a struct per nested object.
 
-Arrow knows null but not missing, and a missing field is far the more common, so a null is read as a missing field
-unless `nulls="null"` is asked for; in a list, where a hole would move the others up, it always stays null. A column
-holds values of one kind; integers among floats become floats if that loses nothing. An interval is a struct of `low`,
-`high` and `closed` whose field has the metadata `fieldfare: interval`. The column `$valid` is reserved for validity
-periods.
+Arrow knows null but not missing, and missing fields are far more common, so a null is read as a missing field unless
+the caller asks for `nulls="null"`; in a list a null always stays, because a hole would move the other elements. A
+column holds values of one kind; integers among floats become floats if no value changes. An interval is a struct of
+`low`, `high` and `closed`, and its field has the metadata `fieldfare: interval`. The column `$valid` is reserved for
+validity periods.
 
-Arrow makes and reads the columns. Python looks at each row only for what Arrow does not know: missing fields,
-intervals, decimals and tuples.
+Arrow makes and reads the columns. Python looks at each row only for types unknown to Arrow: missing fields, intervals,
+decimals and tuples.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import INT64_MAX, INT64_MIN, Interval, Kind, Value, kind_of
 
 Nulls: TypeAlias = Literal["missing", "null"]
-"""what a null in a column is read as"""
+"""The reading of a null in a column: as a missing field, or as null."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _SCALARS: Final = {Kind.BOOL: pa.bool_(), Kind.STRING: pa.string(), Kind.BYTES: pa.binary(), Kind.TIME: _TIME}
@@ -37,7 +37,7 @@ _Column: TypeAlias = tuple[pa.Field, pa.Array]
 
 
 def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
-    """The events as a record batch, its columns in the order in which their fields first occur.
+    """Return events as a record batch, with columns in the order in which the fields first occur.
 
     >>> to_batch([Event({"symbol": "IBM", "price": 1}), Event({"symbol": "SAP", "price": 1.5})]).to_pydict()
     {'symbol': ['IBM', 'SAP'], 'price': [1.0, 1.5]}
@@ -51,7 +51,7 @@ def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limits = DEFAULT_LIMITS) -> list[Event]:
-    """An event per row."""
+    """Return an event for each row; an `EventError` names the column and the row."""
     if VALID in batch.schema.names and not is_interval(batch.schema.field(VALID)):
         raise EventError(VALID, "the column is reserved for validity periods, which are intervals")
     events = []
@@ -65,7 +65,7 @@ def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limit
 
 
 def rows(batch: pa.RecordBatch, *, nulls: Nulls = "missing") -> list[dict[str, Value]]:
-    """A plain mapping per row, for matching without events; validity periods are in `$valid`."""
+    """Return a plain mapping for each row, to match without events; validity periods are in `$valid`."""
     if not batch.num_columns:
         return [{} for _ in range(batch.num_rows)]
     _refuse_equal(batch.schema.names, "")
@@ -82,9 +82,9 @@ def rows(batch: pa.RecordBatch, *, nulls: Nulls = "missing") -> list[dict[str, V
 
 
 def _columns(trees: Sequence[Mapping[str, Value]], path: str) -> list[_Column]:
-    shapes = dict.fromkeys(map(tuple, trees))  # few, and so the names need no look at every field
+    shapes = dict.fromkeys(map(tuple, trees))  # few shapes, so not every field of every row is looked at
     names = dict.fromkeys(name for shape in shapes for name in shape)
-    return [  # `map` and `methodcaller`: no step of Python's for a row
+    return [  # `map` and `methodcaller`: no bytecode for each row
         _column(list(map(methodcaller("get", name), trees)), name, f"{path}.{name}" if path else name)
         for name in cast("Iterable[str]", names)
     ]
@@ -138,7 +138,7 @@ def _struct(columns: Sequence[_Column], missing: list[bool]) -> pa.Array:
 
 def _intervals(values: Sequence[Interval | None], path: str) -> pa.Array:
     ends = [value and value.low for value in values] + [value and value.high for value in values]
-    _, array = _column(ends, "end", path)  # together, that both may be of one type
+    _, array = _column(ends, "end", path)  # both ends together, so that the types are the same
     closed = pa.array([value and value.closed for value in values], pa.string())
     parts = {"low": array[: len(values)], "high": array[len(values) :], "closed": closed}
     return _struct([(pa.field(name, part.type), part) for name, part in parts.items()], [v is None for v in values])
@@ -155,7 +155,7 @@ def _cast(column: pa.Array, path: str) -> pa.Array:
 
 
 def _readable(kind: pa.DataType, path: str) -> pa.DataType:
-    """The type to read the column as."""
+    """Return the Arrow type to which a column is cast before Python reads the values."""
     if any(test(kind) for test in _AS_IT_IS):
         return kind
     if pt.is_uint64(kind):
@@ -195,7 +195,7 @@ def _to_pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _reader(field: pa.Field, path: str, nulls: Nulls) -> Callable[[Any], Any] | None:
-    """How to make a value of what Arrow gives; None if it is one already."""
+    """Return a function from Arrow's Python objects to values; None if the objects are values already."""
     kind = field.type
     if pt.is_decimal(kind):
         return lambda value: None if value is None else _number(value, path)
@@ -236,7 +236,7 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_interval(field: pa.Field) -> bool:
-    """Does a struct column stand for intervals?"""
+    """Tell whether a struct column holds intervals."""
     return (field.metadata or {}).get(b"fieldfare") == b"interval" and pt.is_struct(field.type)
 
 

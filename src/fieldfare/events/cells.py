@@ -1,6 +1,6 @@
-"""Cells of tables that have no types, such as CSV: a cell is what it looks like.
+"""Cells of tables without types, such as CSV: the type of a cell follows from the text.
 
-12, 1.5, true or an RFC 3339 timestamp, or else a string; 007 is a string.
+12 and 1.5 are numbers, true is a bool, an RFC 3339 timestamp is a timestamp, and all else a string; 007 is a string.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _INT: Final = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLS: Final = {"true": True, "false": False}
 _MOST_DIGITS: Final = 20
-"""with its sign, an integer of 64 bits has no more"""
+"""Digits of an integer of 64 bits, with the sign."""
 
 
 def typed(cell: str) -> object:
-    """The value that a cell looks like.
+    """Return the value in the text of a cell.
 
     >>> typed("12"), typed("1.5"), typed("true"), typed("007"), typed("2026-11-15T09:30:00Z").year
     (12, 1.5, True, '007', 2026)

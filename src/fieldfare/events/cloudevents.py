@@ -1,12 +1,12 @@
 """CloudEvents 1.0 in JSON, single (structured mode) and in batches.
 
-An event with the field `specversion` *is* a CloudEvent: its top-level fields are the context attributes, and `data`.
-Decoding always gives this shape, so that filters say `type` and `data.user.id`. Any other event is wrapped when it is
-written: `id`, `source`, `type` and `time` become attributes, and all else becomes `data`.
+An event with the field `specversion` *is* a CloudEvent: the top-level fields are the context attributes and `data`.
+Decoding always gives such events, so that filters say `type` and `data.user.id`. Encoding wraps any other event: `id`,
+`source`, `type` and `time` become attributes, and all other fields become `data`.
 
-In `data` the types that JSON lacks are tagged as in `tags`. Attributes are never tagged: CloudEvents writes timestamps
-and bytes as plain strings and, `time` apart, they are read back as strings. An attribute that is null is one that is
-not there. The validity period is the extension attribute `validity`, such as `[2026-11-15T09:30:00Z/..)`.
+Types unknown to JSON are tagged inside `data`, as in `tags`. Attributes are never tagged: CloudEvents writes timestamps
+and bytes as plain strings and, except `time`, decoding leaves strings. An attribute with the value null counts as
+missing. The validity period is the extension attribute `validity`, such as `[2026-11-15T09:30:00Z/..)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fieldfare.events.tags import read_bytes, read_time, tag, untag
 from fieldfare.events.values import Interval, Value, format_timestamp
 
 VALIDITY: Final = "validity"
-"""the extension attribute that holds the validity period"""
+"""The extension attribute for the validity period."""
 
 _T = TypeVar("_T")
 _REQUIRED: Final = ("id", "source", "type")
@@ -36,7 +36,7 @@ _PERIOD: Final = re.compile(r"([\[(])([^/]+)/([^/]+)([\])])")
 
 
 def decode_any(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)) -> Event:
-    """The event in a JSON object: a CloudEvent, if it says that it is one, or else a plain event.
+    """Return the event in a JSON object: a CloudEvent if the object has `specversion`, otherwise a plain event.
 
     >>> decode_any('{"sum": 5}')
     Event({'sum': 5})
@@ -48,7 +48,7 @@ def decode_any(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps
 
 
 def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Event:
-    """The CloudEvent in a JSON object.
+    """Return the CloudEvent in a JSON object; an `EventError` names the attribute with a mistake.
 
     >>> event = decode('{"specversion": "1.0", "id": "1", "source": "/till", "type": "sale", "data": {"sum": 5}}')
     >>> event["data.sum"], event.type
@@ -72,7 +72,7 @@ def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Event:
 
 
 def decode_batch(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> list[Event]:
-    """The CloudEvents in a JSON array; the limits are those of each event. An error says which event it is in."""
+    """Return the CloudEvents in a JSON array. The limits hold for each event; an error names the event's number."""
     events = []
     for number, text in enumerate(read_array(data), 1):
         try:
@@ -83,7 +83,7 @@ def decode_batch(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> list[
 
 
 def encode(event: Event, *, id: str | None = None, source: str | None = None, type: str | None = None) -> bytes:
-    """The event as a CloudEvent. `id`, `source` and `type` are for events that have none of their own.
+    """Return an event as a CloudEvent. `id`, `source` and `type` are for events without these fields.
 
     >>> encode(Event({"sum": 5, "type": "sale"}), id="1", source="/till")[:60]
     b'{"specversion":"1.0","id":"1","source":"/till","type":"sale"'
@@ -92,7 +92,7 @@ def encode(event: Event, *, id: str | None = None, source: str | None = None, ty
 
 
 def encode_batch(events: Iterable[Event], *, source: str | None = None, type: str | None = None) -> bytes:
-    """The events as a batch of CloudEvents; every event needs an `id` of its own."""
+    """Return events as a batch of CloudEvents; every event needs an own `id`."""
     return write([_envelope(event, {"source": source, "type": type}) for event in events])
 
 
@@ -165,7 +165,7 @@ def _write_period(valid: Interval) -> str:
 
 
 def _read_period(text: object) -> Interval | None:
-    """The period, or None if it is an attribute of somebody else that has the same name."""
+    """Return the period, or None: another program may use an attribute of the same name."""
     if not isinstance(text, str) or not (match := _PERIOD.fullmatch(text)):
         return None
     left, *ends, right = match.groups()

@@ -1,9 +1,9 @@
-"""`Event`: what happened, as an immutable mapping of field names to typed values.
+"""`Event`: an immutable mapping of field names to typed values.
 
-An event is given as a (possibly nested) mapping. Nested objects are addressed by dotted paths: `{"user": {"id": 7}}`
+An event is made from a (possibly nested) mapping. Nested objects are addressed by dotted paths: `{"user": {"id": 7}}`
 has the fields `user` (an object) and `user.id`. Lists of objects are looked through: `{"items": [{"sku": 1}, {"sku":
-2}]}` has `items.sku` = (1, 2). `id`, `source`, `type` and `time` are ordinary fields whose names mean what CloudEvents
-says they mean.
+2}]}` has `items.sku` = (1, 2). `id`, `source`, `type` and `time` are ordinary fields with the meaning of
+CloudEvents.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Event(Mapping[str, Value]):
     __slots__ = ("_fields", "_tree", "valid")
 
     valid: Interval | None
-    """the period in which the event holds; None for an event that happens and is over"""
+    """The period in which the event holds; None for an event without duration."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Event(Mapping[str, Value]):
         if valid is not None and valid.kind is not Kind.TIME:
             raise EventError("", f"the validity period must be an interval of timestamps, not {valid!r}")
         if isinstance(tree, Event):
-            tree = tree._tree  # its own mapping is the flat one, in which nested fields occur twice
+            tree = tree._tree  # an Event maps the flat fields, in which nested fields occur twice
         given = {**(tree or {}), **attributes}
         frozen = cast("dict[str, Value]", _freeze_object(given, "", 0, limits))
         object.__setattr__(self, "_tree", frozen)
@@ -67,32 +67,32 @@ class Event(Mapping[str, Value]):
 
     @property
     def tree(self) -> Mapping[str, Value]:
-        """The event as it was given: nested, with its values checked and frozen."""
+        """The fields in their nested form, with values checked and frozen."""
         return MappingProxyType(self._tree)
 
     @property
     def fields(self) -> Mapping[str, Value]:
-        """Every field by its dotted path, nested objects included. Not a copy: do not change it."""
+        """Every field by dotted path, nested objects included. The mapping is no copy: do not change it."""
         return self._fields
 
     @property
     def id(self) -> str | None:
-        """The CloudEvents attribute `id`."""
+        """The CloudEvents attribute `id`; None if the field is missing or no string."""
         return self._text("id")
 
     @property
     def source(self) -> str | None:
-        """The CloudEvents attribute `source`."""
+        """The CloudEvents attribute `source`; None if the field is missing or no string."""
         return self._text("source")
 
     @property
     def type(self) -> str | None:
-        """The CloudEvents attribute `type`."""
+        """The CloudEvents attribute `type`; None if the field is missing or no string."""
         return self._text("type")
 
     @property
     def time(self) -> datetime | None:
-        """The CloudEvents attribute `time`."""
+        """The CloudEvents attribute `time`; None if the field is missing or no timestamp."""
         value = self._fields.get("time")
         return value if isinstance(value, datetime) else None
 
@@ -113,7 +113,7 @@ class Event(Mapping[str, Value]):
         if not isinstance(other, Event):
             if not isinstance(other, Mapping):
                 return NotImplemented
-            try:  # a dict with the same fields is the same event, wherever one compares
+            try:  # a dict with the same fields equals the event
                 other = Event(other)
             except EventError:
                 return False
@@ -138,7 +138,7 @@ _NO_LIMITS = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, st
 
 
 def fields_of(event: Mapping[str, object]) -> Mapping[str, object]:
-    """The flat fields of an `Event` or of any mapping; a mapping that is flat already is used as it is."""
+    """Return the flat fields of an `Event` or of any mapping; a flat mapping is returned unchanged and unchecked."""
     if isinstance(event, Event):
         return event._fields
     for value in event.values():
@@ -152,7 +152,7 @@ _FLAT = frozenset({str, int, float, bool, type(None), bytes})
 
 
 def freeze(value: object, path: str = "", limits: Limits = DEFAULT_LIMITS) -> Value:
-    """The value checked and made immutable, or an `EventError` naming `path`."""
+    """Return a value checked and made immutable; an `EventError` names `path`."""
     return _freeze(value, path, 0, limits)
 
 
@@ -206,7 +206,7 @@ def _freeze_object(tree: Mapping[str, object], path: str, depth: int, limits: Li
         if not (type(name) is str and name.isascii() and len(name) <= longest):
             name = _name(name, path, limits)  # noqa: PLW2901
         kind = type(value)
-        if (  # most values by far, taken without a call
+        if (  # most values by far, accepted without a call
             kind in _UNBOUNDED
             or (kind is str and value.isascii() and len(value) <= longest)  # type: ignore[attr-defined,arg-type]
             or (kind is int and INT64_MIN <= value <= INT64_MAX)  # type: ignore[operator]
@@ -247,7 +247,7 @@ def _encodable(text: str) -> bool:
 
 
 def _flatten(tree: dict[str, Value], limits: Limits) -> dict[str, Value]:
-    """Every dotted path with its value; the tree itself when nothing is nested."""
+    """Return every dotted path with the value; the tree itself when nothing is nested."""
     if _NESTED.isdisjoint(map(type, tree.values())):
         flat = tree
     else:
@@ -291,7 +291,7 @@ def _refuse_second(flat: dict[str, Value], path: str) -> None:
 
 
 def _elements(items: tuple[Value, ...]) -> Iterator[Value]:
-    """The elements of a list; lists in lists are looked through, as every matcher of JSON does."""
+    """Yield the elements of a list, and of lists inside, as every matcher of JSON does."""
     for item in items:
         if isinstance(item, tuple):
             yield from _elements(item)
@@ -300,7 +300,7 @@ def _elements(items: tuple[Value, ...]) -> Iterator[Value]:
 
 
 def _key(value: Value) -> object:
-    """A hashable stand-in under which equal values, and only those, are equal: `True` is not `1`."""
+    """Return a hashable key, equal for equal values only: `True` is not `1`."""
     if isinstance(value, dict):
         return frozenset((name, _key(item)) for name, item in value.items())
     if isinstance(value, tuple):

@@ -1,10 +1,10 @@
-"""Events as JSON objects, and as lines of them.
+"""Events as JSON objects, and as lines of JSON.
 
-What JSON lacks is tagged, see `tags`. The top-level key `$valid` is reserved for the period in which the event is
-valid: `[from, until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
+Types unknown to JSON are tagged, see `tags`. The top-level key `$valid` is reserved for the validity period of the
+event: `[from, until, "[)"]`. The field `time` is a timestamp without a tag, as in CloudEvents.
 
-JSON is read by msgspec, which is fast, but keeps the last of two equal keys and names no field in its errors. A text
-that has, or only might have, something wrong about it is therefore read again by the slow and exact `_read_exactly`.
+msgspec reads JSON fast, but keeps the last of two equal keys and names no field in errors. A text with a mistake, or
+perhaps with a mistake, is therefore read again by the slow and exact `_read_exactly`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fieldfare.events.tags import as_timestamp, read_interval, read_time, tag, u
 from fieldfare.events.values import Interval, format_timestamp
 
 VALID: Final = "$valid"
-"""the top-level name no field can have, for it holds the validity period"""
+"""The reserved top-level key of the validity period."""
 
 Timestamps = Collection[str]
 
 
 def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)) -> Event:
-    """The event in a JSON object. RFC 3339 strings in the fields named in `timestamps` are read as timestamps.
+    """Return the event in a JSON object. RFC 3339 strings in the fields named in `timestamps` become timestamps.
 
     >>> decode('{"symbol": "IBM", "price": {"$interval": [100, 110]}}')
     Event({'symbol': 'IBM', 'price': Interval('[100, 110]')})
@@ -40,7 +40,7 @@ def decode(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, timestamps: Ti
 
 
 def encode(event: Event) -> bytes:
-    """The event as a JSON object.
+    """Return an event as a JSON object.
 
     >>> encode(Event({"price": 1.5, "digest": b"AB"}))
     b'{"price":1.5,"digest":{"$bytes":"QUI="}}'
@@ -60,7 +60,7 @@ def encode(event: Event) -> bytes:
 def decode_lines(
     lines: Iterable[bytes | str], *, limits: Limits = DEFAULT_LIMITS, timestamps: Timestamps = ("time",)
 ) -> Iterator[Event]:
-    """An event per line; blank lines are skipped. An error says in which line it is."""
+    """Yield an event for each line; blank lines are skipped. An error names the number of the line."""
     for number, line in enumerate(lines, 1):
         if line and not line.isspace():
             try:
@@ -71,19 +71,19 @@ def decode_lines(
 
 
 def encode_lines(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""A line per event, with its `\n`."""
+    r"""Yield a line for each event, with `\n` at the end."""
     return (encode(event) + b"\n" for event in events)
 
 
 write: Final[Callable[[object], bytes]] = msgspec.json.Encoder().encode
-"""What `tag` gave, as bytes."""
+"""Write the result of `tag` as bytes."""
 
 _read: Final[Callable[[bytes], object]] = msgspec.json.Decoder().decode
 _split: Final[Callable[[bytes], list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def read_object(data: bytes | str, limits: Limits) -> dict[str, Any]:
-    """The JSON object, its tags not read yet; no key occurs twice in it and every number has a value."""
+    """Return a JSON object with tags still unread. A repeated key, or a number without a value, is an error."""
     raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     if len(raw) > limits.bytes:
         raise EventError("", f"{len(raw)} bytes, more than the limit of {limits.bytes}")
@@ -99,7 +99,7 @@ def read_object(data: bytes | str, limits: Limits) -> dict[str, Any]:
 
 
 def read_array(data: bytes | str) -> list[bytes]:
-    """The text of each element of a JSON array."""
+    """Return the text of each element of a JSON array."""
     raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     try:
         return [bytes(item) for item in _split(raw)]
@@ -111,16 +111,16 @@ def read_array(data: bytes | str) -> list[bytes]:
 
 
 def refuse_reserved(tree: Collection[str]) -> None:
-    """Raise an error for a field that has the name of the validity period."""
+    """Raise an error for a field with the name of the validity period."""
     if VALID in tree:
         raise EventError(VALID, "the name is reserved for the validity period")
 
 
 def _read_quickly(raw: bytes) -> object:
-    """What the text says, or None if there may be more to it.
+    """Return the content of a text, or None if the text may have a mistake.
 
-    Every key ends in `":`, so as many of these as keys means that no key went lost: strings can only add to the count.
-    A key with a space before its colon would be missed, and leaves the text to the exact reader.
+    Every key ends in `":`. If `":` occurs as often as there are keys, no key is lost: strings can only raise the
+    count. A key with a space before the colon would be missed, and leaves the text to the exact reader.
     """
     try:
         tree = _read(raw)
@@ -151,11 +151,11 @@ def _read_valid(content: object) -> Interval:
 
 
 class _Object(list[tuple[str, object]]):
-    """The members of an object, equal keys and all."""
+    """The members of an object as pairs, equal keys included."""
 
 
 class _Wrong(str):
-    """A number without a value; the string says why."""
+    """A number without a value; the string is the reason."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ def _read_exactly(raw: bytes) -> object:
 
 
 def _checked(node: object, path: str) -> object:
-    """The node without `_Object` and `_Wrong`, or an error that names the field."""
+    """Return a node without `_Object` and `_Wrong`; an `EventError` names the field."""
     if isinstance(node, _Object):
         tree: dict[str, object] = {}
         for name, value in node:

@@ -1,4 +1,4 @@
-"""How large an event may be, and the one error that says which field is wrong."""
+"""`Limits` for the size of events, and `EventError`, which names the field with a mistake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class EventError(ValueError):
-    """An event that cannot be accepted. `field` is the dotted path of the culprit ("" for the event as a whole)."""
+    """An event is not acceptable. `field` is the dotted path of the mistake ("" for the event as a whole)."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -17,16 +17,16 @@ class EventError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a decoder accepts; anything beyond is refused with an `EventError` naming the field."""
+    """The largest event for a decoder; a larger one is refused with an `EventError` naming the field."""
 
     bytes: int = 1 << 20
-    """encoded size of one event"""
+    """Bytes of an encoded event."""
     fields: int = 4096
-    """number of fields, counting every nested one"""
+    """Number of fields, nested fields included."""
     depth: int = 32
-    """nesting of objects and lists"""
+    """Levels of nested objects and lists."""
     string: int = 1 << 18
-    """length of one string or byte value"""
+    """Characters of a string, or bytes of a byte value."""
 
 
 DEFAULT_LIMITS: Final = Limits()

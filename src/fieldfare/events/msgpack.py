@@ -1,10 +1,10 @@
 """Events as MessagePack maps.
 
-Timestamps and bytes are MessagePack's own. An interval is the extension type 73 ("I"), whose data is the MessagePack
-array `[low, high, closed]`. The top-level key `$valid` is reserved for the validity period, an interval.
+Timestamps and bytes are MessagePack's own. An interval is the extension type 73 ("I"), with the MessagePack array
+`[low, high, closed]` as data. The top-level key `$valid` is reserved for the validity period, an interval.
 
-Of two equal keys msgspec keeps the last. But an event that is written again exactly as it came has had no two, and
-that is cheap to see; anything else (not the shortest form of a number, say) is looked through by the slow `_check`.
+Of two equal keys msgspec keeps the last. An event without equal keys is encoded to the same bytes again, which is cheap
+to check; all other data (with a number in a longer form than needed, say) goes to the slow `_check`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import Interval, Kind, Value
 
 INTERVAL: Final = 73
-"""the extension type of an interval"""
+"""The extension type of an interval."""
 
 
 def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
-    """The event in a MessagePack map."""
+    """Return the event in a MessagePack map; an `EventError` names the field with a mistake."""
     if len(data) > limits.bytes:
         raise EventError("", f"{len(data)} bytes, more than the limit of {limits.bytes}")
     try:
@@ -44,7 +44,7 @@ def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
 
 
 def encode(event: Event) -> bytes:
-    r"""The event as a MessagePack map.
+    r"""Return an event as a MessagePack map.
 
     >>> encode(Event({"a": 1}))
     b'\x81\xa1a\x01'
@@ -63,7 +63,7 @@ _NATIVE: Final = frozenset({str, int, float, bool, type(None), bytes, datetime})
 
 
 def _wrap(value: Value) -> object:
-    """The value with its intervals as extensions."""
+    """Return a value with intervals as extensions."""
     match value:
         case Interval(low, high, closed):
             return Ext(INTERVAL, _write([low, high, closed]))
@@ -75,7 +75,7 @@ def _wrap(value: Value) -> object:
 
 
 def _unwrap(node: Any, path: str) -> Any:
-    """The node with its extensions as intervals, in place."""
+    """Return a node with extensions as intervals; dicts are changed in place."""
     kind = type(node)
     if kind is dict:
         for name, item in node.items():
@@ -109,7 +109,7 @@ def _read(data: bytes) -> object:
 
 
 def _check(data: bytes) -> None:
-    """Raise the error that names the field, if the bytes hold one."""
+    """Raise an error naming the field, if the bytes have a mistake in a field."""
     try:
         _check_value(data, 0, "")
     except IndexError:
@@ -117,7 +117,7 @@ def _check(data: bytes) -> None:
 
 
 def _check_value(data: bytes, start: int, path: str) -> int:
-    """Check the value at `start`, and say where the next one is."""
+    """Check the value at `start`, and return the position of the next value."""
     kind, count, at = _head(data, start)
     if kind == "map":
         seen: set[str] = set()
@@ -148,7 +148,7 @@ def _leaf(data: bytes, path: str) -> object:
 
 
 def _head(data: bytes, at: int) -> tuple[str, int, int]:
-    """The kind of the value, how many bytes or items follow its head, and where they do."""
+    """Return the kind of a value, the number of bytes or items behind the head, and their position."""
     kind, count, size = _HEADS[data[at]]
     start = at + 1 + size
     return kind, count + int.from_bytes(data[at + 1 : start]), start

@@ -1,12 +1,12 @@
-"""Typed values in JSON: what JSON lacks is written as an object with one key, a tag.
+"""Typed values in JSON: a type unknown to JSON is an object with a single key, the tag.
 
 {"$time": "2026-11-15T09:30:00Z"}   a timestamp
 {"$bytes": "AQI="}                  bytes, in base64
 {"$float": "NaN"}                   NaN, Infinity or -Infinity
 {"$interval": [100, 110, "[)"]}     an interval; null is no bound, ends may be tagged, "[]" may be left out
-{"$literal": {"$time": 1}}          an object (or a string in `time`) that looks like one of these and is not
+{"$literal": {"$time": 1}}          an object (or a string in `time`) in the form of a tag, but without its meaning
 
-Every other object is an ordinary one, `{"$ref": 1}` too.
+Every other object is an ordinary object, `{"$ref": 1}` too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fieldfare.events.values import Interval, Ordered, Value, format_timestamp, 
 
 
 def tag(value: Value) -> object:
-    """The value as JSON can say it."""
+    """Return a value in types known to JSON."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -45,7 +45,7 @@ def tag(value: Value) -> object:
 
 
 def untag(value: object, path: str, depth: int, limits: Limits, timestamps: Collection[str] = ()) -> object:
-    """The value that `tag` wrote, `depth` levels down; see `untag_fields` for `timestamps`."""
+    """Return the value behind the tags, `depth` levels down; see `untag_fields` for `timestamps`."""
     if isinstance(value, dict):
         if len(value) == 1:
             ((name, content),) = value.items()
@@ -66,9 +66,9 @@ def untag(value: object, path: str, depth: int, limits: Limits, timestamps: Coll
 def untag_fields(
     tree: dict[str, Any], path: str, depth: int, limits: Limits, timestamps: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The object, which is no tag itself, with its values untagged in place.
+    """Untag the values of an object in place, and return the object, which must be no tag.
 
-    RFC 3339 strings in the fields named in `timestamps` are read as timestamps.
+    RFC 3339 strings in the fields named in `timestamps` become timestamps.
     """
     if depth >= limits.depth:
         raise EventError(path, f"nested deeper than the limit of {limits.depth}")
@@ -83,7 +83,7 @@ def untag_fields(
 
 
 def read_interval(content: object, end: Callable[[object], object]) -> Interval:
-    """The interval in `[low, high, closed]`, its ends read by `end`."""
+    """Return the interval in `[low, high, closed]`, with ends read by the function `end`."""
     match content:
         case [low, high]:
             closed: object = "[]"
@@ -96,12 +96,12 @@ def read_interval(content: object, end: Callable[[object], object]) -> Interval:
 
 
 def read_time(content: object) -> datetime:
-    """The timestamp in an RFC 3339 string."""
+    """Return the timestamp in an RFC 3339 string; ValueError if there is none."""
     return parse_timestamp(_string(content))
 
 
 def read_bytes(content: object) -> bytes:
-    """The bytes in a base64 string."""
+    """Return the bytes in a Base64 string; ValueError if the string is no Base64."""
     text = _string(content)
     try:
         return base64.b64decode(text, validate=True)
@@ -110,7 +110,7 @@ def read_bytes(content: object) -> bytes:
 
 
 def as_timestamp(text: str) -> datetime | None:
-    """The timestamp, or None if the text is something else."""
+    """Return the timestamp in a text, or None if the text is no RFC 3339 timestamp."""
     try:
         return parse_timestamp(text)
     except ValueError:
@@ -159,5 +159,5 @@ _READERS: Final[dict[str, Callable[[object], Value]]] = {
     "$bytes": read_bytes,
     "$float": _read_float,
     "$interval": lambda content: read_interval(content, _read_end),
-    "$literal": lambda content: cast(Value, content),  # `untag` reads it; named here so that `tag` escapes it too
+    "$literal": lambda content: cast(Value, content),  # read by `untag`; the key is here so that `tag` escapes it, too
 }

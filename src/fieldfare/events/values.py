@@ -1,9 +1,9 @@
-"""What a field can hold, and what "equal", "less" and "present" mean.
+"""Values of fields: their kinds, intervals and timestamps, and the meaning of "equal", "less" and "missing".
 
 A value is null, a bool, a 64-bit integer, a float, a string, a timestamp (aware, to the microsecond), bytes, an
-`Interval` of ordered values, or a list of these. Python already compares them as Fieldfare means it: `1 == 1.0`,
-`2**53 + 1 != float(2**53)`, `-0.0 == 0.0`, NaN equals nothing, strings order by code point. The one trap is that Python
-calls `True == 1`; every comparison here therefore looks at the `Kind` first.
+`Interval` of ordered values, or a list of values. Python compares values exactly as Fieldfare does: `1 == 1.0`, `2**53
++ 1 != float(2**53)`, `-0.0 == 0.0`, NaN equals nothing, strings order by code point. The only trap is `True == 1` in
+Python; every comparison here therefore looks at the `Kind` first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class Missing(enum.Enum):
-    """The type of `MISSING`: a field that is not there, which is not the same as null."""
+    """The type of `MISSING`, the value of an absent field. A missing field is not the same as a null."""
 
     MISSING = "MISSING"
 
@@ -64,7 +64,7 @@ _KINDS: Final[dict[type, Kind]] = {
 
 
 def kind_of(value: object) -> Kind | None:
-    """The kind of a value, or None if it is nothing a field can hold."""
+    """Return the kind of a value, or None if no field can hold the value."""
     kind = _KINDS.get(type(value))
     if kind is not None:
         return kind
@@ -78,7 +78,7 @@ def kind_of(value: object) -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range of numbers, strings, timestamps or bytes: the value of an event that is a subspace, not a point.
+    """A range of numbers, strings, timestamps or bytes, for events covering a subspace instead of a point.
 
     An end of None is unbounded.
 
@@ -114,7 +114,7 @@ class Interval:
 
     @property
     def kind(self) -> Kind:
-        """The kind of its ends."""
+        """The kind of the two ends, which is the same for both."""
         kind = kind_of(self.low if self.low is not None else self.high)
         assert kind is not None
         return kind
@@ -133,7 +133,7 @@ Value: TypeAlias = "Scalar | Interval | tuple[Value, ...] | Mapping[str, Value]"
 
 
 def utc(value: datetime) -> datetime:
-    """The same instant in UTC; a naive datetime names no instant and is refused."""
+    """Return the same instant in UTC; ValueError for a naive datetime, which names no instant."""
     if value.tzinfo is UTC and type(value) is datetime:
         return value
     if value.utcoffset() is None:
@@ -151,7 +151,7 @@ _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[
 
 
 def parse_timestamp(text: str) -> datetime:
-    """An RFC 3339 timestamp, to the microsecond.
+    """Parse an RFC 3339 timestamp, to the microsecond.
 
     >>> parse_timestamp("2026-11-15T09:30:00.5+01:00").isoformat()
     '2026-11-15T08:30:00.500000+00:00'
@@ -162,6 +162,6 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def format_timestamp(value: datetime) -> str:
-    """RFC 3339, in UTC, with as many fractional digits as needed."""
+    """Return a timestamp as RFC 3339, in UTC, with as many fractional digits as needed."""
     text = utc(value).isoformat().removesuffix("+00:00")
     return (text.rstrip("0") if "." in text else text) + "Z"

@@ -1,8 +1,8 @@
-"""Admission: the one place where a filter that a stranger wrote becomes a `Filter`.
+"""Admission: the only place where a filter from an untrusted client becomes a `Filter`.
 
-A filter that is let in is stored, and sent to other nodes, as text of the native language. So it is let in only if that
-text can be read back to the same filter, and if neither the filter nor its text is larger than the limits. The work to
-find that out is bounded by a budget of steps; nothing here looks at a clock.
+An admitted filter is stored, and sent to other nodes, as text of the native language. Admission therefore requires a
+text that parses back to the same filter, and a filter and a text within the limits. A budget of steps bounds the work;
+no function here reads a clock.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from fieldfare.filters.languages.subscriptions import documents
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a filter may be that is let in, and how much work it may make."""
+    """Limits on the size of a filter and on the work that a filter may cause."""
 
     text: int = 10_000
-    """characters, as it was written"""
+    """characters of the filter as written"""
     normal: int = 40_000
-    """characters of its text in normal form, which is stored and sent on"""
+    """characters of the text in normal form, which is stored and sent to other nodes"""
     branches: int = 256
     """alternatives in normal form"""
     steps: int = 100_000
-    """of work to understand it, of about a microsecond each"""
+    """steps of work to bring the filter to normal form, of about a microsecond each"""
 
 
 LIMITS: Final = Limits()
 _ON_THE_WAY: Final = 2
-"""so many times larger a filter may be before it is in normal form"""
+"""factor by which a filter may exceed the limit of size before normal form is reached"""
 
 
 def admit(written: object, limits: Limits = LIMITS) -> Filter:
-    """The filter that a client wrote, or a ValueError that says why it is not let in.
+    """Return the filter that a client wrote, or raise a ValueError that gives the reason of refusal.
 
-    Pure: it may run in a thread or in another process.
+    The function is pure and may run in a thread or in another process.
 
     Args:
-        written: text of the native language; or, as a list or an object of decoded JSON, a document of the CloudEvents
-            Subscriptions API; or a filter that was computed from others, such as what a role leaves of a wish.
-        limits: how large it may be.
+        written: text of the native language; a document of the CloudEvents Subscriptions API (a list or an object of
+            decoded JSON); or a filter that was computed from others, such as the part of a filter that a role allows.
+        limits: the limits that the filter must respect.
 
     >>> admit("price < 5 AND symbol = 'IBM'")
     parse("price < 5 AND symbol = 'IBM'")
@@ -74,13 +74,13 @@ def _read(written: object) -> Filter:
 
 
 def _expect_short(written: object, limits: Limits) -> None:
-    """Refuse what is too long, before anybody looks at it."""
+    """Refuse a filter that is too long before any other work is done."""
     if not isinstance(written, Filter) and _length(written, limits.text) > limits.text:
         raise FilterTooComplex(f"the filter has more than {limits.text} characters")
 
 
 def _length(written: object, most: int) -> int:
-    """The characters of a text, or of all texts in a document, each counted with the signs around it."""
+    """Count the characters of a text, or of all texts in a document; two are added for the signs around each."""
     total, parts = 0, [written]
     while parts and total <= most:
         part = parts.pop()
@@ -89,11 +89,11 @@ def _length(written: object, most: int) -> int:
             parts += [*part.keys(), *part.values()]
         elif isinstance(part, (list, tuple)):
             parts += part
-    return total - 2  # what surrounds the whole does not count
+    return total - 2  # the signs around the whole do not count
 
 
 def _expect_read_back(filter: Filter, text: str) -> None:
-    """Refuse a filter of which the text is not the filter again, or cannot be sent."""
+    """Refuse a filter whose text does not parse back to the filter, or cannot be encoded."""
     try:
         text.encode()
         same = translation.parse(text) == filter

@@ -1,9 +1,9 @@
-"""`Advertisement`: what a publisher says it will publish, which is a closed world.
+"""`Advertisement`: the events that a publisher announces, under a closed-world assumption.
 
-A filter leaves a field that it does not mention free; an advertisement promises that it will not occur. So an
-advertisement *determines* an event if every field of the event is mentioned and lies in its set, and it *intersects* a
-subscription if every predicate of the subscription has a value in common with the advertisement's predicate on the same
-field. Written as sets: a field it mentions may also be missing, and one it does not mention must be.
+A filter leaves a field without a constraint free; an advertisement states that such a field does not occur. An
+advertisement *determines* an event if every field of the event is mentioned and has a value in the advertised set. An
+advertisement *intersects* a subscription if every predicate of the subscription shares a value with the advertised set
+of the same field. As sets: a field that is mentioned may also be missing, and a field without mention must be missing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 
 CONTEXT: Final = frozenset({"id", "source", "type", "time", "specversion", "subject", "datacontenttype", "dataschema"})
-"""fields that any event may have without an advertisement having to say so"""
+"""fields that any event may have without mention in an advertisement"""
 
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """A filter read as a promise.
+    """A filter of one branch, read as the announcement of a publisher.
 
     >>> from fieldfare.filters import parse
     >>> quotes = Advertisement(parse("symbol = 'IBM' AND price > 0"))
@@ -38,7 +38,7 @@ class Advertisement:
 
     def __post_init__(self) -> None:
         if len(self.filter.branches) != 1:
-            # In a closed world `a = 1` does not make `a = 1 AND b = 1` superfluous, as it does among filters.
+            # In a closed world `a = 1` does not make `a = 1 AND b = 1` superfluous, as among filters.
             raise ValueError(f"advertise each alternative on its own, not {self.filter}")
         for dimension in self._branch:
             if not isinstance(dimension, str):
@@ -49,33 +49,33 @@ class Advertisement:
         return self.filter.branches[0]
 
     def determines(self, event: Mapping[str, object]) -> bool:
-        """May the publisher publish this event?"""
-        return all(self.promised(path).matches(value) for path, value in fields_of(event).items())
+        """Tell whether the publisher may publish an event."""
+        return all(self.advertised(path).matches(value) for path, value in fields_of(event).items())
 
     def intersects(self, subscription: Filter) -> bool:
-        """Can an event that it determines match the subscription? Never no in error."""
+        """Tell whether an event within the advertisement can match the subscription. A "no" is always right."""
         return any(
             all(
-                wanted.overlaps(self.promised(dimension))
-                for dimension, wanted in asked.items()
+                wanted.overlaps(self.advertised(dimension))
+                for dimension, wanted in branch.items()
                 if isinstance(dimension, str)
             )
-            for asked in subscription.branches
+            for branch in subscription.branches
         )
 
     def covers(self, other: Advertisement) -> bool:
-        """Does it determine every event that the other determines?"""
+        """Tell whether every event within the other advertisement is within this advertisement."""
         paths = {path for path in (*self._branch, *other._branch) if isinstance(path, str)}
-        return all(self.promised(path) >= other.promised(path) for path in paths)
+        return all(self.advertised(path) >= other.advertised(path) for path in paths)
 
-    def promised(self, path: str) -> Constraint:
-        """The values that a field may have, its absence included."""
+    def advertised(self, path: str) -> Constraint:
+        """Return the values that a field may have, absence included."""
         if path in self._branch:
             return self._branch[path].union(constraint.ABSENT) or constraint.FULL
         return constraint.FULL if path in CONTEXT or self._around(path) else constraint.ABSENT
 
     def _around(self, path: str) -> bool:
-        """Is the path an object around a field that is mentioned, or something in an object that is?"""
+        """Tell whether the path is an object around a mentioned field, or a field inside a mentioned object."""
         return any(
             isinstance(named, str) and (named.startswith(f"{path}.") or path.startswith(f"{named}."))
             for named in self._branch

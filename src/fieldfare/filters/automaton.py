@@ -1,59 +1,53 @@
-"""`Automaton`: a set of strings as a minimal finite automaton, so that questions about patterns have exact answers.
+"""`Automaton`: a set of strings as a minimal finite automaton, so that relations between patterns are decided exactly.
 
-Prefixes, ranges, suffixes, substrings and LIKE patterns are all regular languages, and so is any union, intersection or
-complement of them. "Is every string that ends in 'ab' one that contains 'b'?" is then not a table of rules but a walk
-over two small graphs. Automata are minimal and numbered breadth first: equal languages have equal automata.
+Prefixes, ranges, suffixes, substrings and LIKE patterns are regular languages, and so are their unions, intersections
+and complements. "Does every string with the suffix 'ab' contain 'b'?" is therefore answered by a walk over two small
+graphs instead of a table of rules. Automata are minimal and numbered breadth first: equal languages have equal
+automata.
 
 The alphabet is all of Unicode; the edges of a state are therefore runs of code points, `((end, target), …)`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from fieldfare.filters.budget import spend
 from fieldfare.filters.intervals import Intervals
-from fieldfare.filters.patterns import MANY, ONE, Pattern, Wild, case_variants
+from fieldfare.filters.machines import MAX_STATES, Machine, TooComplex
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 CODE_POINTS: Final = 0x110000
-MAX_STATES: Final = 1024
-"""above this a language is too complex to analyse, and its predicate is kept opaque"""
 MAX_PAIRS: Final = 2000
-"""of states of two automata; one that is met with many others must not take long for any of them"""
+"""pairs of states of two automata; an automaton is compared with many others, and no comparison may take long"""
 MAX_PIECES: Final = 64
-"""a language that is a union of so few intervals is one, in normal form"""
-
-
-class TooComplex(ValueError):
-    """A language whose automaton is too large."""
+"""a union of at most so many intervals is represented by intervals, in normal form"""
 
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """A minimal deterministic automaton. State 0 is where it starts."""
+    """A minimal deterministic automaton; the start state is 0."""
 
     accepting: tuple[bool, ...]
     edges: tuple[Runs, ...]
 
     def begin(self) -> Hashable:
-        """Where it starts."""
+        """Return the start state, which always is 0."""
         return 0
 
     def breaks(self, state: Hashable) -> Iterable[int]:
-        """Where its runs end."""
+        """Return the ends of the runs of a state."""
         return (end for end, _ in self._runs(state))
 
     def step(self, state: Hashable, char: str) -> Hashable:
-        """The target of the run that holds the character."""
+        """Return the target of the run that contains the character."""
         return next(target for end, target in self._runs(state) if ord(char) < end)
 
     def accepts(self, state: Hashable) -> bool:
-        """Is the string read so far inside?"""
+        """Tell whether the string read so far is in the language."""
         assert isinstance(state, int)
         return self.accepting[state]
 
@@ -63,19 +57,19 @@ class Automaton:
 
     @property
     def is_empty(self) -> bool:
-        """Does it accept nothing?"""
+        """Tell whether the automaton accepts no string."""
         return not any(self.accepting)
 
     @property
     def is_full(self) -> bool:
-        """Does it accept every string?"""
+        """Tell whether the automaton accepts every string."""
         return all(self.accepting)
 
     def __invert__(self) -> Automaton:
         return Automaton(tuple(not accepts for accepts in self.accepting), self.edges)
 
     def shortest(self) -> str:
-        """One of the shortest strings that it accepts; it accepts some."""
+        """Return a shortest accepted string; the language must not be empty."""
         texts = {0: ""}
         queue = [0]
         for state in queue:
@@ -93,125 +87,12 @@ class Automaton:
         return not _reaches(self, other, lambda mine, theirs: theirs and not mine)
 
     def overlaps(self, other: Automaton) -> bool:
-        """Is there a string that both accept?"""
+        """Tell whether some string is accepted by both automata."""
         return _reaches(self, other, lambda mine, theirs: mine and theirs)
 
 
-class Machine(Protocol):
-    """A deterministic machine that reads a string: what patterns and intervals have in common."""
-
-    def begin(self) -> Hashable:
-        """The state before the first character."""
-
-    def breaks(self, state: Hashable) -> Iterable[int]:
-        """The code points at which the next step may begin to differ."""
-
-    def step(self, state: Hashable, char: str) -> Hashable:
-        """The state after one more character."""
-
-    def accepts(self, state: Hashable) -> bool:
-        """Is the string read so far inside?"""
-
-
-class PatternMachine:
-    """Reads a pattern; a state is the set of places where the pattern may be."""
-
-    def __init__(self, pattern: Pattern) -> None:
-        if len(pattern.tokens) >= MAX_STATES:  # it has a state for each at the least: no need to make them
-            raise TooComplex(f"more than {MAX_STATES} states")
-        self._chars = [
-            token if isinstance(token, Wild) else case_variants(token) if pattern.ignore_case else frozenset({token})
-            for token in pattern.tokens
-        ]
-
-    def begin(self) -> Hashable:
-        """The first place, and what a leading `%` lets it skip."""
-        return self._settle({0})
-
-    def _settle(self, places: set[int]) -> Hashable:
-        for place in sorted(places):
-            if place < len(self._chars) and self._chars[place] is MANY:
-                places.add(place + 1)  # the normal form has no two % in a row
-        # A later % accepts all that an earlier place could still come to: forget the earlier ones.
-        last = max((p for p in places if p < len(self._chars) and self._chars[p] is MANY), default=0)
-        return frozenset(p for p in places if p >= last)
-
-    def breaks(self, state: Hashable) -> Iterable[int]:
-        """Around every character some place waits for."""
-        for place in self._places(state):
-            if place < len(self._chars):
-                chars = self._chars[place]
-                if isinstance(chars, frozenset):
-                    for char in chars:
-                        yield from (ord(char), ord(char) + 1)
-
-    def step(self, state: Hashable, char: str) -> Hashable:
-        """Move every place that the character lets move."""
-        after: set[int] = set()
-        for place in self._places(state):
-            if place == len(self._chars):
-                continue
-            chars = self._chars[place]
-            if chars is MANY:
-                after.add(place)
-            elif chars is ONE or char in chars:
-                after.add(place + 1)
-        return self._settle(after)
-
-    def accepts(self, state: Hashable) -> bool:
-        """Has some place come to the end?"""
-        return len(self._chars) in self._places(state)
-
-    @staticmethod
-    def _places(state: Hashable) -> frozenset[int]:
-        assert isinstance(state, frozenset)
-        return state
-
-
-class IntervalsMachine:
-    """Reads intervals of strings. In state `(i, j, depth)` i cuts are passed, those up to j share the text so far."""
-
-    def __init__(self, values: Intervals) -> None:
-        self._start = values.start
-        self._cuts: list[str] = [value for value, _ in values.cuts]
-
-    def begin(self) -> Hashable:
-        """Nothing read, nothing passed."""
-        return self._settle(0, len(self._cuts), 0)
-
-    def _settle(self, i: int, j: int, depth: int) -> Hashable:
-        return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # only the parity of what is decided matters
-
-    def breaks(self, state: Hashable) -> Iterable[int]:
-        """Around the next character of every undecided cut."""
-        i, j, depth = self._unpack(state)
-        for cut in self._cuts[i:j]:
-            yield from (ord(cut[depth]), ord(cut[depth]) + 1)
-
-    def step(self, state: Hashable, char: str) -> Hashable:
-        """Pass the cuts that are now below; keep those that go on with this character."""
-        i, j, depth = self._unpack(state)
-        if i == j:
-            return state
-        at = itemgetter(depth)  # cuts that share the text so far are sorted by what comes next
-        i = bisect_left(self._cuts, char, i, j, key=at)
-        end = bisect_right(self._cuts, char, i, j, key=at)
-        while i < end and len(self._cuts[i]) == depth + 1:
-            i += 1
-        return self._settle(i, end, depth + 1)
-
-    def accepts(self, state: Hashable) -> bool:
-        """Inside after an odd number of toggles."""
-        return self._start ^ (self._unpack(state)[0] % 2 == 1)
-
-    @staticmethod
-    def _unpack(state: Hashable) -> tuple[int, int, int]:
-        assert isinstance(state, tuple)
-        return state
-
-
 def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]) -> Automaton:
-    """The minimal automaton of a Boolean combination of machines that read the same string side by side."""
+    """Return the minimal automaton of a Boolean combination of machines that read the same string side by side."""
     spend(8 * len(machines))
     begin = tuple(machine.begin() for machine in machines)
     numbers: dict[tuple[Hashable, ...], int] = {begin: 0}
@@ -239,12 +120,12 @@ def build(machines: Sequence[Machine], accepts: Callable[[Sequence[bool]], bool]
 
 
 def _no_surrogate(code: int) -> int:
-    """Surrogates occur in no string that UTF-8 can carry; a run never begins among them."""
+    """Move a break out of the surrogates: no string in UTF-8 contains one, so no run may begin among them."""
     return 0xE000 if 0xD800 <= code < 0xE000 else code
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
-    """Neighbouring runs with one target made one."""
+    """Join neighbouring runs that have the same target."""
     out: list[tuple[int, int]] = []
     for end, target in runs:
         if out and out[-1][1] == target:
@@ -255,7 +136,7 @@ def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
 
 
 def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
-    """Moore's refinement, then breadth-first numbers: the normal form."""
+    """Minimise by Moore's refinement and number the states breadth first, which gives the normal form."""
     block = _blocks(accepting, edges)
     count = len(set(block))
     size = sum(map(len, edges))
@@ -285,9 +166,9 @@ def _minimal(accepting: Sequence[bool], edges: Sequence[Runs]) -> Automaton:
 
 
 def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
-    """States by how far they are from accepting, and from not: it is the same for states that are alike.
+    """Group states by their distances from acceptance and from rejection, which are equal for equivalent states.
 
-    To begin with that saves a long pattern as many rounds of refinement as it has characters.
+    This first partition saves a long pattern as many rounds of refinement as the pattern has characters.
     """
     before: list[set[int]] = [set() for _ in edges]
     for state, runs in enumerate(edges):
@@ -308,7 +189,7 @@ def _blocks(accepting: Sequence[bool], edges: Sequence[Runs]) -> list[int]:
 
 
 def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> bool:
-    """Is there a string after which the two automata are in states that meet the goal? TooComplex if that is long."""
+    """Tell whether some string leads both automata to a pair of states that meets the goal; may raise TooComplex."""
     seen = {(0, 0)}
     queue = [(0, 0)]
     for p, q in queue:
@@ -330,9 +211,9 @@ def _reaches(a: Automaton, b: Automaton, goal: Callable[[bool, bool], bool]) -> 
 
 
 def as_intervals(automaton: Automaton) -> Intervals | None:
-    """The language as a union of at most `MAX_PIECES` intervals, or None if it is no such union.
+    """Return the language as a union of at most `MAX_PIECES` intervals, or None if there is no such union.
 
-    It is one just if every state that is not yet decided is reached by few characters and no path comes back to it.
+    There is a union exactly if every undecided state is reached by few characters and lies on no cycle.
     """
     decided = {
         q: automaton.accepting[q] for q, runs in enumerate(automaton.edges) if len(runs) == 1 and runs[0][1] == q
@@ -371,18 +252,13 @@ def as_intervals(automaton: Automaton) -> Intervals | None:
 
 
 def _few(low: int, end: int) -> list[str] | None:
-    """The characters of a run, or None if they are too many: behind each of them membership toggles at least once."""
+    """Return the characters of a run, or None if there are too many: membership toggles behind each of them."""
     parts = [range(low, 0xD800), range(0xE000, end)] if low < 0xD800 < end else [range(low, end)]
     return [chr(code) for part in parts for code in part] if sum(map(len, parts)) <= 2 * MAX_PIECES else None
 
 
-def of_intervals(values: Intervals) -> Automaton:
-    """The automaton of a set of string intervals."""
-    return build([IntervalsMachine(values)], lambda bits: bits[0])
-
-
 def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) -> list[str] | None:
-    """The strings over an alphabet, given in order, that it accepts, or does not; None if they are more than `most`."""
+    """Return the accepted strings (or the rejected ones) over a sorted alphabet; None if there are more than `most`."""
     ways: dict[Hashable, list[tuple[str, Hashable]]] = {}
     queue = [machine.begin()]
     for state in queue:
@@ -396,7 +272,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
         alive |= more
     found: list[str] = []
     ahead = [("", queue[0])] if queue[0] in alive else []
-    while ahead:  # every text ahead goes on to a word, no two of them to the same
+    while ahead:  # every text ahead leads to a word, and no two texts to the same word
         found += [text for text, state in ahead if state in wanted]
         spend(len(ahead))
         ahead = [(text + c, to) for text, state in ahead for chars, to in ways[state] if to in alive for c in chars]
@@ -406,7 +282,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
 
 
 def _runs(alphabet: str, breaks: Iterable[int]) -> Iterator[str]:
-    """The alphabet cut in pieces at the given code points."""
+    """Cut the alphabet into pieces at the given code points."""
     low = 0
     for code in sorted({*breaks, CODE_POINTS}):
         high = bisect_left(alphabet, code, low, key=ord)

@@ -1,9 +1,9 @@
-"""`Branch`: a conjunction of constraints, one for each dimension; and the normal form of a disjunction of them.
+"""`Branch`: a conjunction of constraints, at most one for each dimension; and the normal form of a disjunction.
 
-A branch is a box: its sides are the sets of values it allows along each dimension, and a dimension it does not mention
-is unbounded. A filter is a union of boxes, and it is kept as *all the largest boxes inside that union* (its prime
-implicants, found by consensus). Then two filters that mean the same are the same, and a box lies in the union just if
-it lies in one of those boxes: covering is exact without ever looking at two branches at once.
+A branch is a box: the sides are the sets of allowed values along each dimension, and a dimension without a constraint
+is unbounded. A filter is a union of boxes and is kept as *all the largest boxes inside that union* (the prime
+implicants, found by consensus). Filters of equal meaning are then equal, and a box lies in the union exactly if the box
+lies in a largest box: covering is exact without a look at two branches at once.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Final, TypeAlias
 
 from fieldfare.events.values import MISSING
 from fieldfare.filters import constraint, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import UNCERTAIN, Expression
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.sizes import steps
 
 Dimension: TypeAlias = str | Expression
-"""a field, by its dotted path, or something computed from fields"""
+"""a field, by dotted path, or an expression over fields"""
 
 MAX_BRANCHES: Final = 256
-"""a filter with more is refused"""
+"""limit on the branches of a filter; a filter with more is refused"""
 EFFORT: Final = 10_000
-"""steps to complete the normal form; beyond, covering may miss what several branches cover only jointly"""
+"""steps to complete the normal form; beyond, `covers` may miss a box that only several branches together cover"""
 
 
 class Branch(Mapping[Dimension, Constraint]):
-    """An immutable conjunction: for each dimension the constraint on it."""
+    """An immutable conjunction: a mapping from dimensions to constraints."""
 
     __slots__ = ("_constraints", "_hash")
 
     def __init__(self, constraints: Mapping[Dimension, Constraint]) -> None:
-        """Take satisfiable constraints, none of them full."""
+        """Take satisfiable constraints, none of which is full."""
         spend(2 + 2 * len(constraints))
         ordered = sorted(constraints.items(), key=_order) if len(constraints) > 1 else constraints.items()
         self._constraints = dict(ordered)
@@ -58,30 +58,30 @@ class Branch(Mapping[Dimension, Constraint]):
         return self._hash
 
     def items(self) -> ItemsView[Dimension, Constraint]:
-        """Dimensions with their constraints; the views of `Mapping` are several times slower."""
+        """Return dimensions with constraints; the views of `Mapping` are several times slower."""
         return self._constraints.items()
 
     def keys(self) -> KeysView[Dimension]:
-        """The dimensions."""
+        """Return the constrained dimensions, fields first, each group by name."""
         return self._constraints.keys()
 
     def values(self) -> ValuesView[Constraint]:
-        """The constraints."""
+        """Return the constraints in the order of the dimensions."""
         return self._constraints.values()
 
     def on(self, dimension: Dimension) -> Constraint:
-        """What it demands of a dimension; FULL for one it does not mention."""
+        """Return the constraint on a dimension; FULL if the branch has none."""
         return self._constraints.get(dimension, constraint.FULL)
 
     def matches(self, fields: Mapping[str, object], mode: Mode) -> bool:
-        """Do the fields of an event satisfy every constraint?"""
+        """Tell whether the fields of an event satisfy every constraint."""
         for dimension, wanted in self._constraints.items():  # noqa: SIM110 - `all` takes half as long again
             if not satisfied(dimension, wanted, fields, mode):
                 return False
         return True
 
     def covers(self, other: Branch) -> bool:
-        """Does everything that satisfies the other satisfy this?"""
+        """Tell whether every event that satisfies the other branch satisfies this branch."""
         theirs = other._constraints
         for dimension, wanted in self._constraints.items():
             given = theirs.get(dimension)
@@ -91,7 +91,7 @@ class Branch(Mapping[Dimension, Constraint]):
 
     @staticmethod
     def _implied(dimension: Dimension, wanted: Constraint, other: Branch) -> bool:
-        """Is a computed dimension surely true because another one is?"""
+        """Tell whether a computed dimension is surely true because another computed dimension is true."""
         if isinstance(dimension, str) or not wanted.values >= valueset.TRUE:
             return False
         spend(2 + 2 * len(other))
@@ -101,9 +101,10 @@ class Branch(Mapping[Dimension, Constraint]):
         )
 
     def overlaps(self, other: Branch) -> bool:
-        """Can something satisfy both? But for what implies something, dimensions are taken as independent.
+        """Tell whether some event can satisfy both branches; dimensions count as independent except for implications.
 
-        That errs towards yes. It agrees with `covers`: what does not overlap a branch overlaps nothing that it covers.
+        An error is always a wrong "yes". The answer agrees with `covers`: a branch that does not overlap this branch
+        overlaps no branch within.
         """
         theirs = other._constraints
         for dimension, wanted in self._constraints.items():
@@ -114,11 +115,11 @@ class Branch(Mapping[Dimension, Constraint]):
 
     @property
     def _computes(self) -> bool:
-        """Is one of its dimensions computed? Those come last."""
+        """Tell whether a dimension is computed; computed dimensions come last."""
         return bool(self._constraints) and not isinstance(next(reversed(self._constraints)), str)
 
     def __and__(self, other: Branch) -> Branch | None:
-        """Both, or None if nothing can satisfy both."""
+        """Return the conjunction, or None if no event can satisfy both branches."""
         joined = dict(self._constraints)
         for dimension, wanted in other._constraints.items():
             mine = joined.get(dimension)
@@ -131,7 +132,7 @@ class Branch(Mapping[Dimension, Constraint]):
         return Branch(joined)
 
     def complement(self) -> Iterator[Branch]:
-        """What does not satisfy it: one branch for each constraint that can fail."""
+        """Yield the complement as branches: a branch for each constraint that can fail."""
         for dimension, wanted in self._constraints.items():
             for failing in wanted.complement():
                 box = None if failing.is_empty else with_consequences({dimension: failing})
@@ -139,7 +140,7 @@ class Branch(Mapping[Dimension, Constraint]):
                     yield box
 
     def fields(self) -> Iterator[str]:
-        """The paths of the fields it looks at."""
+        """Yield the paths of all fields that the branch reads."""
         for dimension in self._constraints:
             yield from (dimension,) if isinstance(dimension, str) else dimension.fields()
 
@@ -148,19 +149,19 @@ class Branch(Mapping[Dimension, Constraint]):
 
 
 def satisfied(dimension: Dimension, wanted: Constraint, fields: Mapping[str, object], mode: Mode) -> bool:
-    """Do the fields of an event satisfy a constraint on a dimension?"""
+    """Tell whether the fields of an event satisfy a constraint on a dimension."""
     if isinstance(dimension, str):
         return wanted.matches(fields.get(dimension, MISSING), mode)
     value = dimension.evaluate(fields)
-    if value is UNCERTAIN:  # some of it may pass, but not surely all
+    if value is UNCERTAIN:  # some points may pass, but not surely all
         return mode == "overlaps"
     return wanted.matches(value, mode)
 
 
 def with_consequences(sides: Mapping[Dimension, Constraint]) -> Branch | None:
-    """The branch, with what follows for single fields from the expressions in it that are true; None if that is empty.
+    """Return the branch, closed under the consequences of its true expressions; None if the result is empty.
 
-    An expression never stands without its consequences, so that a filter has one form, with and without them.
+    An expression never stands without its consequences for single fields, so that a filter has a single form.
     """
     closed = dict(sides)
     for dimension, wanted in sides.items():
@@ -174,7 +175,7 @@ def with_consequences(sides: Mapping[Dimension, Constraint]) -> Branch | None:
 
 
 def _contradictory(sides: Iterable[tuple[Dimension, Constraint]]) -> bool:
-    """Does something computed have to be true that implies what must not be?"""
+    """Tell whether an expression that must be true implies an expression that must not."""
     computed = [(dimension, wanted.values) for dimension, wanted in sides if not isinstance(dimension, str)]
     if len(computed) < 2:
         return False
@@ -194,9 +195,9 @@ def _name(dimension: Dimension) -> tuple[bool, str]:
 
 
 def independent(some: Sequence[Branch], others: Sequence[Branch]) -> bool:
-    """Do two unions of boxes speak of different things? Then the largest boxes in both are the products of theirs.
+    """Tell whether two unions of boxes constrain disjoint dimensions; the largest boxes are then products.
 
-    Expressions may imply each other, so only one of the two may have any.
+    Expressions may imply each other, so at most one of the two unions may have expressions.
     """
     mine = {dimension for branch in some for dimension in branch}
     theirs = {dimension for branch in others for dimension in branch}
@@ -208,10 +209,10 @@ def _is_field(dimension: Dimension) -> bool:
 
 
 def normal_form(branches: Iterable[Branch]) -> list[Branch]:
-    """The largest boxes in the union of the given ones, unless finding them takes more than `EFFORT`.
+    """Return the largest boxes in the union of the given boxes, unless the search takes more than `EFFORT` steps.
 
-    What comes out does not depend on the order of what goes in, and comes out again if it goes in: so that the text of
-    a filter is read as the same filter, also where the effort does not suffice.
+    The result does not depend on the order of the boxes, and the normal form of the result is the result: the text of a
+    filter is read as the same filter, also where the effort does not suffice.
     """
     boxes = list(branches)
     while True:
@@ -225,7 +226,7 @@ def normal_form(branches: Iterable[Branch]) -> list[Branch]:
 
 
 def _joined(branches: Iterable[Branch]) -> list[Branch]:
-    """Branches that differ along one dimension made one: `a = 1 OR a = 2 OR …` is a single box."""
+    """Join branches that differ along a single dimension: `a = 1 OR a = 2 OR …` is a single box."""
     alike: dict[tuple[Dimension, ...], list[Branch]] = {}
     for branch in branches:
         alike.setdefault(tuple(branch.keys()), []).append(branch)
@@ -233,7 +234,7 @@ def _joined(branches: Iterable[Branch]) -> list[Branch]:
 
 
 def _joined_alike(dimensions: tuple[Dimension, ...], boxes: list[Branch]) -> list[Branch]:
-    """The same for branches that have the same dimensions."""
+    """Join branches that constrain the same dimensions."""
     if len(boxes) == 1:
         return boxes
     boxes = list(dict.fromkeys(boxes))
@@ -249,12 +250,12 @@ def _joined_alike(dimensions: tuple[Dimension, ...], boxes: list[Branch]) -> lis
 def _along(
     dimension: Dimension, rest: tuple[tuple[Dimension, Constraint], ...], group: list[Branch]
 ) -> Iterator[Branch]:
-    """The union of boxes that differ only along a dimension; what cannot be joined stays apart."""
+    """Yield the union of boxes that differ only along a dimension; boxes without a joint form stay apart."""
     sides = [box.on(dimension) for box in group]
     while len(sides) > 1:
         pairs = [_union(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)]
         if None in pairs:
-            break  # lists or complex patterns; consensus will find what there is to join
+            break  # lists or complex patterns; consensus will find possible joins
         sides = [side for side in pairs if side is not None] + (sides[-1:] if len(sides) % 2 else [])
     if len(sides) == 1:
         yield Branch(dict(rest) if sides[0].is_full else {**dict(rest), dimension: sides[0]})
@@ -270,7 +271,7 @@ def _union(a: Constraint, b: Constraint) -> Constraint | None:
 
 
 def absorbed(branches: Iterable[Branch], known: Sequence[Branch] = ()) -> list[Branch]:
-    """Those that no other covers, added to some that are known to be such; of two that cover each other, the first."""
+    """Add branches to some of which none covers another, and drop every branch that another branch covers."""
     kept = list(known)
     for branch in branches:
         spend(2 + 2 * len(kept))
@@ -281,10 +282,9 @@ def absorbed(branches: Iterable[Branch], known: Sequence[Branch] = ()) -> list[B
 
 
 def _saturated(branches: list[Branch]) -> list[Branch] | None:
-    """Add consensus boxes until there is nothing to add, or None if that takes too long.
+    """Add consensus boxes until there is nothing to add, or return None if that takes too long.
 
-    In rounds, of which each looks at all pairs with a box that is new: so the effort depends on the boxes alone, and
-    not on their order.
+    Each round looks at all pairs with a new box: the effort depends on the boxes alone, and not on their order.
     """
     kept, fresh, effort = branches, branches, 0
     while fresh:
@@ -309,15 +309,15 @@ def _saturated(branches: list[Branch]) -> list[Branch] | None:
 
 
 def _effort(some: Mapping[Dimension, int], others: Mapping[Dimension, int]) -> int:
-    """The steps to find the consensus of two boxes, given those for each side."""
+    """Return the steps to find the consensus of two boxes, given the steps for each side."""
     return 1 + sum(cost + others[dimension] for dimension, cost in some.items() if dimension in others)
 
 
 def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:
-    """The boxes that reach from a into b along one dimension and lie in both along all others."""
+    """Yield the boxes that reach from a into b along a dimension and lie in both along all others."""
     shared = [dimension for dimension in a.keys() if dimension in b.keys()]  # noqa: SIM118 - of a dict, not a Mapping
     sides = dict([*a.items(), *b.items()])
-    apart: list[Dimension] = []  # where they have nothing in common, or nothing that could be said
+    apart: list[Dimension] = []  # disjoint sides, or sides whose intersection is too complex
     for dimension in shared:
         both = _intersection(a[dimension], b[dimension])
         if both is None or both.is_empty:
@@ -340,7 +340,7 @@ def _intersection(a: Constraint, b: Constraint) -> Constraint | None:
 
 
 def _joins(a: Constraint, b: Constraint) -> list[Constraint]:
-    """What reaches from one into the other. If one holds the other, it reaches nowhere that the first box does not."""
+    """Return the constraints that reach from a into b; a constraint that holds the other reaches nowhere new."""
     try:
         return [joined for joined in a.joins(b) if joined is not a and joined is not b]
     except TooComplex:

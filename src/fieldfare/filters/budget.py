@@ -1,9 +1,9 @@
-"""A budget of steps for work on filters, so that what strangers wrote cannot cost more than was meant for it.
+"""Budgets of work: a limit on the steps that a filter from an untrusted client may take.
 
-A small text can ask for much work: to bring it to normal form, to compare string patterns, to write it down again. The
-places where such work is done call `spend`. Without a budget nothing is counted; within one, work ends early with
-`FilterOverBudget`. Steps are counted, never seconds: a filter is refused on every machine or on none. What a cache
-holds is paid for as if it were made anew, for the same reason.
+A short filter can cause much work: normal form, comparison of string patterns, printing. The places where such work is
+done call `spend`. Without a budget no step is counted; within a budget, work ends early with `FilterOverBudget`. The
+unit is a step, never a second: a filter is refused on every machine or on none. A cached result is charged like a new
+result, for the same reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldfare.filters.errors import FilterOverBudget
 
 
 class _Budget:
-    """How many steps are left, of how many; and how large a filter may become meanwhile."""
+    """The steps that are left of a budget, and the size that a filter may reach meanwhile."""
 
     __slots__ = ("left", "size", "steps")
 
@@ -36,7 +36,7 @@ _BUDGET: Final[ContextVar[_Budget | None]] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(steps: int, size: int) -> Iterator[None]:
-    """Work that may take so many steps, on filters of at most about so many characters."""
+    """Limit the steps of the work inside the block, and the size of filters to about `size` characters."""
     token = _BUDGET.set(_Budget(steps, size))
     try:
         yield
@@ -45,7 +45,7 @@ def within(steps: int, size: int) -> Iterator[None]:
 
 
 def spend(steps: int) -> None:
-    """Pay for steps that come, about a microsecond each; `FilterOverBudget` if there are not so many left."""
+    """Charge the current budget for steps of about a microsecond each; `FilterOverBudget` if too few are left."""
     budget = _BUDGET.get()
     if budget is not None:
         budget.left -= steps
@@ -54,13 +54,13 @@ def spend(steps: int) -> None:
 
 
 def size(otherwise: int) -> int:
-    """How large a filter may become."""
+    """Return the size that a filter may reach, at most `otherwise`."""
     budget = _BUDGET.get()
     return otherwise if budget is None else min(otherwise, budget.size)
 
 
 def remembered(most: int) -> Callable[[Callable[[_Argument], _Result]], Callable[[_Argument], _Result]]:
-    """A function with a cache of so many results; each costs what it cost to find, however often it is asked for."""
+    """Cache up to `most` results of a function; a cached result is charged with the steps of its computation."""
 
     def decorate(function: Callable[[_Argument], _Result]) -> Callable[[_Argument], _Result]:
         @lru_cache(maxsize=most)
@@ -73,7 +73,7 @@ def remembered(most: int) -> Callable[[Callable[[_Argument], _Result]], Callable
                 return function(argument), before - inner.left
             except Exception:
                 if outer is not None:
-                    outer.left = inner.left  # it was paid for, and is not remembered
+                    outer.left = inner.left  # failures are charged, and not cached
                 raise
             finally:
                 _BUDGET.reset(token)

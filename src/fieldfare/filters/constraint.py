@@ -1,8 +1,8 @@
-"""`Constraint`: what a branch of a filter demands of one field, lists included.
+"""`Constraint`: the demand of a branch on a single field, lists included.
 
-For most fields it is just a `ValueSet`. A list needs more: `ANY tags = 'a'` wants some element in a set, `ALL scores >=
-50` wants every element in one, and the two can be combined. A list passes if every element is in `every` and each set
-of `some` is hit by an element. Membership, intersection, covering and overlap stay exact.
+For most fields a constraint is a `ValueSet`. A list needs more: `ANY tags = 'a'` demands some element in a set, `ALL
+scores >= 50` demands every element in a set, and both can be combined. A list passes if every element is in `every` and
+each set of `some` contains an element. Membership, intersection, covering and overlap stay exact.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fieldfare.filters import valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.budget import spend
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.valueset import Atom, ValueSet
 
 Mode: TypeAlias = Literal["overlaps", "covers"]
-"""How an interval in an event is read: does the filter meet some point of it, or hold them all?"""
+"""How an interval in an event is read: "overlaps" asks for some point inside the filter, "covers" for all points."""
 
 ELEMENTS: Final = valueset.PRESENT - ValueSet(atoms=Atom.LIST)
-"""what can stand in a list; lists in lists are looked through"""
+"""the values that can be elements of a list; lists within lists are looked through"""
 
 MAX_HITS: Final = 128
-"""sets of which a list must have an element each; each is compared with each"""
+"""sets of which a list must contain an element each; each set is compared with each"""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A set of values, with the lists among them bounded by what their elements must be.
+    """A set of values; lists in the set are restricted further by conditions on their elements.
 
     >>> tags = any_of(valueset.one_of(["a"]))
     >>> tags.matches(("a", "b")), tags.matches("a"), tags.matches(())
@@ -41,26 +41,26 @@ class Constraint:
 
     @property
     def is_empty(self) -> bool:
-        """Can nothing satisfy it?"""
+        """Tell whether no value satisfies the constraint."""
         return self.values.is_empty
 
     @property
     def is_full(self) -> bool:
-        """Is it satisfied by anything, and by nothing at all?"""
+        """Tell whether every value satisfies the constraint, and absence too."""
         return self.values.is_full and self.is_plain
 
     @property
     def is_plain(self) -> bool:
-        """Is it only a value set?"""
+        """Tell whether the constraint is a value set without conditions on elements."""
         return not self.some and (self.every is ELEMENTS or self.every == ELEMENTS)
 
     @property
     def takes_lists(self) -> bool:
-        """May some list pass?"""
+        """Tell whether some list may satisfy the constraint."""
         return self.values.atoms & Atom.LIST != 0
 
     def matches(self, value: object, mode: Mode = "overlaps") -> bool:
-        """Does the value, or `MISSING`, satisfy the constraint?"""
+        """Tell whether the value, or `MISSING`, satisfies the constraint."""
         test = ValueSet.meets if mode == "overlaps" else ValueSet.holds
         if isinstance(value, (tuple, list)):
             return (
@@ -82,17 +82,20 @@ class Constraint:
         return self is other or (self.values >= other.values and (not other.takes_lists or self._lists_cover(other)))
 
     def _lists_cover(self, other: Constraint) -> bool:
-        """Every list that passes `other` passes here: its elements are confined enough, and each wanted hit is sure."""
+        """Tell whether every list that passes `other` passes here too.
+
+        The elements must be confined at least as far, and every demanded element must be sure to occur.
+        """
         return self.every >= other.every and all(any(wanted >= sure for sure in other.some) for wanted in self.some)
 
     def overlaps(self, other: Constraint) -> bool:
-        """Can a value satisfy both?"""
+        """Tell whether some value satisfies both constraints."""
         if self.is_plain and other.is_plain:
             return self.values.overlaps(other.values)
         return not (self & other).is_empty
 
     def union(self, other: Constraint) -> Constraint | None:
-        """The constraint that either satisfies, or None if lists make it more than one constraint can say."""
+        """Return the union as a constraint, or None if conditions on lists exceed a single constraint."""
         if self >= other:
             return self
         if other >= self:
@@ -114,7 +117,7 @@ class Constraint:
         return None
 
     def joins(self, other: Constraint) -> list[Constraint]:
-        """The largest constraints inside the union: the union itself, or all single values with one side's lists."""
+        """Return the largest constraints in the union: the union, or all single values with the lists of a side."""
         union = self.union(other)
         if union is not None:
             return [union]
@@ -122,7 +125,7 @@ class Constraint:
         return [Constraint(values, side.every, side.some) for side in (self, other)]
 
     def complement(self) -> list[Constraint]:
-        """What does not satisfy it, as alternatives: a list fails by one stray element or by any missing hit."""
+        """Return the complement as alternatives: a list fails by a stray element or by a missing demanded element."""
         rest = ~self.values
         if not self.takes_lists or self.is_plain:
             return [Constraint(rest)]
@@ -135,7 +138,7 @@ class Constraint:
 
 
 def _normal(values: ValueSet, every: ValueSet, some: Iterable[ValueSet]) -> Constraint:
-    """Hits inside what elements may be, the smallest only; no lists at all if a hit has become impossible."""
+    """Return the normal form: demanded sets within `every`, the smallest only; no lists if a demand is impossible."""
     if not values.atoms & Atom.LIST:
         return Constraint(values)
     hits = {wanted & every for wanted in some}
@@ -149,13 +152,13 @@ def _normal(values: ValueSet, every: ValueSet, some: Iterable[ValueSet]) -> Cons
 
 
 def any_of(values: ValueSet) -> Constraint:
-    """The field, or some element of the list it is, lies in the set."""
+    """Return the constraint that the field, or some element of a list in the field, lies in the set."""
     elements = values & ELEMENTS
     return _normal(elements | ValueSet(atoms=Atom.LIST), ELEMENTS, [elements])
 
 
 def all_of(values: ValueSet) -> Constraint:
-    """The field, or every element of the list it is, lies in the set."""
+    """Return the constraint that the field, or every element of a list in the field, lies in the set."""
     elements = values & ELEMENTS
     return _normal(elements | ValueSet(atoms=Atom.LIST), elements, [])
 

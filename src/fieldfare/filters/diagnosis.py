@@ -1,4 +1,4 @@
-"""Why an event matches a filter, or does not: every constraint of every branch with the value it was held against."""
+"""Diagnosis: the reason why an event matches a filter or does not, as a verdict on every constraint of every branch."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import name
-from fieldfare.filters.text import render
+from fieldfare.filters.printer import render
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A constraint held against an event."""
+    """The verdict on a constraint, with the value of the event."""
 
     dimension: str
-    """the field, or what is computed from fields"""
+    """the field, or the expression over fields"""
     wanted: str
     actual: object
-    """the value; `MISSING` if there is none, `UNCERTAIN` if it is computed from an interval"""
+    """the value; `MISSING` if there is none, `UNCERTAIN` if computed from an interval"""
     ok: bool
     distance: float | None = field(default=None, compare=False)
-    """how far a number, or a time in seconds, is from what is wanted; None where there is no such measure"""
+    """distance of a number, or of a time in seconds, from the allowed values; None for values without a measure"""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchReport:
-    """One way to match the filter, and how far the event went along it."""
+    """The findings of a branch, which is a way to match the filter."""
 
     branch: str
     findings: tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
-        """Does the event satisfy the branch?"""
+        """Tell whether the event satisfies the branch."""
         return all(finding.ok for finding in self.findings)
 
     @property
     def failed(self) -> tuple[Finding, ...]:
-        """The constraints that the event does not satisfy."""
+        """The findings on constraints that the event does not satisfy."""
         return tuple(finding for finding in self.findings if not finding.ok)
 
 
 def diagnose(filter: Filter, event: Mapping[str, object], mode: Mode = "overlaps") -> list[BranchReport]:
-    """A report per branch of the filter; the event matches just if one of them is ok.
+    """Return a report for each branch of the filter; the event matches exactly if some report is ok.
 
     >>> from fieldfare.filters import parse
     >>> [report] = diagnose(parse("price < 10 AND symbol = 'IBM'"), {"price": 12, "symbol": "IBM"})
@@ -75,7 +75,7 @@ def _finding(dimension: Dimension, wanted: Constraint, fields: Mapping[str, obje
 
 
 def _distance(wanted: Constraint, actual: object) -> float | None:
-    """From a value outside to the nearest end of what is inside."""
+    """Return the distance from a value outside to the nearest end of the allowed values."""
     kind = kind_of(actual)
     if kind is Kind.NUMBER:
         return min((abs(float(end - actual)) for end, _ in wanted.values.numbers.cuts), default=None)

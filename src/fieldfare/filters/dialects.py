@@ -1,4 +1,4 @@
-"""The languages filters are written in, by name. Each is imported when it is first used."""
+"""Dialects: the languages of filters by name. The module of a language is imported at first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages.native.translation import parse as parse_native
+from fieldfare.filters.languages import cesql, native, ruler, subscriptions
 
 
 class Dialect(StrEnum):
@@ -20,7 +20,7 @@ class Dialect(StrEnum):
 
 
 def read(written: object, dialect: Dialect) -> Filter:
-    """The filter of a text or, in the JSON dialects, of a document; ValueError says what is wrong and where.
+    """Return the filter of a text or, in the JSON dialects, of a document; a ValueError gives problem and place.
 
     >>> read('{"price": [{"numeric": ["<", 5]}]}', Dialect.RULER)
     parse('ANY price < 5')
@@ -28,25 +28,19 @@ def read(written: object, dialect: Dialect) -> Filter:
     try:
         match dialect:
             case Dialect.NATIVE:
-                return parse_native(_text(written, dialect))
+                return native.parse(_text(written, dialect))
             case Dialect.CESQL:
-                from fieldfare.filters.languages.cesql.translation import parse as parse_cesql  # noqa: PLC0415
-
-                return parse_cesql(_text(written, dialect))
+                return cesql.parse(_text(written, dialect))
             case Dialect.CLOUDEVENTS:
-                from fieldfare.filters.languages.subscriptions.documents import parse as parse_document  # noqa: PLC0415
-
-                return parse_document(_document(written))
+                return subscriptions.parse(_document(written))
             case Dialect.RULER:
-                from fieldfare.filters.languages.ruler.patterns import parse as parse_pattern  # noqa: PLC0415
-
-                return parse_pattern(cast(Any, written))
+                return ruler.parse(cast(Any, written))
     except ValueError as error:
         raise ValueError(_in_a_line(str(error))) from None
 
 
 def _in_a_line(problem: str) -> str:
-    """The problem without the number of the line that it is in if it is the first: most filters have but one."""
+    """Drop the line number from a problem in the first line: most filters have a single line."""
     return problem.removeprefix("line 1, ").replace("(line 1, column ", "(column ", 1)
 
 

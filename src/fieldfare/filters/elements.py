@@ -1,9 +1,10 @@
-"""`path HAS (condition)`: one and the same element of a list of objects satisfies a whole condition.
+"""`path HAS (condition)`: a single element of a list of objects satisfies a whole condition.
 
-`ANY items.sku = 'a' AND ANY items.qty > 2` may be met by two different items; `items HAS (sku = 'a' AND qty > 2)` wants
-one. It is a computed dimension that is true or false. What it implies for the fields below, taken one by one, is added
-to the filter as ordinary constraints: an index finds the filter by them, and the elements are looked at only if they
-hold. "There is an element with this or that" is "one with this, or one with that", so each `Has` is a single branch.
+`ANY items.sku = 'a' AND ANY items.qty > 2` may be met by two different items; `items HAS (sku = 'a' AND qty > 2)`
+demands a single item. `Has` is a computed dimension, true or false. The consequences for the fields below, field by
+field, are added to the filter as ordinary constraints: an index finds the filter by these constraints, and elements are
+looked at only if the constraints hold. A disjunction inside HAS is a disjunction of HAS, so each `Has` has a single
+branch.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxs
 
 
 LEVELS: Final = 6
-"""that the text of a condition on elements has below the text around it"""
+"""levels of nesting that the text of a condition on elements has below the text around"""
 
 
 def computed(filter: Filter) -> Iterator[Expression]:
-    """The dimensions of a filter that are no fields."""
+    """Yield the dimensions of a filter that are expressions."""
     return (dimension for box in filter.boxes for dimension in box if not isinstance(dimension, str))
 
 
 class Selection(Expression):
-    """Does one of the objects that it selects match the filter?"""
+    """An expression that is true if some selected object matches a filter."""
 
     filter: Filter
 
     @abstractmethod
     def selects(self, path: str) -> bool:
-        """Does it look at the objects at a path?"""
+        """Tell whether the objects at a path are selected."""
 
     def _among(self, elements: Iterable[Mapping[str, object]]) -> object:
         found: object = False
@@ -62,7 +63,7 @@ class Selection(Expression):
 
 @dataclass(frozen=True)
 class Has(Selection):
-    """Does the object at `path`, or an element of the list there, match the filter? Make it with `has`."""
+    """True if the object at `path`, or an element of the list at `path`, matches the filter. Make one with `has`."""
 
     path: str
     filter: Filter
@@ -72,27 +73,27 @@ class Has(Selection):
 
     @cached_property
     def text(self) -> str:
-        """As the language writes it."""
+        """The expression in the native language."""
         return f"{name(self.path)} HAS ({self.filter})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """True or false, UNCERTAIN if it hangs on an interval; MISSING if there is nothing at the path."""
+        """Return true or false, UNCERTAIN if an interval decides, MISSING if there is nothing at the path."""
         if self.path not in fields and not any(True for _ in Below(fields, self.path)):
             return MISSING
         return self._among(objects_at(fields, self.path))
 
     def selects(self, path: str) -> bool:
-        """Only its own."""
+        """Tell whether a path is the path of the list."""
         return path == self.path
 
     def fields(self) -> Iterator[str]:
-        """The list, and the fields of its elements."""
+        """Yield the path of the list and the fields of the elements."""
         yield self.path
         for path in sorted(self.filter.fields()):
             yield f"{self.path}.{path}"
 
     def consequences(self) -> Mapping[str, Constraint]:
-        """Each field, gathered from all elements, has a value that the condition on one element wants."""
+        """Return, for each field of the elements, the values of which some element must have one."""
         return {
             f"{self.path}.{dimension}": _necessary(wanted)
             for branch in self.filter.branches[:1]
@@ -102,12 +103,12 @@ class Has(Selection):
         }
 
     def implies(self, other: Expression) -> bool:
-        """A narrower condition on the same list implies a wider one."""
+        """Tell whether the other condition is wider and concerns the same list."""
         return isinstance(other, Selection) and other.selects(self.path) and other.filter.covers(self.filter)
 
 
 def objects_at(fields: Mapping[str, object], path: str) -> Iterator[Mapping[str, object]]:
-    """The flat fields of the object at a path, or of each object in the list there; one may be given flat itself."""
+    """Yield the flat fields of the object at a path, or of each object in the list at the path."""
     value = fields.get(path, MISSING)
     if isinstance(value, (tuple, list)):
         yield from (_flat(element) for element in value if isinstance(element, Mapping))
@@ -116,7 +117,7 @@ def objects_at(fields: Mapping[str, object], path: str) -> Iterator[Mapping[str,
 
 
 class Below(Mapping[str, object]):
-    """The fields of the object at a path, which an event that is flat already holds: nothing needs to be copied."""
+    """The fields of the object at a path within a flat event, without a copy."""
 
     __slots__ = ("_fields", "_prefix")
 
@@ -135,7 +136,7 @@ class Below(Mapping[str, object]):
 
 
 def _flat(element: Mapping[str, object]) -> Mapping[str, object]:
-    """The flat fields of an element of a list: part of an event that has passed its limits, whatever they were."""
+    """Return the flat fields of a list element; the event is within the limits already, so none apply here."""
     try:
         return fields_of(element)
     except EventError:
@@ -143,7 +144,7 @@ def _flat(element: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def has(path: str, condition: Filter) -> Filter:
-    """The filter `path HAS (condition)`, with what follows for the single fields.
+    """Return the filter `path HAS (condition)`, with the consequences for single fields.
 
     >>> from fieldfare.filters import parse
     >>> print(has("items", parse("sku = 'a' AND qty > 2")))
@@ -154,9 +155,10 @@ def has(path: str, condition: Filter) -> Filter:
 
 
 def _necessary(wanted: Constraint) -> Constraint:
-    """What the values of a field, gathered from all elements, must be like if one element satisfies the constraint.
+    """Return the constraint on a field, gathered from all elements, that follows from a constraint on an element.
 
-    A list in that element has been poured into the others, so that only its own elements can be found again.
+    A list inside the element is mixed with the values of the other elements, so only the elements of such a list can be
+    found.
     """
     if not wanted.takes_lists:
         return any_of(wanted.values)

@@ -1,6 +1,6 @@
-"""The one error of every filter language: what is wrong, and where, shown under the line it is in.
+"""Errors of the filter languages: the problem and the place, shown under the line.
 
-Languages parse with lark; `syntax_error` turns what lark raises into a sentence a person can act on.
+The languages parse with lark; `syntax_error` turns an exception of lark into a sentence that helps the author.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Final, cast
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 _SHOWN: Final = 76
-"""how much of a long line the message shows around the place"""
+"""characters of a long line that the message shows around the place"""
 _FOUND: Final = 24
-"""how much of a long token the message quotes"""
+"""characters of a long token that the message quotes"""
 _HABITS: Final = {
     "==": "=", "===": "=", "≠": "!=", "=<": "<=", "≤": "<=", "=>": ">=", "≥": ">=",
     "&&": "AND", "&": "AND", "||": "OR", "|": "OR", "!": "NOT",
 }  # fmt: skip
-"""what one writes elsewhere, and what in all our languages"""
+"""operators of other languages, with the operator of the filter languages"""
 _SIGNS: Final = frozenset("".join(_HABITS))
 
 
 class FilterSyntaxError(ValueError):
-    """A filter that cannot be read. `position` is the 0-based offset into `text` where `problem` is.
+    """A filter text that cannot be parsed. `position` is the 0-based offset into `text` where `problem` is.
 
     >>> print(FilterSyntaxError("price < AND", 8, "expected a value, found 'AND'"))
     line 1, column 9: expected a value, found 'AND'
@@ -39,12 +39,12 @@ class FilterSyntaxError(ValueError):
 
     @property
     def line(self) -> int:
-        """The line of the place, from 1."""
+        """The number of the line with the problem, from 1."""
         return self.text.count("\n", 0, self.position) + 1
 
     @property
     def column(self) -> int:
-        """The column of the place, from 1, in characters."""
+        """The column of the problem in characters, from 1."""
         return self.position - self._line_start + 1
 
     @property
@@ -62,13 +62,13 @@ class FilterSyntaxError(ValueError):
 
 
 def syntax_error(text: str, unexpected: UnexpectedInput, names: Mapping[str, str]) -> FilterSyntaxError:
-    """What lark did not expect, in words.
+    """Return the error for an exception of lark, in words.
 
     Args:
-        text: the filter that was being parsed.
-        unexpected: what lark raised.
-        names: what to call each terminal, in the order to list them. Terminals may share a name; those that are not
-            in the mapping go unsaid.
+        text: the filter text.
+        unexpected: the exception of lark.
+        names: a name for each terminal, in the order to list them. Terminals may share a name; terminals without a
+            name are not listed.
     """
     position, found = _found(text, unexpected)
     if isinstance(unexpected, UnexpectedCharacters) and found in ("'", '"'):
@@ -84,7 +84,7 @@ def syntax_error(text: str, unexpected: UnexpectedInput, names: Mapping[str, str
 
 
 def _found(text: str, unexpected: UnexpectedInput) -> tuple[int, str]:
-    """Where the trouble is, and the token or character there ("" at the end)."""
+    """Return the position of the problem and the token or character at that position ("" at the end)."""
     if isinstance(unexpected, UnexpectedCharacters):
         position = cast(int, unexpected.pos_in_stream)  # lark declares it None
         return position, text[position]
@@ -95,7 +95,7 @@ def _found(text: str, unexpected: UnexpectedInput) -> tuple[int, str]:
 
 
 def _signs(text: str, position: int) -> tuple[int, str]:
-    """The whole sign that a character is part of, and where it begins: lark may have taken the first half of it."""
+    """Return the whole sign around a character and its start: lark may have consumed the first half of the sign."""
     start = end = position
     while end < len(text) and text[end] in _SIGNS:
         end += 1
@@ -105,7 +105,7 @@ def _signs(text: str, position: int) -> tuple[int, str]:
 
 
 def _possible(unexpected: UnexpectedInput) -> Collection[str]:
-    """The terminals that could have come instead."""
+    """Return the terminals that the parser would have accepted."""
     parser = getattr(unexpected, "interactive_parser", None)
     if parser is not None:
         return cast("set[str]", parser.accepts())  # tried out; the sets below may promise too much
@@ -119,15 +119,15 @@ def _either(names: list[str]) -> str:
 
 
 class FilterTooComplex(ValueError):
-    """A filter that would need more room than a filter may have."""
+    """A filter that exceeds a limit of size or nesting."""
 
 
 class FilterOverBudget(FilterTooComplex):
-    """A filter that takes more work than was allowed for it: see `budget`."""
+    """A filter that takes more work than the budget allows; see `budget`."""
 
 
 class FilterDocumentError(ValueError):
-    """A filter given as a document, such as JSON, that means nothing. `path` is a JSON pointer to where `problem` is.
+    """A filter document, such as JSON, without a meaning. `path` is a JSON pointer to the place of `problem`.
 
     >>> print(FilterDocumentError("/detail/price/0/numeric", "expected an operator and a number"))
     at /detail/price/0/numeric: expected an operator and a number

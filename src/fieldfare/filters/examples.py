@@ -1,4 +1,4 @@
-"""An example of what a set holds: the simplest value that satisfies a constraint, an event that satisfies a branch."""
+"""Examples: a simple value that satisfies a constraint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fieldfare.events.values import MISSING, Kind
-from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.strings import automaton_of
@@ -21,21 +20,15 @@ _BOTTOM: Final = {Kind.TIME: datetime.min.replace(tzinfo=UTC), Kind.BYTES: b""}
 
 
 def example(wanted: Constraint) -> Any:
-    """A value that satisfies the constraint, MISSING if none is needed."""
+    """Return a value that satisfies the constraint, MISSING if absence does."""
     single = _of_set(wanted.values)
     if single is not None:
         return single[0]
     return tuple(found[0] for hit in wanted.some or () if (found := _of_set(hit)) is not None)  # only a list will do
 
 
-def example_fields(branch: Branch) -> dict[str, object]:
-    """Flat fields that satisfy every constraint of a branch on a field."""
-    values = {path: example(wanted) for path, wanted in branch.items() if isinstance(path, str)}
-    return {path: value for path, value in values.items() if value is not MISSING}
-
-
 def _of_set(values: ValueSet) -> tuple[Any] | None:
-    """A member of the set, in a tuple; lists are left out."""
+    """Return a member of the set in a tuple, or None if the set has only lists."""
     for bit, value in _ATOMS:
         if values.atoms & bit:
             return (value,)

@@ -1,10 +1,10 @@
-"""Computed dimensions: what a filter can ask about that is not a field.
+"""Computed dimensions: expressions over the fields of an event that a filter can constrain.
 
-A branch of a filter constrains *dimensions*. Most are fields, named by their path. `price * quantity > 1000` constrains
-the dimension `price * quantity` to the set of numbers above 1000; `bid > $ask` constrains the comparison of two fields
-to the outcome "greater". So covering, overlap and merging of such predicates need no rules of their own: two
-filters that compute the same thing are compared by their sets, and two that compute different things are taken as
-independent, which errs on the safe side.
+A branch of a filter constrains *dimensions*. Most dimensions are fields, named by path. `price * quantity > 1000`
+constrains the dimension `price * quantity` to the numbers above 1000; `bid > $ask` constrains the comparison of two
+fields to the outcome "greater". Covering, overlap and merging of such predicates therefore need no rules of their own:
+filters over the same expression are compared by their sets, and different expressions count as independent, which errs
+on the safe side.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fieldfare.filters.literals import literal, name
 
 
 class Uncertain:
-    """The type of `UNCERTAIN`: what is computed from an interval may be anything."""
+    """The type of `UNCERTAIN`: the result of a computation on an interval, which may be any value."""
 
     def __repr__(self) -> str:
         return "UNCERTAIN"
@@ -37,19 +37,19 @@ UNCERTAIN: Final = Uncertain()
 
 
 MAX_DEPTH: Final = 64
-"""levels of an expression; whatever walks one can therefore recurse, however deep it is called itself"""
+"""levels of an expression; a walk over an expression may therefore recurse"""
 
 
 class Expression(ABC):
-    """Something that has a value for every event. Expressions are immutable; equal ones are the same dimension."""
+    """A computed value of an event. Expressions are immutable; equal expressions are the same dimension."""
 
     depth: int = 0
-    """how many levels there are below"""
+    """number of levels below"""
     paths: int = 0
-    """how many PATHs there are within each other"""
+    """number of PATHs within each other"""
 
     def _above(self, parts: Iterable[Expression], levels: int = 1) -> None:
-        """Note how deep it is, being so many levels above its parts; `FilterTooComplex` if that is too deep."""
+        """Set the depth, given the parts so many levels below; `FilterTooComplex` if that is too deep."""
         depth = paths = 0
         for part in parts:
             depth, paths = max(depth, part.depth), max(paths, part.paths)
@@ -65,18 +65,18 @@ class Expression(ABC):
 
     @abstractmethod
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """Its value for an event: a value, `MISSING` if it has none, or `UNCERTAIN`. Never raises."""
+        """Return the value for an event, `MISSING` if there is none, or `UNCERTAIN`. Never raises."""
 
     @abstractmethod
     def fields(self) -> Iterator[str]:
-        """The paths of the fields it looks at."""
+        """Yield the paths of all fields that the expression reads."""
 
     def implies(self, other: Expression) -> bool:
-        """Is `other` surely true where this is true? Must be reflexive and transitive."""
+        """Tell whether `other` is surely true where this expression is true. Must be reflexive and transitive."""
         return self == other
 
     def consequences(self) -> Mapping[str, Constraint]:
-        """What surely holds of single fields where this is true."""
+        """Return the constraints on single fields that surely hold where this expression is true."""
         return {}
 
     def __str__(self) -> str:
@@ -85,42 +85,42 @@ class Expression(ABC):
 
 @dataclass(frozen=True)
 class Field(Expression):
-    """The value of a field."""
+    """The value of a field, as an expression."""
 
     path: str
 
     @property
     def text(self) -> str:
-        """Its name."""
+        """The name of the field, quoted where needed."""
         return name(self.path)
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """Look it up."""
+        """Return the value of the field; UNCERTAIN for an interval."""
         value = fields.get(self.path, MISSING)
         return UNCERTAIN if isinstance(value, Interval) else value
 
     def fields(self) -> Iterator[str]:
-        """Itself."""
+        """Yield the path of the field."""
         yield self.path
 
 
 @dataclass(frozen=True)
 class Literal(Expression):
-    """A constant."""
+    """A constant expression, which has the same value for every event."""
 
     value: Scalar
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The constant as the native language writes constants."""
         return literal(self.value)
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """The same for every event."""
+        """Return the constant for every event."""
         return self.value
 
     def fields(self) -> Iterator[str]:
-        """None."""
+        """Yield no path: a constant reads no field."""
         return iter(())
 
     def __eq__(self, other: object) -> bool:
@@ -143,7 +143,7 @@ _OPERATORS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
 
 @dataclass(frozen=True)
 class Arithmetic(Expression):
-    """`left op right` over numbers; MISSING where an operand is no number or the result is none."""
+    """`left op right` over numbers; MISSING if an operand is no number or there is no result."""
 
     op: str
     left: Expression
@@ -154,14 +154,14 @@ class Arithmetic(Expression):
 
     @cached_property
     def text(self) -> str:
-        """Infix, with parentheses where needed."""
+        """The expression in infix notation, with parentheses where needed."""
         strength, _ = _OPERATORS[self.op]
         left = self.left.text if _strength(self.left) >= strength else f"({self.left.text})"
         right = self.right.text if _strength(self.right) > strength else f"({self.right.text})"
         return f"{left} {self.op} {right}"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """Exact for integers but for `/` and `%`, which are as floats have them."""
+        """Compute the result: exact for integers, except for `/` and `%`, which compute with floats."""
         left, right = self.left.evaluate(fields), self.right.evaluate(fields)
         if kind_of(left) is Kind.NUMBER and kind_of(right) is Kind.NUMBER:
             try:
@@ -172,7 +172,7 @@ class Arithmetic(Expression):
         return UNCERTAIN if unsure else MISSING
 
     def fields(self) -> Iterator[str]:
-        """Those of its operands."""
+        """Yield the paths of both operands."""
         yield from self.left.fields()
         yield from self.right.fields()
 
@@ -187,7 +187,7 @@ def _strength(expression: Expression) -> int:
 
 @dataclass(frozen=True)
 class Compare(Expression):
-    """How two values compare: -1, 0 or 1; null if both are there and neither less nor equal nor greater.
+    """The outcome of comparing two values: -1, 0 or 1; null if both exist and have no order and are not equal.
 
     >>> Compare(Field("bid"), Field("ask")).evaluate({"bid": 1, "ask": 2})
     -1
@@ -201,11 +201,11 @@ class Compare(Expression):
 
     @cached_property
     def text(self) -> str:
-        """Written as a function, since only the outcome that a filter wants makes it an operator."""
+        """The comparison as a function call; an operator needs the outcome too, which only the filter knows."""
         return f"COMPARE({self.left.text}, {self.right.text})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """Three-way comparison of values of one kind."""
+        """Compare the two values; values of different kinds give null."""
         left: Any = self.left.evaluate(fields)
         right: Any = self.right.evaluate(fields)
         if left is MISSING or right is MISSING:
@@ -220,7 +220,7 @@ class Compare(Expression):
         return 0 if left == right else None
 
     def fields(self) -> Iterator[str]:
-        """Those of its operands."""
+        """Yield the paths of both operands."""
         yield from self.left.fields()
         yield from self.right.fields()
 
@@ -237,11 +237,11 @@ class Call(Expression):
 
     @cached_property
     def text(self) -> str:
-        """As it is called."""
+        """The call in the native language."""
         return f"{self.function.name}({', '.join(argument.text for argument in self.arguments)})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """MISSING where an argument is, or where the function says it has no value by raising."""
+        """Call the function; MISSING if an argument is missing or the function raises."""
         values = [argument.evaluate(fields) for argument in self.arguments]
         if MISSING in values:
             return MISSING
@@ -253,12 +253,12 @@ class Call(Expression):
             return MISSING
 
     def fields(self) -> Iterator[str]:
-        """Those of its arguments."""
+        """Yield the paths of all arguments."""
         for argument in self.arguments:
             yield from argument.fields()
 
     def implies(self, other: Expression) -> bool:
-        """The same call, or one that the function itself knows to follow."""
+        """Tell whether the other call is equal, or follows by the rule of the function."""
         if self == other:
             return True
         if not isinstance(other, Call) or self.function != other.function or self.function.implies is None:

@@ -1,7 +1,7 @@
-"""`Filter`: what a subscriber wants, as a union of boxes in normal form.
+"""`Filter`: a predicate on events, as a union of boxes in normal form.
 
-A filter is immutable and hashable. Two filters that mean the same are equal, whatever they were written as (short of
-the limits named in `branch`, and of predicates that cannot be analysed).
+A filter is immutable and hashable. Filters of equal meaning are equal, however they were written (short of the limits
+named in `branch`, and of predicates that cannot be analysed).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import Final
 
 from fieldfare.events.event import fields_of
-from fieldfare.filters import merge as merging
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch, Dimension, independent, normal_form
 from fieldfare.filters.budget import spend
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.errors import FilterTooComplex
-from fieldfare.filters.merge import Statistics
+from fieldfare.filters.machines import TooComplex
+from fieldfare.filters.mergers import imperfect
+from fieldfare.filters.printer import in_order, render
 from fieldfare.filters.sizes import expect_small, size_of
-from fieldfare.filters.text import in_order, render
+from fieldfare.filters.statistics import Statistics, Uniform
 
 
 class Filter:
@@ -37,10 +37,10 @@ class Filter:
     __slots__ = ("__dict__", "boxes")
 
     boxes: tuple[Branch, ...]
-    """the branches in the order in which they were found, for all that does not depend on it: to sort takes time"""
+    """the branches in the order of discovery, for operations that do not depend on the order; sorting takes time"""
 
     def __init__(self, branches: Iterable[Branch]) -> None:
-        """The union of branches, brought to normal form."""
+        """Make the union of branches and bring the union to normal form."""
         given = tuple(branches)
         self.boxes = given if len(given) < 2 else tuple(normal_form(given))
         _expect_few(len(self.boxes))
@@ -48,9 +48,9 @@ class Filter:
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """The largest boxes inside it, in a fixed order.
+        """The largest boxes inside the filter, in a fixed order.
 
-        There are none if nothing can match, and there is one empty branch if everything does.
+        A filter that matches nothing has no branch, and a filter that matches everything has an empty branch.
         """
         return self.boxes if len(self.boxes) < 2 else self._in_order
 
@@ -60,16 +60,16 @@ class Filter:
 
     @classmethod
     def where(cls, dimension: Dimension, wanted: Constraint) -> Filter:
-        """The filter with a single constraint."""
+        """Return the filter with a single constraint."""
         if wanted.is_empty:
             return NOTHING
         return cls([Branch({} if wanted.is_full else {dimension: wanted})])
 
     def matches(self, event: Mapping[str, object], mode: Mode = "overlaps") -> bool:
-        """Does the event match?
+        """Tell whether an event matches the filter.
 
-        Where the event has intervals, it stands for all the points between: `mode="overlaps"` asks whether some of
-        them match, `mode="covers"` whether all of them do.
+        An event with intervals stands for all points inside: `mode="overlaps"` asks whether some point matches,
+        `mode="covers"` whether all points match.
         """
         if mode not in ("overlaps", "covers"):
             raise ValueError(f"mode must be 'overlaps' or 'covers', not {mode!r}")
@@ -78,25 +78,28 @@ class Filter:
         return self.matches_fields(fields_of(event), mode)
 
     def matches_fields(self, fields: Mapping[str, object], mode: Mode = "overlaps") -> bool:
-        """The same for fields that are flat already, as `Event.fields` has them."""
+        """Tell whether flat fields, as in `Event.fields`, match the filter."""
         return any(branch.matches(fields, mode) for branch in self.boxes)
 
     def covers(self, other: Filter) -> bool:
-        """Does every event that matches the other match this? Never yes in error, and seldom no: see `branch`."""
+        """Tell whether every event that matches the other filter matches this filter.
+
+        A "yes" is always right. A "no" is seldom wrong: see the limits in `branch`.
+        """
         _expect_filter(other)
         if len(self.boxes) == len(other.boxes) == 1:  # as most have
             return self.boxes[0].covers(other.boxes[0])
         return all(any(mine.covers(theirs) for mine in self.boxes) for theirs in other.boxes)
 
     def overlaps(self, other: Filter) -> bool:
-        """Can an event match both? Never no in error."""
+        """Tell whether some event can match both filters. A "no" is always right."""
         _expect_filter(other)
         if len(self.boxes) == len(other.boxes) == 1:
             return self.boxes[0].overlaps(other.boxes[0])
         return any(mine.overlaps(theirs) for mine in self.boxes for theirs in other.boxes)
 
     def intersect(self, other: Filter) -> Filter:
-        """The filter that matches what both match."""
+        """Return the filter for events that match both filters."""
         _expect_filter(other)
         if independent(self.boxes, other.boxes):
             return self._times(other)
@@ -108,14 +111,14 @@ class Filter:
     __and__ = intersect
 
     def _joined(self, other: Filter) -> Iterator[Branch | None]:
-        """Each box of one with each of the other."""
+        """Yield the intersections of each box with each box of the other filter."""
         for mine in self.boxes:
             for theirs in other.boxes:
                 spend(4 + len(mine) + len(theirs))
                 yield mine & theirs
 
     def _times(self, other: Filter) -> Filter:
-        """The same for filters on different things: the products of largest boxes are the largest, and all of them."""
+        """Return the intersection of filters on different dimensions: exactly the products of the largest boxes."""
         _expect_few(len(self.boxes) * len(other.boxes))
         size = size_of(self.boxes) * len(other.boxes) + size_of(other.boxes) * len(self.boxes)
         expect_small(size)
@@ -141,32 +144,32 @@ class Filter:
 
     @property
     def is_empty(self) -> bool:
-        """Can nothing match?"""
+        """Tell whether no event can match."""
         return not self.boxes
 
     @property
     def is_full(self) -> bool:
-        """Does everything match?"""
+        """Tell whether every event matches."""
         return any(not branch for branch in self.boxes)
 
     def fields(self) -> frozenset[str]:
-        """The paths of all fields it looks at."""
+        """Return the paths of all fields that the filter reads."""
         return frozenset(path for branch in self.boxes for path in branch.fields())
 
     def merge(self, other: Filter) -> Filter | None:
-        """The union, if it needs no more branches than the larger of the two: a perfect merger. Otherwise None."""
+        """Return the union if the union needs no more branches than the larger filter (a perfect merger), else None."""
         union = self | other
         return union if len(union.boxes) <= max(len(self.boxes), len(other.boxes)) else None
 
     def merge_imperfect(self, other: Filter, statistics: Statistics | None = None) -> Merger:
-        """A single branch that holds both, with its estimated precision."""
-        known = statistics or merging.Uniform()
+        """Return a single branch that covers both filters, with an estimate of the precision."""
+        known = statistics or Uniform()
         if self.is_empty and other.is_empty:
             return Merger(NOTHING, 1.0, True)
         merged, *others = (*self.branches, *other.branches)
         estimate, exact = 1.0, True
         for branch in others:
-            step = merging.imperfect(merged, branch, known)
+            step = imperfect(merged, branch, known)
             merged, estimate, exact = step.branch, estimate * step.precision, exact and step.exact
         return Merger(Filter([merged]), estimate, exact)
 
@@ -195,7 +198,7 @@ class Filter:
     def __bool__(self) -> bool:
         raise TypeError(
             "a filter is neither true nor false: combine filters with & | ~ (not with and, or, not), write"
-            " (1 < x) & (x < 5) for 1 < x < 5, and ask is_empty or is_full"
+            " (1 < x) & (x < 5) for 1 < x < 5, and use is_empty or is_full"
         )
 
     def __iter__(self) -> Iterator[Branch]:
@@ -214,11 +217,11 @@ def _expect_filter(other: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """A filter that holds two others."""
+    """A filter that covers two others, the result of a merge."""
 
     filter: Filter
     precision: float
-    """estimated share of the events it matches that one of the two matches: 1 if exact"""
+    """estimated share of the matching events that match one of the two filters: 1 if exact"""
     exact: bool
 
 

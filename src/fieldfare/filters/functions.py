@@ -1,7 +1,7 @@
-"""Functions that filters may call: a few built in, and your own.
+"""Functions that filters may call: a few built in, and functions that users register.
 
-A function must be pure: the same answer for the same arguments, in every process. One that returns true or false can be
-used as a predicate, `CIDR(address, '10.0.0.0/8')`; any other is compared, `LENGTH(name) > 20`.
+A function must be pure: the same result for the same arguments, in every process. A function that returns true or false
+is a predicate, `CIDR(address, '10.0.0.0/8')`; the result of any other function is compared, `LENGTH(name) > 20`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Function:
     least: int = 1
     most: int | None = 1
     implies: Implies | None = field(default=None, compare=False)
-    """for predicates: does a call with these argument expressions imply the call with those? A preorder."""
+    """for predicates: whether a call with the first argument expressions implies a call with the second. A preorder."""
 
 
 MAX_PATTERN: Final = 10_000
-"""characters of what MATCHES compares with"""
+"""characters of a pattern for MATCHES"""
 _FUNCTIONS: Final[dict[str, Function]] = {}
 
 
@@ -54,12 +54,12 @@ def register(name: str, call: Callable[..., object], *, implies: Implies | None 
 
 
 def find(name: str) -> Function | None:
-    """The function of a name, whatever its case."""
+    """Return the function of a name in any case, or None."""
     return _FUNCTIONS.get(name.upper())
 
 
 def names() -> Iterator[str]:
-    """The names of all functions."""
+    """Yield the names of all functions, sorted."""
     return iter(sorted(_FUNCTIONS))
 
 
@@ -79,13 +79,13 @@ _pattern = lru_cache(maxsize=1024)(like)
 
 
 def _matches(value: object, pattern: str, *, ignore_case: bool) -> bool:
-    if len(pattern) > MAX_PATTERN:  # it may be the value of another field
+    if len(pattern) > MAX_PATTERN:  # the pattern may be the value of another field
         raise ValueError(f"the pattern has more than {MAX_PATTERN} characters")
     return isinstance(value, str) and _pattern(pattern, ignore_case=ignore_case).matches(value)
 
 
 def _in_network(address: object, network: object) -> bool:
-    """Is the address, or one in the list of them, in the network?"""
+    """Tell whether the address, or an address in the list, is in the network."""
     if isinstance(address, (tuple, list)):
         return any(_in_network(element, network) for element in address)
     try:
@@ -95,7 +95,7 @@ def _in_network(address: object, network: object) -> bool:
 
 
 def _in_wider_network(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
-    """10.1.0.0/16 implies 10.0.0.0/8, for one and the same address."""
+    """Tell whether a network contains another: 10.1.0.0/16 implies 10.0.0.0/8 for the same address."""
     if narrow[0] != wide[0]:
         return False
     try:
@@ -117,4 +117,4 @@ CIDR: Final = register("CIDR", _in_network, implies=_in_wider_network)
 MATCHES: Final = register("MATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=False))
 """LIKE for patterns too complex to analyse"""
 IMATCHES: Final = register("IMATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=True))
-"""ILIKE for such"""
+"""ILIKE for patterns too complex to analyse"""

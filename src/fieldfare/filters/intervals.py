@@ -1,10 +1,10 @@
-r"""`Intervals`: an exact set of values of one ordered kind, as a sorted list of cuts.
+r"""`Intervals`: an exact set of values of an ordered kind, as a sorted list of cuts.
 
-A cut lies just below a value, `(v, 0)`, or just above it, `(v, 1)`; membership toggles at every cut. So `[1, 5)` is
-inside between the cuts `(1, 0)` and `(5, 0)`, the point 7 between `(7, 0)` and `(7, 1)`, and the complement of a set
-has the same cuts and starts the other way round. Every operation is one walk over two sorted lists.
+A cut lies just below a value, `(v, 0)`, or just above, `(v, 1)`; membership toggles at every cut. `[1, 5)` is inside
+between the cuts `(1, 0)` and `(5, 0)`, the point 7 between `(7, 0)` and `(7, 1)`, and the complement of a set has the
+same cuts and the opposite start. Every operation is a single walk over two sorted lists.
 
-Numbers are dense. Strings, bytes and timestamps are not: the next string after "a" is "a\0". Their cuts are therefore
+Numbers are dense. Strings, bytes and timestamps are not: the next string after "a" is "a\0". Cuts of these kinds are
 always moved just below the successor, which makes the list of cuts a normal form for every kind.
 """
 
@@ -20,11 +20,11 @@ from typing import Any, Final, TypeAlias
 from fieldfare.events.values import Interval, Ordered
 
 Cut: TypeAlias = tuple[Any, int]
-"""A place between values: `(v, 0)` just below v, `(v, 1)` just above it."""
+"""A place between values: `(v, 0)` is just below v, `(v, 1)` just above."""
 
 _BOTTOMS: Final[frozenset[Cut]] = frozenset({(-math.inf, 0), ("", 0), (datetime.min.replace(tzinfo=UTC), 0), (b"", 0)})
 _TOPS: Final[frozenset[Cut]] = frozenset({(math.inf, 1), (datetime.max.replace(tzinfo=UTC), 1)})
-"""cuts below and above everything, which are left out"""
+"""cuts below and above all values, which are left out"""
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -40,17 +40,17 @@ class Intervals:
     """
 
     start: bool
-    """is the very bottom of the order inside?"""
+    """whether the bottom of the order is inside"""
     cuts: tuple[Cut, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Does it hold nothing?"""
+        """Tell whether the set has no value."""
         return not self.cuts and not self.start
 
     @property
     def is_full(self) -> bool:
-        """Does it hold every value of its kind?"""
+        """Tell whether the set has every value of the kind."""
         return not self.cuts and self.start
 
     def __contains__(self, value: object) -> bool:
@@ -77,7 +77,7 @@ class Intervals:
         return self & ~other
 
     def __ge__(self, other: Intervals) -> bool:
-        """Does every piece of the other lie in one of ours? Looked up piece by piece: no set is made for that."""
+        """Tell whether every piece of the other set lies in a piece of this set; no new set is made."""
         if not self.cuts:
             return self.start or other.is_empty
         cuts, start = self.cuts, self.start
@@ -88,7 +88,7 @@ class Intervals:
         return True
 
     def overlaps(self, other: Intervals) -> bool:
-        """Is there a value in both? As for `>=`."""
+        """Tell whether some value is in both sets; no new set is made."""
         if not self.cuts or not other.cuts:
             return not (self & other).is_empty
         few, many = (self, other) if len(self.cuts) < len(other.cuts) else (other, self)
@@ -100,14 +100,14 @@ class Intervals:
         return False
 
     def pieces(self) -> Iterator[tuple[Cut | None, Cut | None]]:
-        """The maximal intervals in order, each as a pair of cuts; None is the end of the order."""
+        """Yield the maximal intervals in order, each as a pair of cuts; None is the end of the order."""
         edges = [*([None] if self.start else []), *self.cuts]
         ends: Iterator[Cut | None] = iter(edges)
         for low in ends:
             yield low, next(ends, None)
 
     def points(self) -> list[Any] | None:
-        """The values, if the set is a finite list of them, else None.
+        """Return the values if the set is a finite list of values, else None.
 
         >>> points(["", "a"]).points(), points([-math.inf, math.inf]).points(), interval(1, 2).points()
         (['', 'a'], [-inf, inf], None)
@@ -115,30 +115,22 @@ class Intervals:
         found = [point(low, high) for low, high in self.pieces()]
         return None if None in found else [value[0] for value in found if value is not None]
 
-    def meets_interval(self, value: Interval) -> bool:
-        """Does some point of the interval lie inside?"""
-        return self.overlaps(of_interval(value))
-
-    def holds_interval(self, value: Interval) -> bool:
-        """Does every point of the interval lie inside?"""
-        return self >= of_interval(value)
-
 
 EMPTY: Final = Intervals(False, ())
 FULL: Final = Intervals(True, ())
 
 
 def point(low: Cut | None, high: Cut | None) -> tuple[Any] | None:
-    """The one value between two cuts, in a tuple, or None if there are more."""
-    if low is None:  # then it is the very first value, if any
+    """Return the single value between two cuts in a tuple, or None if there are more."""
+    if low is None:  # only the very first value is possible
         return next(((first,) for first, _ in _BOTTOMS if high == _above(first)), None)
-    if high is None:  # and here the very last
+    if high is None:  # only the very last value is possible
         return (low[0],) if low[1] == 0 and (low[0], 1) in _TOPS else None
     return (low[0],) if low[1] == 0 and high == _above(low[0]) else None
 
 
 def successor(value: Any) -> Any:
-    """The next value of a kind that has one, or None (numbers are dense; the last timestamp has no successor)."""
+    """Return the next value of a kind with successors, or None (numbers are dense; the last timestamp has none)."""
     if isinstance(value, (int, float)):
         return None
     if isinstance(value, str):
@@ -154,13 +146,13 @@ def successor(value: Any) -> Any:
 
 
 def _above(value: Any) -> Cut:
-    """The cut just above a value, in normal form."""
+    """Return the cut just above a value, in normal form."""
     following = successor(value)
     return (value, 1) if following is None else (following, 0)
 
 
 def interval(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> Intervals:
-    """All values between two ends of one kind; None is unbounded. Empty if the ends are the wrong way round."""
+    """Return all values between two ends of a kind; None is unbounded. Empty if the ends are the wrong way round."""
     start = True
     cuts: tuple[Cut, ...] = ()
     if low is not None:
@@ -179,19 +171,19 @@ def interval(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> I
 
 
 def of_interval(value: Interval) -> Intervals:
-    """The points of an event's interval."""
+    """Return the points of an interval in an event."""
     return interval(value.low, value.high, value.closed)
 
 
 def points(values: Iterable[Ordered]) -> Intervals:
-    """The set of the given values."""
+    """Return the set of the given values, without NaN."""
     listed = list(values)
     if len(listed) < 2:
         return interval(listed[0], listed[0]) if listed else EMPTY
     cuts: list[Cut] = []
     for value in sorted(dict.fromkeys(value for value in listed if value == value)):  # NaN is no point
         low = (value, 0)
-        if cuts and cuts[-1] == low:  # the next after the one before
+        if cuts and cuts[-1] == low:  # the successor of the value before
             cuts.pop()
         else:
             cuts.append(low)
@@ -202,12 +194,12 @@ def points(values: Iterable[Ordered]) -> Intervals:
 
 
 def prefix(text: str) -> Intervals:
-    """All strings that begin with `text`: a half-open interval."""
+    """Return all strings that begin with `text`: a half-open interval."""
     return interval(text, after_prefix(text), closed="[)")
 
 
 def after_prefix(text: str) -> str | None:
-    """The first string after all those that begin with `text`, or None if there is none."""
+    """Return the first string after all strings that begin with `text`, or None if there is none."""
     stripped = text.rstrip("\U0010ffff")
     if not stripped:
         return None
@@ -218,7 +210,7 @@ def after_prefix(text: str) -> str | None:
 
 
 def _walk(a: Intervals, b: Intervals, threshold: int) -> Intervals:
-    """Where at least `threshold` of the two sets are inside: 1 is union, 2 is intersection."""
+    """Return the values inside at least `threshold` of the two sets: 1 is union, 2 is intersection."""
     left, right = a.cuts, b.cuts
     inside = [a.start, b.start]
     start = now = a.start + b.start >= threshold

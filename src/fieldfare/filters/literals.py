@@ -1,4 +1,4 @@
-"""How values and names are written in the native language."""
+"""Literals and names as the native language writes them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ KEYWORDS: Final = frozenset({
     "ALL", "AND", "ANY", "BETWEEN", "CONTAINS", "ENDS", "EXISTS", "FALSE", "HAS", "ILIKE", "IN", "INFINITY", "IS",
     "LIKE", "NOT", "NULL", "OR", "STARTS", "TRUE",
 })  # fmt: skip
-"""names only in quotes"""
+"""words that need quotes as names of fields"""
 MAX_DIGITS: Final = 1000
-"""of an integer; Python reads some thousands, and a float is infinite long before"""
+"""digits of an integer; Python reads some thousands, and a float is infinite long before"""
 _TOO_LARGE: Final = 10**MAX_DIGITS
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def literal(value: Scalar) -> str:
-    r"""A value as the native language writes it.
+    r"""Return a value as the native language writes values.
 
     >>> literal("it's"), literal(None), literal(b"\x01")
     ("'it''s'", 'NULL', "X'01'")
@@ -42,7 +42,7 @@ def literal(value: Scalar) -> str:
 
 
 def writable(value: Scalar) -> Scalar:
-    """The value, if the language can write it and read it again; ValueError if not."""
+    """Return the value if the language can write and read the value; ValueError if not."""
     if isinstance(value, int) and not -_TOO_LARGE < value < _TOO_LARGE:
         raise ValueError("the number is out of range")
     if isinstance(value, str) and not value.isascii():
@@ -51,7 +51,7 @@ def writable(value: Scalar) -> Scalar:
 
 
 def name(path: str) -> str:
-    """A field's dotted path, quoted where it must be.
+    """Return the dotted path of a field, quoted where needed.
 
     >>> name("data.user.id"), name("unit price"), name("order")
     ('data.user.id', '"unit price"', 'order')

@@ -1,11 +1,11 @@
-"""`PATH('//item/cpu', clock >= 700)`: some element of a nested event, wherever it stands, satisfies a condition.
+"""`PATH('//item/cpu', clock >= 700)`: some element of a nested event, at any depth, satisfies a condition.
 
-An event is a tree: objects are elements, each with a name but for the event itself, which is the root; objects in a
-list are several elements of one name; all other fields are attributes. A *selector* says where an element stands:
-`/auction/item` just below the root and below that, `//item` anywhere, `*` for any one name, `/auction//cpu` at any
-depth below an auction. It is a pattern over steps as LIKE is one over characters, so covering is exact.
+An event is a tree: objects are elements, each with a name except for the event, which is the root; objects in a list
+are several elements of the same name; all other fields are attributes. A *selector* describes the position of elements:
+`/auction/item` a chain of names below the root, `//item` any depth, `*` any single name, `/auction//cpu` any depth
+below an auction. A selector is a pattern over steps as LIKE is a pattern over characters, so covering is exact.
 
-A selector without `*` and `//` names one path, and then `PATH('/a/b', …)` is `a.b HAS (…)`.
+A selector without `*` and `//` names a single path, and `PATH('/a/b', …)` is then `a.b HAS (…)`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fieldfare.filters.literals import literal
 from fieldfare.filters.valueset import TRUE
 
 MAX_STEPS: Final = 64
-"""steps of a selector; elements that stand deeper are not looked for"""
+"""steps of a selector; deeper elements are not found"""
 MAX_PATHS: Final = 2
-"""PATHs within each other: each looks at all that is below what the one around it found, in a deep event very often"""
+"""PATHs within each other: the inner PATH looks at everything below the elements of the outer PATH"""
 ANY: Final = "*"
 _SELECTOR: Final = re.compile(r"(?://?[^/]+)+")
 _STEP: Final = re.compile(r"(//?)([^/]+)")
@@ -36,7 +36,7 @@ _STEP: Final = re.compile(r"(//?)([^/]+)")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next name on the way down, or `ANY`; with a gap, not the very next."""
+    """The next name on the way down, or `ANY`; with a gap, more names may come before."""
 
     name: str
     gap: bool = False
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Selector:
-    """Where elements stand. Equal if they select the same; make one with `selector`.
+    """The positions of elements in a tree. Selectors are equal if they select the same; make one with `selector`.
 
     >>> selector("//cpu").covers(selector("//item/cpu")), selector("//item/cpu").covers(selector("//cpu"))
     (True, False)
@@ -54,17 +54,17 @@ class Selector:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The selector as written in a filter."""
         return "".join(("//" if step.gap else "/") + step.name for step in self.steps)
 
     @property
     def path(self) -> str | None:
-        """The dotted path, if it selects only one."""
+        """The dotted path, if the selector selects a single path."""
         plain = all(step.name != ANY and not step.gap for step in self.steps)
         return ".".join(step.name for step in self.steps) if plain else None
 
     def selects(self, names: Iterable[str]) -> bool:
-        """Is an element selected that is reached by these names? A machine with a bit for each number of steps made."""
+        """Tell whether the element at a chain of names is selected: a machine with a bit for each number of steps."""
         moves, anyhow, gaps = self._machine
         states = 1
         for name in names:
@@ -73,19 +73,20 @@ class Selector:
 
     @cached_property
     def _machine(self) -> tuple[dict[str, int], int, int]:
-        """The states that a name leads out of, those that any name does, and those that may wait."""
+        """The states that a name leaves, the states that any name leaves, and the states that may wait."""
         moves: dict[str, int] = {}
         for place, step in enumerate(self.steps):
             moves[step.name] = moves.get(step.name, 0) | 1 << place
         return moves, moves.get(ANY, 0), sum(1 << place for place, step in enumerate(self.steps) if step.gap)
 
     def covers(self, other: Selector) -> bool:
-        """Does it select all that the other does?
+        """Tell whether this selector selects all elements that the other selects.
 
-        Gaps cut it into blocks. Each must be found among the other's steps, behind the block before; the first, if no
-        gap precedes it, at the start, and the last at the end. What fills a gap of the other may be long, with names
-        never heard of, so a block cannot reach across; or it may be nothing, so a gap of the other keeps no distance.
-        Only the `*` that a block begins with may lie anywhere: they say how far it is at least from the block before.
+        Gaps cut the selector into blocks. Each block must be found among the steps of the other selector, behind the
+        block before; the first block at the start, if no gap precedes, and the last at the end. A gap of the other
+        selector may stand for many unknown names, so a block cannot reach across a gap; or for no name, so a gap keeps
+        no distance. Only the leading `*` of a block may lie anywhere: they give the least distance from the block
+        before.
         """
         theirs, at = other.steps, 0
         blocks = self._blocks
@@ -107,21 +108,21 @@ class Selector:
         return [self.steps[start:end] for start, end in pairwise(cuts)]
 
     def overlaps(self, other: Selector) -> bool:
-        """Can both select one element? Tries how many steps each may have made after the same names."""
+        """Tell whether both can select the same element: try all pairs of step counts after the same names."""
         queue = [(0, 0)]
         made = set(queue)
         for i, j in queue:
             if i < len(self.steps) and j < len(other.steps):
                 mine, its = self.steps[i], other.steps[j]
                 ways = [(i + 1, j + 1)] if mine.name == its.name or ANY in (mine.name, its.name) else []
-                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # with a gap, one may wait
+                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # a selector may wait in a gap
                 queue += [way for way in ways if way not in made]
                 made.update(ways)
         return (len(self.steps), len(other.steps)) in made
 
 
 def _fits(core: Sequence[Step], theirs: Sequence[Step], fixed: bool) -> bool:
-    """Do the steps that another begins with lie in a block, with no gap between them nor, if it is fixed, before?"""
+    """Tell whether the first steps of another selector lie in a block; gaps may stand only before an unfixed block."""
     return len(core) <= len(theirs) and all(
         mine.name in (ANY, its.name) and not (its.gap and (place or fixed))
         for place, (mine, its) in enumerate(zip(core, theirs, strict=False))
@@ -129,7 +130,7 @@ def _fits(core: Sequence[Step], theirs: Sequence[Step], fixed: bool) -> bool:
 
 
 def selector(text: str) -> Selector:
-    """The selector of a text such as `/auction//cpu`; a dot is a slash. ValueError if it is none.
+    """Return the selector of a text such as `/auction//cpu`; a dot is a slash. ValueError if the text is none.
 
     >>> selector("/a/*//b").text
     '/a//*/b'
@@ -150,7 +151,7 @@ def selector(text: str) -> Selector:
 
 
 def _normal(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Beside any names a gap means the same wherever it stands: it goes in front of them."""
+    """Move every gap in front of the `*` beside the gap: the meaning is the same at each of these places."""
     result: list[Step] = []
     for step in steps:
         first = len(result)
@@ -165,7 +166,7 @@ def _normal(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class Path(Selection):
-    """Does an element that the selector selects match the filter? Make it with `path`."""
+    """True if some selected element matches the filter. Make one with `path`."""
 
     selector: Selector
     filter: Filter
@@ -178,35 +179,35 @@ class Path(Selection):
 
     @cached_property
     def text(self) -> str:
-        """As the language writes it."""
+        """The expression in the native language."""
         condition = "" if self.filter.is_full else f", {self.filter}"
         return f"PATH({literal(self.selector.text)}{condition})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """True or false; UNCERTAIN if it hangs on an interval."""
+        """Return true or false; UNCERTAIN if an interval decides."""
         return self._among(
             chain.from_iterable(objects_at(fields, path) for path in places(fields) if self.selects(path))
         )
 
     def fields(self) -> Iterator[str]:
-        """None that could be named: it may look at any."""
+        """Yield no path: PATH may read any field."""
         return iter(())
 
     def selects(self, path: str) -> bool:
-        """Does it look at the objects there?"""
+        """Tell whether the selector selects the objects at a path."""
         names = path.split(".")
         return len(names) <= MAX_STEPS and self.selector.selects(names)
 
     def implies(self, other: Expression) -> bool:
-        """A narrower condition on elements that another selects too implies a wider one."""
+        """Tell whether the other PATH selects at least the same elements with a wider condition."""
         return isinstance(other, Path) and other.selector.covers(self.selector) and other.filter.covers(self.filter)
 
 
 def places(fields: Mapping[str, object]) -> Iterator[str]:
-    """The paths at which an event may have elements, each once: all objects, and lists, which may hold some.
+    """Yield the paths at which an event may have elements, each once: all objects, and lists, which may hold objects.
 
-    The flat fields have the objects of each path together, out of all lists on the way. Of an event that was given with
-    dots in its names, an object is what its fields are below.
+    The flat fields have the objects of each path together, from all lists on the way. For an event with dots in its
+    names, an object is implied by the fields below.
     """
     implied: set[str] = set()
     for path, value in fields.items():
@@ -223,7 +224,7 @@ def places(fields: Mapping[str, object]) -> Iterator[str]:
 
 
 def path(where: Selector | str, condition: Filter = EVERYTHING) -> Filter:
-    """The filter `PATH(where, condition)`.
+    """Return the filter `PATH(where, condition)`.
 
     >>> from fieldfare.filters import parse
     >>> print(path("//item/cpu", parse("manufacturer = 'AMD' AND clock >= 700")))

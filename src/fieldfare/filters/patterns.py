@@ -1,8 +1,9 @@
-"""`Pattern`: what LIKE can say about a string beyond an interval.
+"""`Pattern`: a LIKE pattern, for sets of strings beyond intervals.
 
-A pattern is a sequence of characters and the wildcards `ONE` (any character, `_`) and `MANY` (any characters, `%`).
-It is kept normalised, so that `'%%_'` and `'_%'` are one pattern, and matched in linear time: no regular expression
-with several stars, which would backtrack, and none with a long row of characters, which would begin anew at each place.
+A pattern is a sequence of characters and the wildcards `ONE` (any character, `_`) and `MANY` (any characters, `%`). A
+pattern is kept in normal form, so that `'%%_'` and `'_%'` are the same pattern, and matches in linear time: no regular
+expression with several stars, which would backtrack, and none with a long run of characters, which would restart at
+each place.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final, TypeAlias
 
 
 class Wild(enum.Enum):
-    """A wildcard."""
+    """A wildcard of a LIKE pattern: any character, or any characters."""
 
     ONE = "_"
     MANY = "%"
@@ -26,18 +27,18 @@ ONE: Final = Wild.ONE
 MANY: Final = Wild.MANY
 Token: TypeAlias = str | Wild
 SHORT: Final = 8
-"""characters of a row that may be tried at each place of a text"""
+"""characters of a run that may be tried at each place of a text"""
 
 
 def case_variants(char: str) -> frozenset[str]:
-    """The characters that count as `char` when case is ignored."""
+    """Return the characters that equal `char` when case is ignored."""
     family = {char, char.lower(), char.upper(), char.upper().lower(), char.lower().upper()}
     return frozenset(other for other in family if len(other) == 1)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A normalised sequence of characters and wildcards.
+    """A sequence of characters and wildcards in normal form.
 
     >>> like("A%").matches("Apple"), like("%x%").matches("Apple"), like("_p%", ignore_case=True).matches("APPLE")
     (True, False, True)
@@ -48,17 +49,17 @@ class Pattern:
 
     @property
     def text(self) -> str:
-        """The pattern as LIKE writes it."""
+        """The pattern as LIKE writes patterns."""
         return "".join(escape(token) if isinstance(token, str) else token.value for token in self.tokens)
 
     @property
     def sort_key(self) -> tuple[str, bool]:
-        """A total order, so that sets of patterns have a normal form."""
+        """A key for a total order, so that sets of patterns have a normal form."""
         return self.text, self.ignore_case
 
     @cached_property
     def _runs(self) -> tuple[Run, ...]:
-        """What stands between one `%` and the next."""
+        """The runs of characters and `_` between the `%`."""
         parts: list[list[Token]] = [[]]
         for token in self.tokens:
             if token is MANY:
@@ -68,7 +69,10 @@ class Pattern:
         return tuple(Run(part, self.ignore_case) for part in parts)
 
     def matches(self, text: str) -> bool:
-        """Does the whole text fit? Linear: the first run is anchored, the last too, the others found leftmost first."""
+        """Tell whether the whole text matches, in linear time.
+
+        The first and the last run are anchored; the others are found leftmost first.
+        """
         first, *middle = self._runs
         if not middle:
             return first.length == len(text) and first.fits(text, 0)
@@ -85,11 +89,11 @@ class Pattern:
 
 
 class Run:
-    """Characters and `_` in a row, looked for in a text in steps that grow with the text alone.
+    """A run of characters and `_`, searched in a text in time linear in the text.
 
-    A regular expression would try each place anew, which takes as many steps as the text and the run have characters,
-    multiplied. A plain run is found by `str.find`, which knows better; a short one may be tried at each place; for any
-    other, one number holds a bit for each beginning of the run that the text read so far ends with (Shift-And).
+    A regular expression would try each place anew, which takes time in the product of the lengths. A plain run is found
+    by `str.find`, which is linear; a short run may be tried at each place; for any other run, a number holds a bit for
+    each prefix of the run that the text read so far ends with (Shift-And).
     """
 
     __slots__ = ("_anyhow", "_masks", "_regex", "_text", "_tokens", "length")
@@ -110,14 +114,14 @@ class Run:
                     self._masks[char] = self._masks.get(char, self._anyhow) | 1 << place
 
     def fits(self, text: str, place: int) -> bool:
-        """Does it stand at a place? The text goes on that far."""
+        """Tell whether the run stands at a place; the text must reach that far."""
         if self._text is not None:
             return text.startswith(self._text, place)
         here = text[place : place + self.length]
         return all(chars is None or char in chars for chars, char in zip(self._tokens, here, strict=True))
 
     def find(self, text: str, place: int) -> int:
-        """The end of its first occurrence from a place on, or -1."""
+        """Return the end of the first occurrence from a place on, or -1."""
         if self._text is not None:
             found = text.find(self._text, place)
             return found + self.length if found >= 0 else -1
@@ -133,7 +137,7 @@ class Run:
 
 
 def _variants(token: Token, ignore_case: bool) -> frozenset[str] | None:
-    """The characters that a token stands for; None for all."""
+    """Return the characters that a token matches; None for all."""
     if not isinstance(token, str):
         return None
     return case_variants(token) if ignore_case else frozenset({token})
@@ -144,7 +148,7 @@ def _regex(chars: frozenset[str] | None) -> str:
 
 
 def pattern(*tokens: Token, ignore_case: bool = False) -> Pattern:
-    """A pattern in normal form: in a run of wildcards every `_` comes first and at most one `%` last."""
+    """Return a pattern in normal form: in a row of wildcards every `_` comes first and at most one `%` last."""
     normal: list[Token] = []
     for token in tokens:
         if token is MANY and normal and normal[-1] is MANY:
@@ -158,7 +162,7 @@ def pattern(*tokens: Token, ignore_case: bool = False) -> Pattern:
 
 
 def like(text: str, *, ignore_case: bool = False) -> Pattern:
-    r"""The pattern of a LIKE text: `%` any characters, `_` one character, a backslash takes the next as it is."""
+    """Return the pattern of a LIKE text: `%` any characters, `_` any character, a backslash escapes the next."""
     return pattern(*_like_tokens(text), ignore_case=ignore_case)
 
 
@@ -179,5 +183,5 @@ def _like_tokens(text: str) -> Iterator[Token]:
 
 
 def escape(text: str) -> str:
-    """Text for a LIKE pattern that means just itself."""
+    """Return a LIKE pattern that matches only the text."""
     return re.sub(r"([%_\\])", r"\\\1", text)

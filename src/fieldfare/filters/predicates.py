@@ -1,7 +1,8 @@
-"""What `=`, `<`, BETWEEN, IN, LIKE, ANY and the rest mean, as filters.
+"""Predicates: the meaning of `=`, `<`, BETWEEN, IN, LIKE, ANY and the other operators, as filters.
 
-A language reads its own notation and asks here for the meaning, so that all of them make equal filters. What makes no
-sense, such as `x < NULL`, is a TypeError or a ValueError, which a language may turn into an error with a place.
+A language reads its own notation and takes the meaning from here, so that all languages make equal filters. A predicate
+without meaning, such as `x < NULL`, is a TypeError or a ValueError, which a language may turn into an error with a
+place.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any, Final
 
 from fieldfare.events.values import MISSING, ORDERED_KINDS, Kind, Scalar, kind_of, utc
 from fieldfare.filters import constraint, functions, patterns, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Dimension, with_consequences
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.expressions import Arithmetic, Call, Compare, Expression, Field, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
-from fieldfare.filters.languages.cesql import expression as cesql_expression
+from fieldfare.filters.languages.cesql.expression import cesql_dimension
 from fieldfare.filters.literals import literal, writable
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.valueset import ValueSet
 
@@ -57,7 +58,7 @@ _PATTERNS: Final[dict[str, Callable[[str], Pattern]]] = {
 
 
 def constant(value: object) -> Literal:
-    """A value given by the user, checked."""
+    """Return a value from the user as a literal, checked."""
     if isinstance(value, datetime):
         value = utc(value)
     elif kind_of(value) in (None, Kind.LIST, Kind.OBJECT, Kind.INTERVAL):
@@ -66,17 +67,17 @@ def constant(value: object) -> Literal:
 
 
 def expression(dimension: Dimension) -> Expression:
-    """The dimension as something to compute with."""
+    """Return the dimension as an expression."""
     return Field(dimension) if isinstance(dimension, str) else dimension
 
 
 def arithmetic(op: str, left: Dimension, right: Dimension) -> Dimension:
-    """`left op right`."""
+    """Return `left op right` as a dimension, a literal if constant."""
     return _folded(Arithmetic(op, expression(left), expression(right)))
 
 
 def call(name: str, arguments: Sequence[Dimension]) -> Dimension:
-    """A function of the arguments."""
+    """Return a call of a function as a dimension, a literal if constant."""
     given = tuple(map(expression, arguments))
     build = _SPECIAL.get(name.upper())
     if build is not None:
@@ -90,7 +91,7 @@ def call(name: str, arguments: Sequence[Dimension]) -> Dimension:
 
 
 def _folded(computed: Expression) -> Dimension:
-    """A constant if nothing in it depends on the event."""
+    """Return a literal if the expression reads no field."""
     if any(True for _ in computed.fields()):
         return computed
     value: Any = computed.evaluate({})
@@ -108,15 +109,15 @@ def _compare(arguments: Sequence[Expression]) -> Expression:
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[Expression]], Expression]]] = {
     "COMPARE": _compare,
-    "CESQL": cesql_expression.build,
+    "CESQL": cesql_dimension,
 }
-"""what is written like a function, but is an expression of its own"""
+"""expressions that are written like function calls"""
 
 # Predicates
 
 
 def inside(dimension: Dimension, values: ValueSet, negated: bool = False) -> Filter:
-    """The dimension lies in the set or, negated, is there and does not."""
+    """Return the filter that the dimension lies in the set or, negated, exists and does not."""
     if negated:
         values = valueset.PRESENT - values
     if isinstance(dimension, Literal):
@@ -125,19 +126,19 @@ def inside(dimension: Dimension, values: ValueSet, negated: bool = False) -> Fil
 
 
 def compared(left: Dimension, op: str, right: Dimension) -> Filter:
-    """`left op right`, where one may be a constant."""
+    """Return the filter `left op right`; either side may be a constant."""
     if isinstance(right, Literal):
         return inside(left, _against(op, right.value))
     if isinstance(left, Literal):
         return Filter.where(right, Constraint(_against(_FLIPPED[op], left.value)))
     first, second = expression(left), expression(right)
-    if first.text > second.text:  # one dimension for both ways round
+    if first.text > second.text:  # the same dimension for both orders
         first, second, op = second, first, _FLIPPED[op]
     return Filter.where(Compare(first, second), Constraint(_OUTCOMES[op]))
 
 
 def _against(op: str, value: Scalar) -> ValueSet:
-    """Every value that compares so with the constant."""
+    """Return all values that compare with the constant in the given way."""
     if op == "=":
         return valueset.one_of([value])
     if op == "!=":
@@ -148,21 +149,21 @@ def _against(op: str, value: Scalar) -> ValueSet:
 
 
 def _ordered(value: Any) -> Any:
-    """The end of a range."""
+    """Return the end of a range; TypeError for a value without order."""
     if kind_of(value) not in ORDERED_KINDS:
         raise TypeError(f"{literal(value)} has no order; use = or !=")
     return value
 
 
 def between(dimension: Dimension, low: Dimension, high: Dimension, negated: bool = False) -> Filter:
-    """`dimension BETWEEN low AND high`, both ends included."""
+    """Return the filter `dimension BETWEEN low AND high`, both ends included."""
     if isinstance(low, Literal) and isinstance(high, Literal):
         return inside(dimension, valueset.between(_ordered(low.value), _ordered(high.value)), negated)
     return _present_but(dimension, compared(dimension, ">=", low) & compared(dimension, "<=", high), negated)
 
 
 def one_of(dimension: Dimension, items: Sequence[Dimension], negated: bool = False) -> Filter:
-    """`dimension IN (items)`."""
+    """Return the filter `dimension IN (items)`; items may be fields."""
     constants = [item.value for item in items if isinstance(item, Literal)]
     if len(constants) == len(items):
         return inside(dimension, valueset.one_of(constants), negated)
@@ -175,14 +176,14 @@ def _present_but(dimension: Dimension, condition: Filter, negated: bool) -> Filt
 
 
 def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) -> Filter:
-    """`dimension LIKE text` and its relatives."""
+    """Return the filter `dimension LIKE text`, or ILIKE, STARTS WITH, ENDS WITH, CONTAINS."""
     if not isinstance(text, Literal) or not isinstance(text.value, str):
         said = f"{op} WITH" if op in ("STARTS", "ENDS") else op
         raise TypeError(f"{said} wants a string such as 'abc', not {expression(text).text}")
     wanted = _PATTERNS[op](text.value)
     try:
         values = valueset.like(wanted)
-    except TooComplex:  # keep it opaque: matched exactly, covered only by itself
+    except TooComplex:  # an opaque predicate: matched exactly, covered only by an equal predicate
         function = functions.IMATCHES if wanted.ignore_case else functions.MATCHES
         opaque = Call(function, (expression(dimension), Literal(wanted.text)))
         return inside(opaque, valueset.FALSE if negated else valueset.TRUE)
@@ -190,7 +191,7 @@ def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) 
 
 
 def quantified(quantifier: str, condition: Filter) -> Filter:
-    """`ANY condition` or `ALL condition`, about the elements of the one field in the condition."""
+    """Return the filter `ANY condition` or `ALL condition`, on the elements of the single field in the condition."""
     dimensions = {dimension for branch in condition.branches for dimension in branch}
     path = next(iter(dimensions), None)
     if len(dimensions) != 1 or not isinstance(path, str) or not all(b.on(path).is_plain for b in condition.branches):
@@ -200,7 +201,7 @@ def quantified(quantifier: str, condition: Filter) -> Filter:
 
 
 def conjunction(filters: Iterable[Filter]) -> Filter:
-    """All of them; single branches on different dimensions are put together in one step."""
+    """Return the conjunction of filters; single branches on different dimensions are joined in a single step."""
     sides: dict[Dimension, Constraint] = {}
     rest: list[Filter] = []
     for part in filters:

@@ -1,6 +1,6 @@
-"""How large a part of a filter is: about how long its text, and about how long it takes to work with it.
+"""Sizes of filters: estimates of the length of the text, and of the steps of work, for each part of a filter.
 
-Both are estimates from the sets themselves, so that a filter can be refused before it is built or written down.
+Both are computed from the sets, so that a filter can be refused before construction and printing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from fieldfare.filters.strings import Diagram, Language, Node
 from fieldfare.filters.valueset import ValueSet
 
 MAX_SIZE: Final = 1 << 20
-"""characters of the text of a filter, about; one with more is refused"""
+"""approximate characters of the text of a filter; a longer filter is refused"""
 _NUMBER: Final = 6
-"""characters of a number or a timestamp, with the signs around it, at the least"""
+"""characters of a number or a timestamp, with the signs around, at least"""
 _COMPUTED: Final = 8
-"""characters of something computed, at the least"""
+"""characters of an expression, at least"""
 _LANGUAGE: Final = 32
-"""steps to look at a set of strings that patterns describe, besides those for its automaton"""
+"""steps for a set of strings with patterns, besides the steps for the automaton"""
 
 
 def length(wanted: Constraint) -> int:
-    """About how many characters a constraint is written with."""
+    """Return the approximate length of the text of a constraint, in characters."""
     total = _length(wanted.values)
     if not wanted.is_plain:
         total += _length(wanted.every) + sum(map(_length, wanted.some))
@@ -45,7 +45,7 @@ def _length(values: ValueSet) -> int:
 
 
 def _texts(values: Intervals) -> int:
-    """A point has two cuts with its text, an interval two with other texts: in all about a half."""
+    """Return the approximate length of intervals of texts: about half of the texts of all cuts."""
     return sum(len(text) + 4 for text, _ in values.cuts) // 2
 
 
@@ -62,9 +62,9 @@ def _diagram_length(diagram: Diagram) -> int:
 
 
 def steps(wanted: Constraint) -> int:
-    """About how many steps it takes to intersect or compare a constraint with a small one.
+    """Return the approximate steps to intersect or compare a constraint with a small constraint.
 
-    It depends on what is in the sets, and not on how they came about: see `normal_form`.
+    The result depends on the content of the sets, and not on their history: see `normal_form`.
     """
     total = _steps(wanted.values)
     if not wanted.is_plain:
@@ -81,7 +81,7 @@ def _steps(values: ValueSet) -> int:
 
 
 def size_of(boxes: Iterable[Mapping[Any, Constraint]]) -> int:
-    """About how many characters a union of boxes is written with."""
+    """Return the approximate length of the text of a union of boxes, in characters."""
     total = 0
     for box in boxes:
         for dimension, wanted in box.items():
@@ -90,7 +90,7 @@ def size_of(boxes: Iterable[Mapping[Any, Constraint]]) -> int:
 
 
 def expect_small(size: int) -> None:
-    """Refuse a filter of that size if it is more than a filter may have."""
+    """Refuse a filter whose size exceeds the limit."""
     most = budget.size(MAX_SIZE)
     if size > most:
         raise FilterTooComplex(f"the normal form of the filter has more than {most} characters")

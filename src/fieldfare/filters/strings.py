@@ -1,9 +1,9 @@
 """Sets of strings: intervals where they suffice, otherwise a `Language` of intervals and patterns.
 
-A `Language` is a decision diagram: ask the patterns in a fixed order whether they match; the leaf reached is a set of
-intervals that decides. Union, intersection and complement work on diagrams; what two languages have to do with each
-other is decided exactly on their automata. In normal form, a language that is a union of a few intervals *is* one, so
-that `STARTS WITH 'a' AND CONTAINS 'a'` is `STARTS WITH 'a'`.
+A `Language` is a decision diagram: patterns are tested in a fixed order, and the leaf is a set of intervals that
+decides. Union, intersection and complement work on diagrams; relations between two languages are decided exactly on
+their automata. In normal form, a union of a few intervals is never a `Language`, so that `STARTS WITH 'a' AND CONTAINS
+'a'` is `STARTS WITH 'a'`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from fieldfare.filters import automaton
-from fieldfare.filters.automaton import Automaton, IntervalsMachine, Machine, PatternMachine
+from fieldfare.filters.automaton import Automaton
 from fieldfare.filters.budget import remembered, spend
 from fieldfare.filters.intervals import EMPTY, FULL, Intervals, points, prefix
+from fieldfare.filters.machines import MAX_STATES, IntervalsMachine, Machine, PatternMachine, TooComplex
 from fieldfare.filters.patterns import MANY, Pattern
 
 MAX_PATTERNS: Final = 128
-"""that a diagram asks one after another"""
+"""patterns that a diagram tests one after another"""
 MAX_NODES: Final = 4096
-"""of a diagram that an operation makes"""
+"""nodes of a diagram that an operation makes"""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Does the pattern match? Then `high` decides, else `low`."""
+    """A test of a pattern: `high` decides for strings that match, `low` for all others."""
 
     pattern: Pattern
     high: Diagram
@@ -37,7 +38,7 @@ Diagram: TypeAlias = "Intervals | Node"
 
 
 class Language:
-    """A set of strings that intervals cannot express. Make it with `matching` and the operators, never directly."""
+    """A set of strings that intervals cannot express. Use `matching` and the operators, never the constructor."""
 
     __slots__ = ("_automaton", "_example", "diagram")
 
@@ -48,14 +49,14 @@ class Language:
 
     @property
     def automaton(self) -> Automaton:
-        """Its minimal automaton, made when first asked for."""
+        """The minimal automaton, made at first use."""
         if self._automaton is None:
             self._automaton = _automaton(self.diagram)
         return self._automaton
 
     @property
     def example(self) -> str:
-        """One of its shortest strings."""
+        """A shortest string in the language."""
         if self._example is None:
             self._example = self.automaton.shortest()
         return self._example
@@ -80,7 +81,7 @@ class Language:
     def __invert__(self) -> StringSet:
         flipped = _apply(lambda a, _: ~a, self.diagram, EMPTY)
         assert isinstance(flipped, Node)
-        # What is no union of few intervals has a complement that is none either: no need to look.
+        # The complement of a language is never a union of few intervals: no need to look.
         return Language(flipped, None if self._automaton is None else ~self._automaton)
 
     def __or__(self, other: StringSet) -> StringSet:
@@ -90,7 +91,7 @@ class Language:
         return both(self, other)
 
     def paths(self) -> Iterator[tuple[tuple[Pattern, ...], tuple[Pattern, ...], Intervals]]:
-        """The language as alternatives: patterns that match, patterns that do not, intervals."""
+        """Yield the language as alternatives: patterns that match, patterns that do not, intervals."""
         return _paths(self.diagram, (), ())
 
     def __repr__(self) -> str:
@@ -101,7 +102,7 @@ StringSet: TypeAlias = Intervals | Language
 
 
 def matching(pattern: Pattern) -> StringSet:
-    """The strings that match a pattern."""
+    """Return the strings that match a pattern."""
     tokens = pattern.tokens
     literal = [token for token in tokens if isinstance(token, str)]
     if not pattern.ignore_case:
@@ -109,13 +110,13 @@ def matching(pattern: Pattern) -> StringSet:
             return points(["".join(literal)])
         if len(literal) == len(tokens) - 1 and tokens[-1] is MANY:
             return prefix("".join(literal))
-        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < automaton.MAX_STATES:
-            return Language(Node(pattern, FULL, EMPTY))  # a % with text behind it is never a union of intervals
+        if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < MAX_STATES:
+            return Language(Node(pattern, FULL, EMPTY))  # a % before text is never a union of intervals
     return _normal(Node(pattern, FULL, EMPTY))
 
 
 def either(a: StringSet, b: StringSet) -> StringSet:
-    """The union of two sets of strings."""
+    """Return the union of two sets of strings."""
     if isinstance(a, Intervals) and isinstance(b, Intervals):
         return a | b
     if contains(a, b):
@@ -124,7 +125,7 @@ def either(a: StringSet, b: StringSet) -> StringSet:
 
 
 def both(a: StringSet, b: StringSet) -> StringSet:
-    """The intersection of two sets of strings."""
+    """Return the intersection of two sets of strings."""
     if isinstance(a, Intervals) and isinstance(b, Intervals):
         return a & b
     for some, other in ((a, b), (b, a)):
@@ -137,7 +138,7 @@ def both(a: StringSet, b: StringSet) -> StringSet:
 
 
 def contains(a: StringSet, b: StringSet) -> bool:
-    """Does a hold every string of b? Never yes in error, and no where that takes too much work to find out."""
+    """Tell whether a contains every string of b. A "yes" is always right; too much work gives "no"."""
     if isinstance(a, Intervals) and isinstance(b, Intervals):
         return a >= b
     if a.is_full or b.is_empty:
@@ -147,31 +148,31 @@ def contains(a: StringSet, b: StringSet) -> bool:
         return all(text in a for text in listed)
     if a == b:
         return True
-    if isinstance(b, Language) and b.example not in a:  # most that differ are told apart by this, with little work
+    if isinstance(b, Language) and b.example not in a:  # decides most pairs with little work
         return False
     try:
         return automaton_of(a) >= automaton_of(b)
-    except automaton.TooComplex:
+    except TooComplex:
         return False
 
 
 def overlap(a: StringSet, b: StringSet) -> bool:
-    """Is there a string in both? Never no in error, and yes where that takes too much work to find out."""
+    """Tell whether some string is in both sets. A "no" is always right; too much work gives "yes"."""
     if isinstance(a, Intervals) and isinstance(b, Intervals):
         return a.overlaps(b)
     try:
         return automaton_of(a).overlaps(automaton_of(b))
-    except automaton.TooComplex:
+    except TooComplex:
         return True
 
 
 def automaton_of(values: StringSet) -> Automaton:
-    """The minimal automaton of any set of strings."""
+    """Return the minimal automaton of any set of strings."""
     return values.automaton if isinstance(values, Language) else _automaton(values)
 
 
 def machine_of(values: StringSet) -> Machine:
-    """A machine that reads strings and tells which are inside; unlike an automaton it need not be minimal."""
+    """Return a machine that accepts the strings in the set; unlike an automaton, the machine need not be minimal."""
     return values.automaton if isinstance(values, Language) else IntervalsMachine(values)
 
 
@@ -180,18 +181,18 @@ def _diagram(values: StringSet) -> Diagram:
 
 
 def _apply(operation: Callable[[Intervals, Intervals], Intervals], a: Diagram, b: Diagram) -> Diagram:
-    """The diagram of a Boolean operation; `TooComplex` if it asks too many patterns, or in too many ways."""
+    """Return the diagram of a Boolean operation; `TooComplex` if there are too many patterns or nodes."""
     made = 0
 
     def apply(a: Diagram, b: Diagram, depth: int) -> Diagram:
-        """Split on the first pattern of the two, join what did not differ."""
+        """Split on the first pattern of the two diagrams; join equal results."""
         nonlocal made
         if isinstance(a, Intervals) and isinstance(b, Intervals):
             spend(4 + (len(a.cuts) + len(b.cuts)) // 4)
             return operation(a, b)
         made += 1
         if made > MAX_NODES or depth > MAX_PATTERNS:
-            raise automaton.TooComplex(f"more than {MAX_PATTERNS} patterns, or in more than {MAX_NODES} ways")
+            raise TooComplex(f"more than {MAX_PATTERNS} patterns, or in more than {MAX_NODES} ways")
         spend(8)
         first = min((d.pattern for d in (a, b) if isinstance(d, Node)), key=lambda pattern: pattern.sort_key)
         a_high, a_low = (a.high, a.low) if isinstance(a, Node) and a.pattern == first else (a, a)

@@ -1,9 +1,9 @@
-"""`ValueSet`: what a constraint allows, as an exact set of values of every kind.
+"""`ValueSet`: the values that a constraint allows, as an exact set over all kinds.
 
-`price < 10`, `name LIKE 'A%'`, `EXISTS x`, `tag IN ('a', 'b')`: each is a set of values, and everything else follows.
-Matching is membership, covering is ⊇, overlap is ∩ ≠ ∅, merging is ∪, negation is the complement. A set has a part
-for each ordered kind, and one bit for each value or kind of value that has no order: missing, null, true, false, NaN,
-list, object. "Missing" being a value among others is what makes NOT exact.
+`price < 10`, `name LIKE 'A%'`, `EXISTS x` and `tag IN ('a', 'b')` are sets of values, and all else follows: matching is
+membership, covering is ⊇, overlap is ∩ ≠ ∅, merging is ∪, negation is the complement. A set has a part for each ordered
+kind, and a bit for each value or kind without order: missing, null, true, false, NaN, list, object. NOT is exact
+because "missing" is a value among others.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fieldfare.filters.strings import StringSet
 
 
 class Atom:
-    """Bits for the values without an order, and for the kinds whose values a set does not tell apart.
+    """Bits for values without order, and for kinds whose values a set does not distinguish.
 
-    Plain integers: `enum.IntFlag` is some twenty times slower, and these sit in every operation.
+    Plain integers: `enum.IntFlag` is some twenty times slower, and atoms occur in every operation.
     """
 
     MISSING: Final = 1
@@ -37,7 +37,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """An immutable set of values with the operators of a set. Equal sets are equal objects, and hash alike.
+    """An immutable set of values with the operators of a set. Equal sets are equal objects with equal hashes.
 
     >>> cheap = between(None, 10)
     >>> 9.5 in cheap, "9.5" in cheap, cheap >= between(1, 5), (cheap & between(20, None)).is_empty
@@ -54,7 +54,7 @@ class ValueSet:
 
     @property
     def is_empty(self) -> bool:
-        """Does it hold nothing?"""
+        """Tell whether the set has no value."""
         return (
             not self.atoms
             and self.numbers.is_empty
@@ -65,7 +65,7 @@ class ValueSet:
 
     @property
     def is_full(self) -> bool:
-        """Does it hold every value, and the absence of one?"""
+        """Tell whether the set has every value, and absence too."""
         return self.atoms == Atom.ALL and self == FULL
 
     def __contains__(self, value: object) -> bool:
@@ -73,7 +73,7 @@ class ValueSet:
         return part if isinstance(part, bool) else cast(Any, value) in part
 
     def _part(self, value: object) -> StringSet | bool:
-        """The part that decides about a value, or the decision."""
+        """Return the part that decides about a value, or the decision."""
         if value is MISSING:
             return bool(self.atoms & Atom.MISSING)
         match kind_of(value):
@@ -97,7 +97,7 @@ class ValueSet:
                 raise TypeError(f"no field can hold {value!r}; an Interval is tested with meets() or holds()")
 
     def of_kind(self, kind: Kind) -> StringSet:
-        """The part for an ordered kind."""
+        """Return the part for an ordered kind."""
         match kind:
             case Kind.NUMBER:
                 return self.numbers
@@ -110,13 +110,13 @@ class ValueSet:
         raise KeyError(kind)
 
     def meets(self, value: object) -> bool:
-        """Is the value inside or, for an interval, some point of it?"""
+        """Tell whether the value or, for an interval, some point of the interval is inside."""
         if isinstance(value, Interval):
             return strings.overlap(self.of_kind(value.kind), intervals.of_interval(value))
         return value in self
 
     def holds(self, value: object) -> bool:
-        """Is the value inside and, for an interval, every point of it?"""
+        """Tell whether the value or, for an interval, every point of the interval is inside."""
         if isinstance(value, Interval):
             return strings.contains(self.of_kind(value.kind), intervals.of_interval(value))
         return value in self
@@ -155,7 +155,7 @@ class ValueSet:
         )
 
     def overlaps(self, other: ValueSet) -> bool:
-        """Is there a value in both?"""
+        """Tell whether some value is in both sets."""
         return (
             self.atoms & other.atoms != 0
             or self.numbers.overlaps(other.numbers)
@@ -165,7 +165,7 @@ class ValueSet:
         )
 
     def kinds(self) -> Iterator[tuple[Kind, StringSet]]:
-        """The ordered kinds that have values inside."""
+        """Yield the ordered kinds that have values inside, with their parts."""
         for kind in (Kind.NUMBER, Kind.STRING, Kind.TIME, Kind.BYTES):
             part = self.of_kind(kind)
             if not part.is_empty:
@@ -193,7 +193,7 @@ NAN: Final = ValueSet(atoms=Atom.NAN)
 
 
 def whole(kind: Kind) -> ValueSet:
-    """Every value of a kind."""
+    """Return the set of all values of a kind."""
     return _WHOLE[kind]
 
 
@@ -211,7 +211,7 @@ def _of_kind(kind: Kind | None, part: StringSet) -> ValueSet:
 
 
 def between(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> ValueSet:
-    """The values of one kind between two ends; None is unbounded, and the other end says the kind."""
+    """Return the values of a kind between two ends; None is unbounded, and the other end gives the kind."""
     kind = kind_of(high if low is None else low)
     if low is not None and high is not None and kind is not kind_of(high):
         raise TypeError(f"the ends of a range must be of one kind: {low!r}, {high!r}")
@@ -221,7 +221,7 @@ def between(low: Ordered | None, high: Ordered | None, closed: str = "[]") -> Va
 
 
 def one_of(values: Iterable[Scalar]) -> ValueSet:
-    """Just these values. NaN equals nothing, so listing it adds nothing."""
+    """Return the set of the given values. NaN equals nothing, so a listed NaN adds nothing."""
     numbers: list[Any] = []
     texts: list[Any] = []
     times: list[Any] = []
@@ -249,5 +249,5 @@ def one_of(values: Iterable[Scalar]) -> ValueSet:
 
 
 def like(pattern: Pattern) -> ValueSet:
-    """The strings that match a pattern."""
+    """Return the set of the strings that match a pattern."""
     return ValueSet(strings=strings.matching(pattern))

@@ -1,8 +1,8 @@
-"""Which implementation serves: compiled kernels, or NumPy until they are compiled and where they cannot be.
+"""The choice of implementation: compiled kernels, or NumPy until the kernels are compiled and where they cannot be.
 
-numba compiles for some ten seconds on a fresh machine. Nobody should wait for that: the first index starts the
-compilation in a thread and answers with `fallback` meanwhile. Where the compiled code is found in the cache (`fieldfare
-warmup` puts it there) it is loaded at once, in about half a second.
+numba compiles for some ten seconds on a fresh machine. No caller should wait: the first index starts the compilation in
+a thread and uses `fallback` meanwhile. Compiled code in the cache (`fieldfare warmup` fills the cache) is loaded at
+once, in about half a second.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _thread: threading.Thread | None = None
 
 
 def choose(wanted: str = "auto") -> ModuleType | None:
-    """The kernels, or None while and where NumPy must serve.
+    """Return the kernels, or None while and where NumPy must serve.
 
-    "numba" waits for them, "numpy" does without, "auto" waits only if they are in the cache. The environment variable
-    FIELDFARE_KERNELS says what "auto" means.
+    "numba" waits for the kernels, "numpy" does without, "auto" waits only if the kernels are in the cache. The
+    environment variable FIELDFARE_KERNELS sets the meaning of "auto".
     """
     choice = os.environ.get("FIELDFARE_KERNELS", "auto") if wanted == "auto" else wanted
     if choice not in CHOICES:
@@ -38,14 +38,14 @@ def choose(wanted: str = "auto") -> ModuleType | None:
         if choice == "numba":
             raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
         return None
-    if choice == "numba" or (not compiling() and cached()):  # else it would wait for the thread that compiles
+    if choice == "numba" or (not compiling() and cached()):  # else the call would wait for the thread that compiles
         return load()
     _start()
     return _kernels
 
 
 def load() -> ModuleType:
-    """The kernels, compiled now if need be."""
+    """Return the kernels, after compilation if necessary."""
     global _kernels  # noqa: PLW0603 - one per process, like the compiled code itself
     with _lock:
         if _kernels is None:
@@ -69,13 +69,13 @@ def _installed() -> bool:
 
 
 def cached() -> bool:
-    """Is there compiled code of the kernels in the cache? If it proves stale, it is compiled anew."""
+    """Tell whether the cache has compiled code of the kernels; stale code is compiled anew on loading."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     place = Path(chosen) if chosen else Path(__file__).parent / "kernels" / "__pycache__"
-    # The last of all: if the process that compiled them was ended before, the rest would keep everybody waiting.
+    # The last kernel of all: if a process ended during compilation, the other kernels would still have to be compiled.
     return any(True for _ in place.rglob("texts.put_texts-*.nbi"))
 
 
 def compiling() -> bool:
-    """Are the kernels being compiled in this process now, which makes it slow?"""
+    """Tell whether this process compiles the kernels now, which makes the process slow."""
     return _thread is not None and _thread.is_alive()

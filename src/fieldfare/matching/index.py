@@ -1,7 +1,8 @@
-"""`Index`: the engine's front. Filters under any ids, matched with single events and with whole batches.
+"""`Index`: the front of the matching engine. Filters under any ids, matched with single events and with whole batches.
 
-Behind it a `Store` holds the filters as flat arrays and a `Reader` looks through them; here are ids, verification of
-what arrays cannot decide, relations between filters, and snapshots. A match sees every add that returned before.
+Behind the index a `Store` holds the filters as flat arrays and a `Reader` looks entries up; this module adds ids,
+verification of entries that arrays cannot decide, relations between filters, and snapshots. A match sees every `add`
+that returned before.
 """
 
 from __future__ import annotations
@@ -23,36 +24,34 @@ from fieldfare.events.limits import EventError
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.ids import GONE, IdTable, arrow_ids
 from fieldfare.matching.match.batch_rows import fields_by_row
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 from fieldfare.matching.relations import search
 from fieldfare.matching.stats import Stats, stats_of
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store import snapshot
-from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.store import layout, snapshot
+from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
-_GONE: Final = object()
-"""stands where the id of a removed filter was"""
 _BULK: Final = 256
-"""so many filters at once become a segment of their own"""
+"""number of filters added at once that become a segment of their own"""
 
 
 MANY: Final = 8
-"""as many events are matched faster as a batch"""
+"""number of events from which a batch is faster than single matches"""
 _PLAIN: Final = frozenset({str, int, float, bool})
 
 
 def _is_plain(event: Event) -> bool:
-    """Whether a record batch holds an event as it is: nothing nested, and no null, which would be a missing field."""
+    """Tell whether a record batch can hold an event as is: no nesting, and no null, which would be a missing field."""
     tree = event.tree
     return event.valid is None and len(tree) > 0 and _PLAIN.issuperset(map(type, tree.values()))
 
 
 def _batch(events: Sequence[Event]) -> Any:
-    """The events as a record batch; None if their fields are of different kinds under the same name."""
+    """Return the events as a record batch; None if a field has values of different kinds."""
     try:
         return to_batch(events)
     except EventError:
@@ -60,11 +59,11 @@ def _batch(events: Sequence[Event]) -> Any:
 
 
 class _Replaced(Exception):
-    """A filter was found, but removed or replaced before it could be verified: look again."""
+    """A filter was removed or replaced between lookup and verification: match again."""
 
 
 class Index(Matcher[Id], Generic[Id]):
-    """Many filters, matched at once.
+    """An index of many filters that matches all filters at once.
 
     >>> index = Index()
     >>> index.add("cheap", "symbol = 'IBM' AND price < 120.5")
@@ -73,18 +72,14 @@ class Index(Matcher[Id], Generic[Id]):
     """
 
     def __init__(self, items: Iterable[tuple[Id, Filter | str]] = (), *, kernels: str = "auto") -> None:
-        """An index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
+        """Make an index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
         self._start(Store(kernels))
         self.add_many(items)
 
     def _start(self, store: Store, stored: Any = None) -> None:
         self._store = store
         self._reader = Reader(store)
-        self._stored = stored
-        """the ids of an opened snapshot, as an Arrow array, until they are needed as a list"""
-        self._id_list: list[Any] | None = [] if stored is None else None
-        self._number_of: dict[Id, int] | None = {} if stored is None else None
-        self._id_chunks: list[Any] = [] if stored is None else [stored]
+        self._ids: IdTable[Id] = IdTable(store.lock, stored)
         self._checks: Counter[int] = Counter()
         self._changes = 0
 
@@ -94,53 +89,53 @@ class Index(Matcher[Id], Generic[Id]):
         """Store a filter under an id that is not in use."""
         wanted = as_filter(filter)
         with self._store.lock:
-            if id in self._numbers:
+            if id in self._ids.numbers:
                 raise KeyError(f"there is a filter {id!r} already; update() replaces it")
-            self._numbers[id] = self._insert(id, wanted)
+            self._ids.numbers[id] = self._insert(id, wanted)
 
     def update(self, id: Id, filter: Filter | str) -> None:
-        """Replace the filter of an id, or add one: at every moment one of the two is in force."""
+        """Replace the filter of an id, or add a filter: at every moment the old or the new filter is in force."""
         wanted = as_filter(filter)
         with self._store.lock:
-            old = self._numbers.get(id)
+            old = self._ids.numbers.get(id)
             self._changes += 1  # odd while both are there: readers then look for doubles
-            self._numbers[id] = self._insert(id, wanted)
+            self._ids.numbers[id] = self._insert(id, wanted)
             if old is not None:
-                self._kill(old)  # its number keeps the id: who has just found it by the old filter was right to
+                self._kill(old)  # the number keeps the id: a reader that has just matched the old filter is right
             self._changes += 1
 
     def remove(self, id: Id) -> None:
-        """Forget the filter of an id."""
+        """Remove the filter of an id."""
         with self._store.lock:
-            number = self._numbers.pop(id)
+            number = self._ids.numbers.pop(id)
             self._kill(number)
-            self._changes += 2  # first, that readers who find it gone know why
-            self._ids[number] = _GONE
+            self._changes += 2  # before the id is gone, so that readers that miss the id look again
+            self._ids.by_number[number] = GONE
 
     def add_many(self, items: Iterable[tuple[Id, Filter | str]]) -> None:
-        """Store many filters at once: all of them, or none if one is wrong."""
-        ids: list[Id] = []  # two lists, not one of pairs: a hundred thousand pairs would wake the garbage collector
+        """Store many filters at once: all of them, or none if a filter or id is wrong."""
+        ids: list[Id] = []  # no list of pairs: a hundred thousand pairs would start the garbage collector
         wanted: list[Filter] = []
         for id, filter in items:
             ids.append(id)
             wanted.append(filter if isinstance(filter, Filter) else as_filter(filter))
         with self._store.lock:
-            first = len(self._ids)
+            first = len(self._ids.by_number)
             fresh = dict(zip(ids, range(first, first + len(ids)), strict=True))
-            if len(fresh) < len(ids) or not self._numbers.keys().isdisjoint(fresh):
-                taken = fresh.keys() & self._numbers.keys()
+            if len(fresh) < len(ids) or not self._ids.numbers.keys().isdisjoint(fresh):
+                taken = fresh.keys() & self._ids.numbers.keys()
                 raise KeyError(f"ids in use or given twice: {sorted(map(repr, taken))[:5]}")
             if len(wanted) < _BULK:
                 for id, filter in zip(ids, wanted, strict=True):
-                    self._numbers[id] = self._insert(id, filter)
+                    self._ids.numbers[id] = self._insert(id, filter)
                 return
-            self._ids.extend(ids)
-            self._numbers.update(fresh)
+            self._ids.by_number.extend(ids)
+            self._ids.numbers.update(fresh)
             self._store.insert_many(first, wanted)
 
     def _insert(self, id: Id, wanted: Filter) -> int:
-        self._ids.append(id)
-        number = len(self._ids) - 1
+        self._ids.by_number.append(id)
+        number = len(self._ids.by_number) - 1
         self._store.insert(number, wanted)
         return number
 
@@ -148,60 +143,31 @@ class Index(Matcher[Id], Generic[Id]):
         self._store.kill(number)
         self._checks.pop(number, None)
 
-    def settle(self) -> None:
-        """Put everything into one segment, laid out by the events seen so far. Matching never needs it."""
-        self._store.settle()
+    def compact(self) -> None:
+        """Put all entries into a single segment, laid out by the events seen so far. Matching never needs a call."""
+        self._store.compact()
 
-    # Ids
-
-    @property
-    def _ids(self) -> list[Any]:
-        """The id of each number; of an opened snapshot made when first asked for."""
-        if self._id_list is None:
-            with self._store.lock:
-                self._id_list = self._stored.to_pylist()
-        return self._id_list
-
-    @property
-    def _numbers(self) -> dict[Id, int]:
-        """The number of each id; likewise."""
-        if self._number_of is None:
-            with self._store.lock:
-                self._number_of = {id: number for number, id in enumerate(self._ids)}
-        return self._number_of
-
-    def _arrow_ids(self) -> Any:
-        """All ids by number, as an Arrow array that grows by chunks."""
-        with self._store.lock:
-            known = sum(len(chunk) for chunk in self._id_chunks)
-            if self._id_list is not None and known < len(self._id_list):
-                fresh = [None if id is _GONE else id for id in self._id_list[known:]]
-                self._id_chunks.append(_arrow(fresh, "match_batch"))
-            return pa.chunked_array(self._id_chunks) if self._id_chunks else pa.chunked_array([], pa.string())
-
-    def _named(self, numbers: Iterable[int]) -> list[Id]:
-        ids = self._ids
-        return [id for number in numbers if (id := ids[number]) is not _GONE]
+    # Content
 
     def __len__(self) -> int:
-        return len(self._stored) if self._number_of is None else len(self._number_of)
+        return len(self._ids)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._numbers
+        return id in self._ids.numbers
 
     def __iter__(self) -> Iterator[Id]:
-        return iter(list(self._numbers))
+        return iter(list(self._ids.numbers))
 
     def filter(self, id: Id) -> Filter:
-        """The filter of an id."""
-        found = self._store.filter(self._numbers[id])
+        """Return the filter of an id."""
+        found = self._store.filter(self._ids.numbers[id])
         assert found is not None
         return found
 
     # Matching
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """The ids of all filters that the event matches, each once."""
+        """Return the ids of all filters that the event matches, each once."""
         fields = fields_of(event)
         while True:
             changes = self._changes
@@ -211,14 +177,14 @@ class Index(Matcher[Id], Generic[Id]):
             with contextlib.suppress(_Replaced):
                 owners = self._decided(owners, fields, mode)
                 break
-        ids = self._ids
+        ids = self._ids.by_number
         found = [ids[number] for number in owners]
-        if changes & 1 or changes != self._changes:  # one may have been removed, or seen before and after its update
-            return [id for id in dict.fromkeys(found) if id is not _GONE]
+        if changes & 1 or changes != self._changes:  # a filter may be removed, or found before and after an update
+            return [id for id in dict.fromkeys(found) if id is not GONE]
         return found
 
     def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
-        """Owners to numbers: verified where they must be, once where a filter has several entries."""
+        """Turn owners into filter numbers: verified where necessary, once where a filter has several entries."""
         found: list[int] = []
         seen: set[int] = set()
         for owner in owners:
@@ -243,9 +209,9 @@ class Index(Matcher[Id], Generic[Id]):
         return check(fields, mode)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
-        """The matches of a record batch: an Arrow table with columns `event` (row number) and `id`, sorted by event.
+        """Return the matches of a record batch: an Arrow table with columns `event` (row number) and `id`, by event.
 
-        Ids must be of one type that Arrow has, such as str or int.
+        Ids must be of a single type that Arrow has, such as str or int.
         """
         events: list[Ints] = [np.zeros(0, np.int64)]
         numbers: list[Ints] = [np.zeros(0, np.int64)]
@@ -256,14 +222,14 @@ class Index(Matcher[Id], Generic[Id]):
             event, number = self._match_part(part, mode)
             events.append(event + start)
             numbers.append(number)
-        ids = self._arrow_ids().take(pa.array(np.concatenate(numbers)))
+        ids = self._ids.arrow().take(pa.array(np.concatenate(numbers)))
         found = pa.table({"event": np.concatenate(events), "id": ids})
-        if changes & 1 or changes != self._changes:  # what was updated may be there twice, what was removed has no id
+        if changes & 1 or changes != self._changes:  # an updated filter may occur twice, a removed filter has no id
             found = found.filter(pc.is_valid(found["id"])).group_by(["event", "id"]).aggregate([]).sort_by("event")
         return found
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
-        """What `match` gives for each of several events; those that are plain are matched as one batch."""
+        """Return the result of `match` for each of several events; plain events are matched as a batch."""
         plain = [number for number, event in enumerate(events) if _is_plain(event)]
         batch = _batch([events[number] for number in plain]) if len(plain) >= MANY else None
         if batch is None:
@@ -276,19 +242,19 @@ class Index(Matcher[Id], Generic[Id]):
         return found
 
     def _match_rows(self, batch: Any, mode: Mode) -> Iterator[tuple[int, Id]]:
-        """(row, id) pairs of a batch, by row."""
+        """Yield (row, id) pairs of a batch, by row."""
         for start in range(0, batch.num_rows, CHUNK):
             changes = self._changes
             rows, numbers = self._match_part(batch.slice(start, CHUNK), mode)
-            ids = self._ids
+            ids = self._ids.by_number
             pairs = zip((rows + start).tolist(), [ids[number] for number in numbers.tolist()], strict=True)
             if changes & 1 or changes != self._changes:  # as in `match`
-                yield from ((row, id) for row, id in dict.fromkeys(pairs) if id is not _GONE)
+                yield from ((row, id) for row, id in dict.fromkeys(pairs) if id is not GONE)
             else:
                 yield from pairs
 
     def _match_part(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
-        """(row, number) pairs of a few thousand rows, sorted by row."""
+        """Return (row, number) pairs of a few thousand rows, sorted by row."""
         while True:
             event, owner = self._reader.pairs(part)
             plain = bool(((owner >= 0) & (owner < SHARED_FLAG)).all())
@@ -305,11 +271,11 @@ class Index(Matcher[Id], Generic[Id]):
         kernels.by_event(part.num_rows, len(event), event, owner, rows, numbers)
         if plain:
             return rows, numbers
-        count = kernels.drop_repeats(rows, numbers, len(self._ids))
+        count = kernels.drop_repeats(rows, numbers, len(self._ids.by_number))
         return rows[:count], numbers[:count]
 
     def _decided_batch(self, part: Any, pairs: Pairs, mode: Mode) -> Pairs:
-        """The pairs that hold, owners made numbers; a filter may still come twice."""
+        """Return the pairs that hold, with owners turned into numbers; a filter may still occur twice."""
         event, owner = pairs
         whose = np.where(owner < 0, -owner - 1, owner)
         check = (owner < 0) | (whose & VERIFY_FLAG != 0)
@@ -326,37 +292,37 @@ class Index(Matcher[Id], Generic[Id]):
     # Relations
 
     def covering(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that cover a given one, in the order they came."""
+        """Return the ids of the filters that cover the given filter, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.covering(self._store, wanted, self._reader.owners))
 
     def covered(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that a given one covers, in the order they came."""
+        """Return the ids of the filters that the given filter covers, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.covered(self._store, wanted))
 
     def overlapping(self, filter: Filter | str) -> list[Id]:
-        """The ids of the filters that overlap a given one, in the order they came."""
+        """Return the ids of the filters that overlap the given filter, in order of arrival."""
         wanted = as_filter(filter)
         return self._related(lambda: search.overlapping(self._store, wanted))
 
     def _related(self, relation: Callable[[], list[int]]) -> list[Id]:
         changes = self._changes
-        found = self._named(relation())
+        found = self._ids.named(relation())
         if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update, or never
             with self._store.lock:
-                found = self._named(relation())
+                found = self._ids.named(relation())
         return found
 
     # Looking inside
 
     def explain(self, event: Mapping[str, object], id: Id, mode: Mode = "overlaps") -> list[BranchReport]:
-        """Why an event does or does not match the filter of an id, constraint by constraint."""
+        """Return the reasons why an event does or does not match the filter of an id, constraint by constraint."""
         return diagnose(self.filter(id), event, mode)
 
     def profile(self, events: Iterable[Mapping[str, object]], clock: Callable[[], float]) -> dict[str, float]:
-        """Where the time for some events goes, by a given clock such as `time.process_time`: seconds for each step."""
-        spent = {"flatten": 0.0, "look through arrays and needles": 0.0, "verify": 0.0, "name": 0.0}
+        """Return the seconds of each step of matching some events, by a clock such as `time.process_time`."""
+        spent = {"flatten": 0.0, "look up": 0.0, "verify": 0.0, "name": 0.0}
         for event in events:
             start = clock()
             fields = fields_of(event)
@@ -366,7 +332,7 @@ class Index(Matcher[Id], Generic[Id]):
             with contextlib.suppress(_Replaced):
                 owners = self._decided(owners, fields, "overlaps")
             decided = clock()
-            self._named(owners)
+            self._ids.named(owners)
             for step, seconds in zip(
                 spent, (flat - start, found - flat, decided - found, clock() - decided), strict=True
             ):
@@ -374,50 +340,43 @@ class Index(Matcher[Id], Generic[Id]):
         return spent
 
     def stats(self) -> Stats:
-        """What the index holds and how its work is spread."""
-        busiest = [(self._ids[number], count) for number, count in self._checks.most_common(10)]
+        """Return figures on the content of the index and on the distribution of the work."""
+        busiest = [(self._ids.by_number[number], count) for number, count in self._checks.most_common(10)]
         return stats_of(self._store, len(self), busiest)
 
     # Snapshots
 
     def save(self, path: str | Path) -> None:
-        """Write a snapshot to a file, which is replaced as a whole."""
+        """Write a snapshot to a file; an existing file is replaced as a whole."""
         target = Path(path)
         part = target.with_name(target.name + ".part")
         part.write_bytes(self.snapshot())
         part.replace(target)
 
     def snapshot(self) -> bytes:
-        """The index as one buffer for `open`."""
+        """Return the index as a buffer for `open`."""
         store = self._store
-        arena = store.settle()
+        arena = store.compact()
         with store.lock:
             if store.state.deltas[-1].count or len(store.state.deltas) > 1:
                 return self.snapshot()  # something was added meanwhile
-            live = sorted(self._numbers.values())
-            renumbered = np.full(max(1, len(self._ids)), 0, np.int64)
+            live = sorted(self._ids.numbers.values())
+            renumbered = np.full(max(1, len(self._ids.by_number)), 0, np.int64)
             renumbered[live] = np.arange(len(live))
             arena = arena.copy()
             owner: Any = layout.section(arena, layout.OWNER)[: int(arena[layout.ENTRIES])]
             owner[:] = renumbered[owner & NUMBER_MASK] | (owner & ~NUMBER_MASK)
-            kept = {int(renumbered[number]): store.kept[number] for number in live if number in store.kept}
-            ids = _arrow([self._ids[number] for number in live], "a snapshot")
-            return snapshot.write(store.columns, arena, ids, kept)
+            inexact = {int(renumbered[number]): store.inexact[number] for number in live if number in store.inexact}
+            ids = arrow_ids([self._ids.by_number[number] for number in live], "a snapshot")
+            return snapshot.write(store.columns, arena, ids, inexact)
 
     @classmethod
     def open(cls, source: str | Path | bytes, *, kernels: str = "auto") -> Index[Any]:
-        """An index from a snapshot: a file is mapped and shared between processes until it is changed."""
-        columns, arena, ids, kept = snapshot.read(source)
+        """Open an index from a snapshot; a file is mapped, and shared between processes until the index changes."""
+        columns, arena, ids, inexact = snapshot.read(source)
         index: Index[Any] = cls.__new__(cls)
         index._start(Store(kernels, columns, arena if arena[layout.ENTRIES] else None), ids)
-        index._store.kept.update(kept)
-        for number, wanted in kept.items():
-            index._store.find_needles(number, wanted)
+        index._store.inexact.update(inexact)
+        for number, wanted in inexact.items():
+            index._store.restore_substrings(number, wanted)
         return index
-
-
-def _arrow(ids: list[Any], what: str) -> Any:
-    try:
-        return pa.array(ids) if ids else pa.array([], pa.string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise TypeError(f"{what} needs ids of one type that Arrow has, such as str: {error}") from None

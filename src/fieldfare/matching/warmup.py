@@ -1,4 +1,4 @@
-"""Running every kernel once on a tiny segment, which compiles them or loads them from the cache."""
+"""Warm-up: a run of every kernel on a tiny segment, which compiles the kernels or loads them from the cache."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pyarrow as pa
 from fieldfare.filters import parse
 from fieldfare.matching.match.batch_keys import Encoder
 from fieldfare.matching.relations.layout import ALL, COVERED
-from fieldfare.matching.relations.query import ask
-from fieldfare.matching.store import segment
-from fieldfare.matching.store.arena import BLOCK, BUCKETS_AT, Words
+from fieldfare.matching.relations.query import query_of
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.delta import Delta
 from fieldfare.matching.store.entries import Entry, Predicate, entries_of
 from fieldfare.matching.store.keys import NUMBER, RANGE, STRING, TAG
+from fieldfare.matching.store.layout import BLOCK, BUCKETS_AT, Words
+from fieldfare.matching.store.rows import rows_of
+from fieldfare.matching.store.segment import build_arena
 from fieldfare.matching.store.state import scratch
 
 
 def run(kernels: ModuleType) -> None:
-    """Compile or load all kernels."""
+    """Compile or load all kernels; `texts.put_texts` comes last, see `backend.cached`."""
     entries = [Entry((Predicate(0, RANGE, 1, 1), Predicate(1, RANGE, 0, 5)), False)]
-    rows = segment.rows_of([(0, entries[0])])
-    arena = segment.build(rows, [STRING, NUMBER, TAG])
+    rows = rows_of([(0, entries[0])])
+    arena = build_arena(rows, [STRING, NUMBER, TAG])
     keys = np.zeros((3, 1), np.int64)
     events, owners = np.zeros(4, np.int32), np.zeros(4, np.int64)
-    kernels.number_keys_of(np.array([1], np.int64), keys)
     kernels.match_one(arena, keys, scratch(arena), owners)
     kernels.match_batch(arena, keys, events, owners)
     delta = Delta()
@@ -47,13 +47,13 @@ def _columns() -> Columns:
 
 
 def _relate(kernels: ModuleType, arena: Words) -> None:
-    question = ask(_columns(), parse("a = 'x'").branches[0], COVERED, doubts=False)
-    assert question is not None
+    query = query_of(_columns(), parse("a = 'x'").branches[0], COVERED, doubts=False)
+    assert query is not None
     work = scratch(arena)
     entries = work[3 : 3 + BLOCK]
-    kernels.survivors(arena, question.plan, entries)
+    kernels.survivors(arena, query.plan, entries)
     count = np.zeros(int(arena[int(arena[BUCKETS_AT]) + 3]) + 1, np.int64)
-    kernels.post(arena, count, np.zeros(4, np.int32), False)
-    kernels.posted(arena, question.plan, count, np.zeros(4, np.int32), 0, entries)
-    kernels.exemplary(arena, np.zeros((3, 2), np.int64), work, entries)
-    kernels.judge(arena, entries, 0, question.words, question.columns, question.tables, COVERED, ALL, entries)
+    kernels.post_entries(arena, count, np.zeros(4, np.int32), False)
+    kernels.shortest_postings(arena, query.plan, count, np.zeros(4, np.int32), 0, entries)
+    kernels.satisfied_by_both(arena, np.zeros((3, 2), np.int64), work, entries)
+    kernels.judge(arena, entries, 0, query.words, query.columns, query.tables, COVERED, ALL, entries)

@@ -1,8 +1,9 @@
-"""`MobileBroker`: a broker with parts that know of moving. The broker itself does not: it has clients and neighbours.
+"""`MobileBroker`: a broker with parts that know of moving clients. The broker itself knows only clients and neighbours.
 
-A `Part` hears the messages that it is about, and has the broker's answers to clients pass by. It acts as a client would
-(`Base.say`), writes to other brokers over the links (`Base.post`) or, where brokers reach each other directly, by
-a plain `Send` with the other's name. Subscribers that move are one part, publishers another; each protocol is a part.
+A `Part` handles the messages of some kinds, and may transform the messages which the broker sends. A part acts like a
+client (`Base.submit`), and sends messages to other brokers over the links (`Base.envelope`) or, where brokers reach
+each other directly, by a plain `Send` with the other's name. Moving subscribers are a part, moving publishers another;
+each protocol is a part.
 """
 
 from __future__ import annotations
@@ -10,51 +11,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from fieldfare.mobility.messages import Letter
+from fieldfare.mobility.messages import MobileEnvelope
 from fieldfare.protocol.messages import Forward, Message, Send
 from fieldfare.routing.broker import Broker
 
-Way = Callable[[str], str]
-"""the neighbour through which another broker is reached: an overlay address"""
+NextHop = Callable[[str], str]
+"""returns the neighbour through which another broker is reached: an overlay address"""
 
 
 class Part:
-    """One thing that a broker can do beside routing."""
+    """A feature of a broker beside routing."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = ()
+    handles: ClassVar[tuple[type[Message], ...]] = ()
 
     def join(self, base: Base) -> None:
-        """Become part of a broker."""
+        """Attach the part to a broker."""
         self.base = base
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message of a kind that it hears, of a client, a neighbour or any broker."""
+        """Process a message of a handled kind, from a client, a neighbour or any broker."""
         raise NotImplementedError
 
-    def overhear(self, send: Send, now: float) -> list[Send]:
-        """What the broker tells a client or a neighbour: let it pass, or send something else."""
+    def transform(self, send: Send, now: float) -> list[Send]:
+        """Return the messages to send in place of a message of the broker; by default the message itself."""
         return [send]
 
     @property
     def wakes(self) -> float | None:
-        """When it wants a tick, if at all."""
+        """The time at which `tick` must be called; None if no work is planned."""
         return None
 
     def tick(self, now: float) -> list[Send]:
-        """Do what is due by now."""
+        """Do the work that is due by now."""
         return []
 
 
 class Base:
-    """What parts share: the broker, and how to reach others."""
+    """The common base of the parts of a broker: the broker, and the ways to other brokers."""
 
-    def __init__(self, broker: Broker, parts: Iterable[Part], way: Way) -> None:
-        """A broker and its parts, none of which has done anything."""
+    def __init__(self, broker: Broker, parts: Iterable[Part], next_hop: NextHop) -> None:
         self.broker = broker
         self.parts = tuple(parts)
-        self.way = way
+        self.next_hop = next_hop
         self.place = ""
-        """the broker where the event was published that is handed to clients right now"""
+        """the broker at which the event was published that clients get right now"""
         for part in self.parts:
             part.join(self)
 
@@ -63,34 +63,33 @@ class Base:
         """The name of the broker."""
         return self.broker.name
 
-    def say(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Let the broker take a message, as of a client or a neighbour; parts overhear what it answers."""
+    def submit(self, message: Message, sender: str, now: float) -> list[Send]:
+        """Let the broker process a message of a client or a neighbour; parts transform the resulting messages."""
         before, self.place = self.place, message.source if isinstance(message, Forward) else self.name
-        sends = self.overheard(self.broker.receive(message, sender, now), now)
+        sends = self.transformed(self.broker.receive(message, sender, now), now)
         self.place = before
         return sends
 
-    def overheard(self, sends: list[Send], now: float) -> list[Send]:
-        """What parts make of what the broker says."""
+    def transformed(self, sends: list[Send], now: float) -> list[Send]:
+        """Pass messages of the broker through all parts."""
         for part in self.parts:
-            sends = [other for send in sends for other in part.overhear(send, now)]
+            sends = [other for send in sends for other in part.transform(send, now)]
         return sends
 
-    def post(self, to: str, content: Message) -> Send:
-        """A letter to another broker."""
-        return Send(self.way(to), Letter(to, self.name, content))
+    def envelope(self, to: str, content: Message) -> Send:
+        """Return a message to another broker, addressed to the next hop."""
+        return Send(self.next_hop(to), MobileEnvelope(to, self.name, content))
 
 
 class MobileBroker:
-    """A broker and its parts, as one machine."""
+    """A broker and its parts, as a single function of messages."""
 
-    def __init__(self, broker: Broker, *parts: Part, way: Way) -> None:
-        """Nothing has happened yet."""
-        self.base = Base(broker, parts, way)
-        self._hearing: dict[type[Message], list[Part]] = {}
+    def __init__(self, broker: Broker, *parts: Part, next_hop: NextHop) -> None:
+        self.base = Base(broker, parts, next_hop)
+        self._handlers: dict[type[Message], list[Part]] = {}
         for part in parts:
-            for kind in part.hears:
-                self._hearing.setdefault(kind, []).append(part)
+            for kind in part.handles:
+                self._handlers.setdefault(kind, []).append(part)
 
     @property
     def name(self) -> str:
@@ -104,26 +103,26 @@ class MobileBroker:
 
     @property
     def wakes(self) -> float | None:
-        """When it wants a tick, if at all."""
+        """The earliest time at which the broker or a part needs a tick."""
         times = [self.base.broker.wakes, *(part.wakes for part in self.base.parts)]
         return min((time for time in times if time is not None), default=None)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent."""
-        if isinstance(message, Letter):
+        """Process a message and return the messages to send; an envelope for another broker is passed on."""
+        if isinstance(message, MobileEnvelope):
             if message.to != self.name:
-                return [Send(self.base.way(message.to), message)]
+                return [Send(self.base.next_hop(message.to), message)]
             return self.receive(message.content, message.origin, now)
-        hearing = self._hearing.get(type(message))
-        if hearing is None:
-            return self.base.say(message, sender, now)
-        return [send for part in hearing for send in part.receive(message, sender, now)]
+        handling = self._handlers.get(type(message))
+        if handling is None:
+            return self.base.submit(message, sender, now)
+        return [send for part in handling for send in part.receive(message, sender, now)]
 
     def tick(self, now: float) -> list[Send]:
-        """Let time pass."""
-        sends = self.base.overheard(self.base.broker.tick(now), now)
+        """Do the work that is due, of the broker and of all parts."""
+        sends = self.base.transformed(self.base.broker.tick(now), now)
         return sends + [send for part in self.base.parts for send in part.tick(now)]
 
     def snapshot(self) -> bytes:
-        """All that the broker must not lose. Sessions are not in it: what survives a crash is a node's business."""
+        """Return the broker's durable state. Sessions are left out: their durability is a node's task."""
         return self.base.broker.snapshot()

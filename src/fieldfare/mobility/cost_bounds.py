@@ -1,7 +1,7 @@
-"""What a handover costs at most and at least: how many brokers are updated, without the old and the new one.
+"""Bounds on the cost of a handover: the number of updated brokers, without the old and the new broker.
 
-Whoever is told several things counts for each. What is taken back afterwards does not count, nor does the session.
-Costs of 0 are those of the covering optimisation: others at the new broker want as much already.
+A broker that gets several updates counts several times. Later withdrawals and the session itself do not count. A cost
+of 0 comes from the covering optimisation: other clients at the new broker have covering subscriptions already.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ Who: TypeAlias = Literal["subscriber", "publisher"]
 
 
 class Terms(NamedTuple):
-    """What costs depend on."""
+    """The parameters of the cost formulas."""
 
     brokers: int
     path: int = 0
-    """brokers between the old and the new one"""
+    """number of brokers between the old and the new broker"""
     to_point: int = 0
-    """links on the longest path to a rendezvous point"""
+    """number of links on the longest path to a rendezvous point"""
     points: int = 1
-    """rendezvous points that the client uses"""
+    """number of rendezvous points of the client"""
     resends: int = 0
-    """how often something is sent again: never, where brokers have addresses"""
+    """number of repeated messages: none where brokers have addresses"""
 
     @property
     def others(self) -> int:
-        """All brokers but the old and the new one."""
+        """The number of brokers without the old and the new broker."""
         return self.brokers - 2
 
 
 class Bounds(NamedTuple):
-    """The fewest and the most brokers that are updated."""
+    """The lowest and the highest number of updated brokers."""
 
     lower: int
     upper: int
 
 
 def bounds(protocol: Protocol, terms: Terms, *, who: Who = "subscriber", complete: bool = True) -> Bounds:
-    """What a handover costs by a protocol, in a complete topology or in any.
+    """Return the bounds of a handover by a protocol, in a complete topology or in any topology.
 
     >>> bounds("generic", Terms(100)).upper, bounds("acyclic", Terms(100)).upper
     (588, 98)
@@ -61,7 +61,7 @@ def _tree_rendezvous(times: int) -> Callable[[Terms], Bounds]:
 
 
 _BOUNDS: Final[Mapping[tuple[Protocol, Who, bool], Callable[[Terms], Bounds]]] = {
-    # Promise pings and pongs to all, join them to who waits for them, and send them.
+    # Advertise pings and pongs to all, subscribe to them, and send them.
     ("generic", "subscriber", True): lambda t: Bounds(
         2 * t.others + 4 * t.path, 4 * t.others + (t.resends + 2) * t.others
     ),
@@ -72,7 +72,7 @@ _BOUNDS: Final[Mapping[tuple[Protocol, Who, bool], Callable[[Terms], Bounds]]] =
     ("acyclic", "subscriber", False): lambda t: Bounds(t.path, (t.resends + 1) * t.others),
     ("acyclic", "publisher", True): lambda t: Bounds(0, 2 * t.others),
     ("acyclic", "publisher", False): lambda t: Bounds(2 * t.path, 2 * t.others),
-    # Completeness is tested at the new broker, else also at the old one; publishers wait for subscriptions, too.
+    # Completeness is tested at the new broker, else also at the old broker; publishers wait for subscriptions, too.
     ("cyclic RP", "subscriber", True): _rendezvous(1),
     ("cyclic RP", "subscriber", False): _rendezvous(2),
     ("cyclic RP", "publisher", True): _rendezvous(2),

@@ -1,21 +1,21 @@
-"""`FlushBarriers`: has what I said arrived everywhere, and what came of it come back?
+"""`FlushBarriers`: proof that earlier messages have arrived everywhere, and that their answers have come back.
 
-On an overlay without cycles, a `Survey` goes from neighbour to neighbour, behind all that was said before. Where there
-is no further neighbour an `Echo` comes back, and from each broker when it has the echoes of all whom it asked. So when
-the last echo is back, all brokers have heard what was said before the survey, and all that they said to that before
-the echo has come.
+On an overlay without cycles, a `BarrierRequest` travels from neighbour to neighbour, behind all earlier messages. From
+the last broker of each way a `BarrierReply` comes back, and each broker replies after all replies to its own requests.
+So after the last reply all brokers have received the messages before the request, and their answers from before the
+reply have arrived.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from fieldfare.mobility.publisher_messages import Echo, Survey
+from fieldfare.mobility.publisher_messages import BarrierReply, BarrierRequest
 from fieldfare.protocol.messages import Send
 from fieldfare.routing.broker import Broker
 
 Cause: TypeAlias = tuple[str, int]
-"""a client, and the number of its stay"""
+"""a client, and the number of its visit"""
 
 
 class _Asked(NamedTuple):
@@ -27,26 +27,29 @@ class _Asked(NamedTuple):
 
 
 class FlushBarriers:
-    """The surveys that wait for echoes at one broker."""
+    """The open barriers of a single broker."""
 
     def __init__(self, broker: Broker, patience: float) -> None:
-        """None yet. One whose echo does not come, for a link went down, is forgotten after a while."""
+        """Make the state without barriers.
+
+        A barrier without replies, after a broken link, is forgotten after `patience` seconds.
+        """
         self._broker = broker
         self._patience = patience
         self._count = broker.life << 32
         self._asked: dict[tuple[str, int], _Asked] = {}
 
     def begin(self, cause: Cause, now: float) -> list[Send]:
-        """Ask all; nothing, if there is nobody to ask."""
+        """Send a request to all neighbours; an empty result means that there are no neighbours."""
         self._count += 1
-        return self._ask(Survey(self._broker.name, self._count), "", cause, now)
+        return self._ask(BarrierRequest(self._broker.name, self._count), "", cause, now)
 
-    def survey(self, message: Survey, sender: str, now: float) -> list[Send]:
-        """A neighbour asks."""
-        return self._ask(message, sender, None, now) or [Send(sender, Echo(message.origin, message.number))]
+    def receive_request(self, message: BarrierRequest, sender: str, now: float) -> list[Send]:
+        """Pass a neighbour's request on, or reply at once."""
+        return self._ask(message, sender, None, now) or [Send(sender, BarrierReply(message.origin, message.number))]
 
-    def echo(self, message: Echo, sender: str) -> tuple[list[Send], Cause | None]:
-        """A neighbour answers; gives what to send, and the cause of a survey of our own when that is done."""
+    def receive_reply(self, message: BarrierReply, sender: str) -> tuple[list[Send], Cause | None]:
+        """Note a reply; return the messages to send, and the cause of an own barrier that is complete."""
         key = message.origin, message.number
         asked = self._asked.get(key)
         if asked is None:
@@ -57,7 +60,7 @@ class FlushBarriers:
         del self._asked[key]
         return ([Send(asked.parent, message)] if asked.parent else []), asked.cause
 
-    def _ask(self, message: Survey, parent: str, cause: Cause | None, now: float) -> list[Send]:
+    def _ask(self, message: BarrierRequest, parent: str, cause: Cause | None, now: float) -> list[Send]:
         for key in [key for key, asked in self._asked.items() if now - asked.since > self._patience]:
             del self._asked[key]
         others = [other for other in self._broker.neighbours if other != parent]

@@ -1,4 +1,4 @@
-"""What is said of clients whose subscriptions depend on where they are."""
+"""Messages about clients whose subscriptions depend on their places."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from fieldfare.protocol.messages import Message
 
 
 class Locate(Message, frozen=True):
-    """I am at a place, and want what a template says for it; under an id that is in use: I am somewhere else now."""
+    """A client's place, with a filter template for the place; an id in use means a move."""
 
     id: str
     template: str
     place: str
 
 
-class Whereabouts(Message, frozen=True):
-    """A broker tells a neighbour where a client was last heard of."""
+class LocationUpdate(Message, frozen=True):
+    """The last known place of a client, from a broker to a neighbour."""
 
     name: str
-    """of the subscription, the same on all links"""
+    """name of the subscription, the same on all links"""
     template: str
     place: str
-    """nowhere, if it is empty: nothing is wanted any more"""
+    """the last known place; empty: the subscription has ended"""
     hop: int
-    """how many links the client's broker is away from the one that is told"""
+    """number of links from the client's broker to the recipient"""

@@ -1,4 +1,4 @@
-"""What is said when clients move, beside what brokers say anyway (`protocol.messages`)."""
+"""Messages about moving clients, beside those of `protocol.messages`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from fieldfare.protocol.messages import Message
 
 
 class MoveIn(Message, frozen=True):
-    """Here I am, with all that I want and promise; I was somewhere else before."""
+    """A client arrives at a broker, with all its subscriptions and advertisements."""
 
     source: str = ""
-    """the broker where I was; nowhere, if it is empty"""
+    """the broker before; empty if there was none"""
     subscriptions: dict[str, Filter] = msgspec.field(default_factory=dict)
     advertisements: dict[str, Filter] = msgspec.field(default_factory=dict)
-    taken: int = 0
-    """the number of the last delivery that I have got"""
+    received: int = 0
+    """number of the last received delivery"""
     moves: int = 0
-    """how often I have moved: the highest is the latest"""
+    """number of moves so far: the highest is the latest"""
 
 
 class MoveOut(Message, frozen=True):
-    """I go, and come back here or elsewhere: keep what is for me."""
+    """A client leaves for a while: the broker keeps its events."""
 
     target: str = ""
-    """the broker where I shall be, if I know it"""
+    """the next broker, if known"""
     moves: int = 0
-    """how often I have moved then: as I shall say it there"""
+    """number of moves at arrival, as in the next `MoveIn`"""
 
 
 class Acknowledge(Message, frozen=True):
-    """I am done with all deliveries up to a number."""
+    """A client has processed all deliveries up to a number."""
 
     number: int
 
@@ -41,8 +41,8 @@ class Acknowledge(Message, frozen=True):
 # Between brokers
 
 
-class Letter(Message, frozen=True):
-    """Something for a broker that is no neighbour. It goes from link to link, behind all that was said there before."""
+class MobileEnvelope(Message, frozen=True):
+    """A message to a broker that is no neighbour, behind all earlier messages on each link."""
 
     to: str
     origin: str

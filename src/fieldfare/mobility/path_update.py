@@ -1,19 +1,21 @@
-"""Handover on an overlay without cycles: an `MoveUpdate` follows the subscriptions on the same links to the old broker.
+"""Handover on an overlay without cycles.
 
-When it arrives, whatever the old broker would miss from then on goes to the new one: at every broker on the way the
-new subscriptions came first. This needs no completeness: subscriptions may come and go everywhere at the same time.
+A `MoveUpdate` follows the subscriptions over the same links to the old broker.
 
-The update goes the shortest way, if brokers know the ways to each other. If not (`addressed=False`) it goes wherever
-the old broker may be: along subscriptions that cover the client's, and advertisements that overlap them. Should that
-find nothing, because a subscription is still under way, the shortest way is tried after all.
+When the update arrives, the old broker can stop: on every broker of the path the new subscriptions came first, so all
+later events go to the new broker. No completeness is needed: subscriptions may come and go everywhere at the same time.
 
-With advertisements, the subscriptions go only where something is advertised. If an advertisement and the update meet on
-a link, the subscription that the one causes is behind the other. So the broker that gets the update sends it back once,
-behind the advertisement, and it comes again behind the subscription.
+The update takes the shortest way, if brokers know the ways to each other. If not (`addressed=False`), the update goes
+wherever the old broker may be: along covering subscriptions and overlapping advertisements. If this finds nothing,
+because a subscription is still under way, the shortest way is tried after some seconds.
 
-`CoveredUpdate` spares all this if the new broker need tell nobody anything. It is only for *complete* topologies, where
-every subscription has taken effect everywhere it should; and only if what brokers tell each other directly is not
-faster than events on the overlay: else the old broker asks no more while an event is still on its way to it.
+With advertisements, subscriptions go only towards overlapping advertisements. If an advertisement and the update meet
+on a link, the resulting subscription is behind the update. So the receiver returns the update once, behind the
+advertisement, and the update comes again behind the subscription.
+
+`CoveredUpdate` saves all this if the new broker need not send subscriptions. It is only for *complete* topologies,
+where every subscription is in force everywhere; and only if direct messages between brokers are not faster than events
+on the overlay: otherwise the old broker unsubscribes while an event is still on its way.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.subscriber_messages import Bounce, MoveUpdate
+from fieldfare.mobility.subscriber_messages import MoveUpdate, ReturnedUpdate
 from fieldfare.mobility.subscribers import Subscribers, SubscriberVisit
 from fieldfare.protocol.messages import Message, Role, Send
 from fieldfare.routing.routes import LOCAL, Routes
@@ -32,89 +34,94 @@ from fieldfare.routing.table_routes import TableRoutes
 
 
 class PathUpdate(Subscribers):
-    """For any overlay without cycles, complete or not."""
+    """Handover for any overlay without cycles, complete or not."""
 
-    hears: ClassVar[tuple[type[Message], ...]] = (*Subscribers.hears, Bounce)
+    handles: ClassVar[tuple[type[Message], ...]] = (*Subscribers.handles, ReturnedUpdate)
 
     def __init__(self, *, addressed: bool = True, again: float = 1.0) -> None:
-        """Nobody is here; a flooded update gets so many seconds until it is sent as a letter."""
+        """Make the part; a flooded update without success is sent over the shortest way after `again` seconds."""
         super().__init__()
         self.addressed = addressed
         self.again = again
         self._waiting: dict[tuple[str, int], tuple[float, MoveUpdate]] = {}
 
-    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
-        """Send the update behind what neighbours have just been told."""
+    def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+        """Send the update behind the new subscriptions."""
         filters = tuple(self._client(client).subscriptions.values())
         addressed = self.addressed or not filters
-        update = MoveUpdate(client, stay.source, self.base.name, stay.number, filters, addressed)
+        update = MoveUpdate(client, visit.source, self.base.name, visit.number, filters, addressed)
         if not addressed:
-            self._waiting[client, stay.number] = now + self.again, replace(update, addressed=True)
-        return self._spread(update, LOCAL)
+            self._waiting[client, visit.number] = now + self.again, replace(update, addressed=True)
+        return self._forward(update, LOCAL)
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Hear also of updates that come back."""
-        if isinstance(message, Bounce):
+        """Process a returned update, or another message about moves."""
+        if isinstance(message, ReturnedUpdate):
             return [Send(sender, replace(message.update, again=True))]
         return super().receive(message, sender, now)
 
-    def updated(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
-        """Take an update, or pass it on; send it back if the subscriptions that it should be behind are not here."""
+    def receive_update(self, message: MoveUpdate, sender: str, now: float) -> list[Send]:
+        """Process an update, pass the update on, or return it if the subscriptions before it are missing."""
         routes = self.base.broker.routes
-        if sender in routes.neighbours and not message.again and _met_promise(routes, message.filters, sender):
-            return [Send(sender, Bounce(message))]
+        if sender in routes.neighbours and not message.again and _met_advertisement(routes, message.filters, sender):
+            return [Send(sender, ReturnedUpdate(message))]
         if message.source == self.base.name:
-            return super().updated(message, sender, now)
-        return self._spread(replace(message, again=False), sender)
+            return super().receive_update(message, sender, now)
+        return self._forward(replace(message, again=False), sender)
 
-    def _spread(self, update: MoveUpdate, sender: str) -> list[Send]:
+    def _forward(self, update: MoveUpdate, sender: str) -> list[Send]:
         if update.addressed:
-            return [Send(self.base.way(update.source), update)]
-        return [Send(to, update) for to in sorted(promising(self.base.broker.routes, update.filters) - {sender})]
+            return [Send(self.base.next_hop(update.source), update)]
+        return [
+            Send(to, update) for to in sorted(neighbours_towards(self.base.broker.routes, update.filters) - {sender})
+        ]
 
-    def proven(self, client: str, stay: SubscriberVisit, now: float) -> list[Send]:
-        """Do not send the update again."""
-        self._waiting.pop((client, stay.number), None)
+    def session_arrived(self, client: str, visit: SubscriberVisit, now: float) -> list[Send]:
+        """Cancel the repetition of the update."""
+        self._waiting.pop((client, visit.number), None)
         return []
 
     @property
     def wakes(self) -> float | None:
-        """When the first flooded update counts as lost."""
+        """The time at which the first flooded update counts as lost."""
         return min((time for time, _ in self._waiting.values()), default=None)
 
     def tick(self, now: float) -> list[Send]:
-        """Send the updates that have found nothing on the shortest way."""
+        """Send lost updates over the shortest way."""
         late = [key for key, (time, _) in self._waiting.items() if time <= now]
-        return [send for key in late for send in self._spread(self._waiting.pop(key)[1], LOCAL)]
+        return [send for key in late for send in self._forward(self._waiting.pop(key)[1], LOCAL)]
 
 
 class CoveredUpdate(PathUpdate):
-    """For complete topologies only: if others here want as much already, the old broker is asked directly."""
+    """Handover for complete topologies: if covering subscriptions exist here, the old broker is asked directly."""
 
-    def prove(self, client: str, stay: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
-        """Ask directly, if neighbours had to be told nothing."""
+    def confirm_path(self, client: str, visit: SubscriberVisit, *, told: bool, now: float) -> list[Send]:
+        """Ask the old broker directly, if no neighbour needed a filter update."""
         if told:
-            return super().prove(client, stay, told=told, now=now)
-        return [Send(stay.source, MoveUpdate(client, stay.source, self.base.name, stay.number))]
+            return super().confirm_path(client, visit, told=told, now=now)
+        return [Send(visit.source, MoveUpdate(client, visit.source, self.base.name, visit.number))]
 
 
-def _met_promise(routes: Routes, filters: Iterable[Filter], sender: str) -> bool:
-    """Is there something advertised here that a neighbour must be told of, but not yet what it wants of that?"""
+def _met_advertisement(routes: Routes, filters: Iterable[Filter], sender: str) -> bool:
+    """Tell whether an advertisement is on its way to a neighbour whose subscription has not come back yet."""
     if not isinstance(routes, TableRoutes) or routes.advertised is None:
         return False
-    promises, wishes = routes.advertised.advertisements, routes.subscriptions
+    advertisements, subscriptions = routes.advertised.advertisements, routes.subscriptions
     return any(
-        any(promises.interfaces(other) - {sender} for other in promises.overlapping(filter))
-        and not any(sender in wishes.interfaces(other) for other in wishes.covering(filter))
+        any(advertisements.interfaces(other) - {sender} for other in advertisements.overlapping(filter))
+        and not any(sender in subscriptions.interfaces(other) for other in subscriptions.covering(filter))
         for filter in filters
     )
 
 
-def promising(routes: Routes, filters: Iterable[Filter]) -> set[str]:
-    """Neighbours behind which somebody may be who wants all of a filter: its client's old broker is behind one."""
+def neighbours_towards(routes: Routes, filters: Iterable[Filter]) -> set[str]:
+    """Return the neighbours that may lead to the client's old broker.
+
+    Those with covering filters or overlapping advertisements.
+    """
     if not isinstance(routes, TableRoutes):
         return set(routes.neighbours)
-    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # who does not say what it wants
+    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # a parent sends no filters
     for filter in filters:
         for other in routes.subscriptions.covering(filter):
             found |= routes.subscriptions.interfaces(other)

@@ -1,11 +1,12 @@
-"""Places, and filters that depend on where one is: `location IN myloc`.
+"""Places, and filters that depend on the client's place: `location IN myloc`.
 
-A *movement graph* says which places are one step away; nobody moves faster. So who knew a while ago where somebody was
-knows where they can be now (`ploc`), and a broker farther away, which hears of a move later, wants a little more. How
-much more is the `Reach`: it says how many steps a client may be ahead of what a broker so many hops away knows.
+A *movement graph* has an edge between places that are a step apart; no client moves faster. So from a former place
+follow the possible places now (`ploc`), and a broker farther away, which learns of a move later, subscribes to a few
+more places. The `Reach` is the number of steps by which a client may be ahead of the knowledge of a broker, by its
+hops.
 
-Nothing here is about places only. Any state of a client will do that changes in steps, with a function that says
-what is wanted in it: *dynamic filters*, such as "what I can still afford".
+Places are only an example. Any client state that changes in steps will do, with a function from the state to a filter:
+*dynamic filters*, such as "items within my remaining budget".
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import literal
 
 Graph: TypeAlias = Mapping[str, Collection[str]]
-"""for each place those that are one step away; to stay is always possible"""
+"""for each place the places a step away; to remain at a place is always possible"""
 Reach: TypeAlias = Callable[[int], int | None]
-"""by hops: the steps that a client may be ahead; None: it may be anywhere"""
+"""by hops: the number of steps by which a client may be ahead; None: the client may be anywhere"""
 MyLoc: TypeAlias = Callable[[str], Collection[str]]
-"""the places that count as here, for somebody at a place"""
+"""returns the places that count as here, for a client at a place"""
 Fill: TypeAlias = Callable[[str, str], Filter]
-"""what a template means to somebody at a place, for any place"""
+"""returns the filter of a template for a client at a place"""
 
 _MARKED: Final = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\bIN\s+myloc(?![\w.])""", re.IGNORECASE)
-"""a quoted piece, which stays as it is, or the marker"""
+"""a quoted piece, which is copied, or the marker"""
 _KEPT: Final = 10_000
 
 
 def ploc(graph: Graph, place: str, steps: int | None) -> frozenset[str]:
-    """Where somebody can be who was at a place so many steps ago.
+    """Return the possible places of a client that was at a place some steps ago.
 
     >>> square = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
     >>> ["".join(sorted(ploc(square, "a", steps))) for steps in (0, 1, 2)]
@@ -60,23 +61,23 @@ def ploc(graph: Graph, place: str, steps: int | None) -> frozenset[str]:
 
 
 def exactly(place: str) -> Collection[str]:
-    """Only the place itself is here."""
+    """Return only the place itself, as the places that count as here."""
     return (place,)
 
 
 def within(graph: Graph, steps: int) -> MyLoc:
-    """Here is whatever is at most so many steps away."""
+    """Return a `MyLoc` of all places at most some steps away."""
     return lambda place: ploc(graph, place, steps)
 
 
 class Template(NamedTuple):
-    """A filter with places left open."""
+    """A filter text with places left open."""
 
     pieces: tuple[str, ...]
-    """of its text; between them the marker stood"""
+    """the text between the markers"""
 
     def at(self, places: Iterable[str]) -> Filter:
-        """The filter for those places."""
+        """Return the filter for some places."""
         listed = ", ".join(map(literal, sorted(places)))
         if not listed:
             raise ValueError("one is always somewhere: a filter needs a place")
@@ -84,7 +85,7 @@ class Template(NamedTuple):
 
 
 def _parsed(text: str) -> Filter:
-    """The filter of a text that may make sense at other places only, so that here nothing matches."""
+    """Parse a text that may be valid only at other places; here such a text matches nothing."""
     try:
         return parse(text)
     except FilterSyntaxError:
@@ -95,7 +96,7 @@ def _parsed(text: str) -> Filter:
 
 
 def located(text: str) -> Template:
-    """Read a filter that may say `field IN myloc`.
+    """Read a filter text that may contain `field IN myloc`.
 
     >>> str(located("service = 'parking' AND location IN myloc").at(["a", "b"]))
     "location IN ('a', 'b') AND service = 'parking'"
@@ -109,23 +110,23 @@ def located(text: str) -> Template:
 
 
 def by_myloc(myloc: MyLoc = exactly) -> Fill:
-    """Templates are texts with `myloc` in them."""
+    """Return a `Fill` for templates with `myloc` in the text."""
     return lambda text, place: located(text).at(myloc(place))
 
 
 def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Reach:
-    """How many steps a client can be ahead, by what each hop takes and the time for which it stays at least.
+    """Return the steps by which a client can be ahead, from the delays of hops and the shortest residence.
 
-    When an event passes the broker i hops away, that broker knows where the client was as long ago as news take to get
-    there; and when the event arrives, as long as events take to get back has passed on top. Only both together are
-    enough. Brokers beyond the last hop named are reached as if each hop were like the last.
+    When an event passes the broker i hops away, the broker's knowledge is as old as the delay of news to the broker; at
+    arrival of the event, the delay of events back has passed as well. Only both delays together suffice. Hops beyond
+    the last are like the last.
 
     >>> steps = reach([0.2] * 3, [0.1] * 3, residence=0.5)
     >>> [steps(hop) for hop in range(5)]
     [0, 1, 2, 2, 3]
     """
     if residence <= 0 or not there or len(there) != len(back):
-        raise ValueError("a client stays for a while, and each hop takes its time there and back")
+        raise ValueError("the residence must be positive, and each hop needs a delay there and back")
     sums = [0.0, *accumulate(a + b for a, b in zip(there, back, strict=True))]
 
     def steps(hop: int) -> int:
@@ -136,20 +137,20 @@ def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Re
 
 
 def nothing_ahead(hop: int) -> int:
-    """Every broker wants what is wanted now, as if the client unsubscribed and subscribed at each move."""
+    """Return 0: every broker has the filter for the present place, as if the client resubscribed at each move."""
     return 0
 
 
 def flooded(hop: int) -> int | None:
-    """Every broker but the client's own wants the events of all places."""
+    """Return None except at the client's own broker: all other brokers want the events of all places."""
     return None if hop else 0
 
 
 class World:
-    """What brokers know in common: how one can move, how far one may be ahead, and what templates mean."""
+    """The common knowledge of brokers: the movement graph, the reach, and the meaning of templates."""
 
     def __init__(self, graph: Graph, reach: Reach, fill: Fill | None = None) -> None:
-        """Without a `fill`, templates are texts with `myloc`, which is the place itself."""
+        """Make a world; without `fill`, templates are texts with `myloc`, which is the place itself."""
         strange = {other for others in graph.values() for other in others} - set(graph)
         if strange:
             raise ValueError(f"one can get to {', '.join(sorted(strange))}, but not on from there")
@@ -162,13 +163,14 @@ class World:
         self.filter = lru_cache(_KEPT)(self._filter)
 
     def _near(self, place: str, hop: int) -> frozenset[str]:
-        """Where a client can be that was at a place when the news left that a broker so many hops away has."""
+        """Return the possible places of a client, given the last place which a broker some hops away knows."""
         return ploc(self.graph, place, self.reach(hop))
 
     def _filter(self, template: str, places: frozenset[str]) -> Filter:
-        """What a client wants that may be at any of some places.
+        """Return the filter of a client that may be at any of some places.
 
-        It is made of what is wanted at each, not of all places put into the template at once: a template may say NOT.
+        The filter is a union of the filters for each place, not the template with all places: a template may contain
+        NOT.
         """
         boxes = [box for place in sorted(places) for box in self._meaning(template, place).boxes]
         try:

@@ -1,7 +1,7 @@
-"""Where will a client go next? Guesses from where it comes and where it is, for brokers that prepare for it.
+"""Predictors: guesses of a client's next broker from its last and present broker, for brokers that prepare a visit.
 
-Brokers have cells, and a client goes from one cell to the next. A predictor is a value: what it learns gives another
-one.
+Brokers have cells, and a client goes from a cell to an adjacent cell. A predictor is an immutable value: learning
+returns another predictor.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from itertools import pairwise
 from typing import Protocol, TypeAlias
 
 Cells: TypeAlias = Mapping[str, Sequence[str]]
-"""the brokers that a client can come to from each"""
+"""the adjacent brokers of each broker"""
 
 
 class Predictor(Protocol):
-    """A way to guess."""
+    """A way to guess the next broker."""
 
     def predict(self, previous: str, here: str) -> str:
-        """The broker that a client goes to next, if it came here from that one (or nobody knows where from: empty).
+        """Return the next broker of a client that came here from the previous broker, which may be empty for unknown.
 
-        Empty, if there is no guess worth making.
+        An empty result means that no guess is worth making.
         """
 
 
 def street(brokers: Sequence[str]) -> Cells:
-    """Brokers along a street, each beside the next.
+    """Return the cells of brokers along a street, each beside the next.
 
     >>> street(["a", "b", "c"])["b"]
     ['a', 'c']
@@ -41,7 +41,7 @@ def street(brokers: Sequence[str]) -> Cells:
 
 @dataclass(frozen=True, slots=True)
 class LastDirection:
-    """Straight on: not back, if there is just one other way. Where the street ends, back.
+    """Straight on, if there is just a single other way; at the end of the street, back.
 
     >>> LastDirection(street(["a", "b", "c"])).predict("a", "b")
     'c'
@@ -50,7 +50,7 @@ class LastDirection:
     cells: Cells
 
     def predict(self, previous: str, here: str) -> str:
-        """The only way on."""
+        """Return the only way on, or an empty name."""
         beside = self.cells.get(here, ())
         onward = [other for other in beside if other != previous] or list(beside)
         return onward[0] if len(onward) == 1 else ""
@@ -58,27 +58,27 @@ class LastDirection:
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """No guess at all."""
+    """A predictor without guesses."""
 
     def predict(self, previous: str, here: str) -> str:
-        """Empty, always."""
+        """Return an empty name: there is no guess."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Markov:
-    """As most did who came the same way; if none did, as most did who were here; else as another predictor says.
+    """The most frequent next broker on the same way; if unknown, from the same broker; else the guess of a fallback.
 
     >>> Markov().learn([["a", "b", "c"], ["a", "b", "d"], ["x", "b", "d"]]).predict("a", "b")
     'c'
     """
 
     counts: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
-    """from where, by the broker before and this one; the broker before is empty for any"""
+    """next brokers by previous and present broker; an empty previous broker stands for any"""
     fallback: Predictor = field(default_factory=Nowhere)
 
     def learn(self, journeys: Iterable[Sequence[str]]) -> Markov:
-        """What is known after such journeys too; each is the brokers that a client was at, one after the other."""
+        """Return the predictor with the counts of further journeys; each is the sequence of a client's brokers."""
         counts = {state: Counter(known) for state, known in self.counts.items()}
         for journey in journeys:
             for place, (here, after) in enumerate(pairwise(journey)):
@@ -87,7 +87,7 @@ class Markov:
         return Markov(counts, self.fallback)
 
     def predict(self, previous: str, here: str) -> str:
-        """The most frequent; of several the first by name, so that all guess the same."""
+        """Return the most frequent next broker; of equals the first by name, so that all brokers guess the same."""
         for state in ((previous, here), ("", here)):
             known = self.counts.get(state)
             if known:

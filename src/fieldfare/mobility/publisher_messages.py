@@ -1,4 +1,4 @@
-"""What brokers say to each other about publishers that move; see `publishers`."""
+"""Messages between brokers about moving publishers; see `publishers`."""
 
 from __future__ import annotations
 
@@ -8,43 +8,49 @@ from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import Message
 
 
-class Prepare(Message, frozen=True):
-    """A publisher will come to you, or may: promise already what it promises."""
+class PreparePublisher(Message, frozen=True):
+    """A publisher will come, or may come: the recipient advertises in advance."""
 
     client: str
     advertisements: dict[str, Filter] = msgspec.field(default_factory=dict)
 
 
-class Forget(Message, frozen=True):
+class ForgetPublisher(Message, frozen=True):
     """A publisher has left for good."""
 
     client: str
 
 
-class Arrival(Message, frozen=True):
-    """A publisher that was with you is here, and I have promised what it promises. Let go of it, and tell me then."""
+class PublisherArrival(Message, frozen=True):
+    """A publisher has arrived at the sender, which has advertised.
+
+    The recipient, the broker before, must release the publisher.
+    """
 
     client: str
     moves: int
 
 
-class Yield(Message, frozen=True):
-    """It is yours. If it was complete here, all subscriptions that it had here have come to you before this."""
+class PublisherRelease(Message, frozen=True):
+    """The recipient may serve a publisher.
+
+    If the visit was complete, its subscriptions have come before this message.
+    """
 
     client: str
     moves: int
     complete: bool
 
 
-class Survey(Message, frozen=True):
-    """Say so when all that came before this has arrived, with you and beyond."""
+class BarrierRequest(Message, frozen=True):
+    """A request to reply after all earlier messages have arrived, at the recipient and beyond."""
 
     origin: str
     number: int
 
 
-class Echo(Message, frozen=True):
-    """It has; and all subscriptions that go your way because of it have come before this."""
+class BarrierReply(Message, frozen=True):
+    """All earlier messages have arrived; the resulting subscriptions came before this reply."""
 
     origin: str
     number: int

@@ -1,16 +1,16 @@
-"""`PublisherPolicy`: how what a publisher promises follows it from broker to broker.
+"""`PublisherPolicy`: how the advertisements of a publisher follow the publisher from broker to broker.
 
-Subscriptions go where something they overlap is promised, so a publisher has a tree of them, with its broker as root.
-When it moves the tree must follow:
+Subscriptions go towards overlapping advertisements, so a publisher has a tree of subscriptions with its broker as root.
+When the publisher moves, the tree must follow:
 
-| manner | when it goes | when it comes |
+| policy | on departure | on arrival |
 |---|---|---|
-| `STANDARD` | promises end | promises begin |
-| `PREFETCHING` | they end, and begin at the broker where it is expected | nothing, if the guess was right |
-| `PROXY` | a few brokers promise all the time; the others as STANDARD | nothing there; others graft onto their trees |
-| `DELAYED` | promises end after a while | promises begin, and the new tree grafts onto the old one |
-| `PREFETCH_DELAYED` | they end after a while, and begin where it is expected | nothing, if the guess was right |
-| `SAFE` | they end when the new tree stands | promises begin; events wait until the new tree stands |
+| `STANDARD` | advertisements end | advertisements begin |
+| `PREFETCHING` | they end, and begin at the predicted broker | nothing, if the prediction was right |
+| `PROXY` | a few brokers advertise all the time; the others as STANDARD | nothing at a proxy; others graft |
+| `DELAYED` | advertisements end after a while | they begin, and the new tree grafts onto the old tree |
+| `PREFETCH_DELAYED` | they end later, and begin at the predicted broker | nothing, if the prediction was right |
+| `SAFE` | they end when the new tree is complete | they begin; events wait until the new tree is complete |
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Final, NamedTuple
 
 
 class PublisherPolicy(NamedTuple):
-    """How the promises of publishers follow them."""
+    """The rules by which advertisements follow a publisher."""
 
     name: str
     ahead: bool = False
-    """whether they begin where the publisher is expected as soon as it goes"""
+    """advertise at the predicted broker as soon as the publisher leaves"""
     linger: float = 0.0
-    """for how many seconds they outlive its going"""
+    """seconds for which advertisements outlive the departure"""
     proxies: bool = False
-    """whether some brokers promise all the time"""
+    """let some brokers advertise all the time"""
     holds: bool = False
-    """whether its events wait until they are heard everywhere"""
+    """hold events back until the advertisements are known everywhere"""
 
 
 STANDARD: Final = PublisherPolicy("standard")
@@ -38,4 +38,4 @@ PROXY: Final = PublisherPolicy("proxy", proxies=True)
 DELAYED: Final = PublisherPolicy("delayed", linger=10.0)
 PREFETCH_DELAYED: Final = PublisherPolicy("prefetch-delayed", ahead=True, linger=10.0)
 SAFE: Final = PublisherPolicy("safe", linger=3600.0, holds=True)
-MANNERS: Final = {m.name: m for m in (STANDARD, PREFETCHING, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)}
+POLICIES: Final = {m.name: m for m in (STANDARD, PREFETCHING, PROXY, DELAYED, PREFETCH_DELAYED, SAFE)}

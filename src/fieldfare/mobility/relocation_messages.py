@@ -1,6 +1,6 @@
-"""What is said when a client relocates as the book has it: `resub`, `fetch` and `replay`.
+"""Messages of relocation as in the book: `resub`, `fetch` and `replay`.
 
-A fetch is a resub that has passed the junction: it says the same, and goes where older entries point. So both are one.
+A fetch is a resub behind the junction: the same content, sent towards older entries. So both are a single message.
 """
 
 from __future__ import annotations
@@ -12,70 +12,70 @@ from fieldfare.mobility.sessions import Publisher
 from fieldfare.protocol.messages import Deliver, Message
 
 
-class Resub(Message, frozen=True):
-    """A client is at a border broker now, and wants this: whatever is for it goes the way from which you hear this."""
+class Resubscribe(Message, frozen=True):
+    """A client is at a border broker, with these subscriptions; its events go back the way of this message."""
 
     client: str
     moves: int
-    """how often the client had moved: the relocation counter. The highest is the latest"""
+    """the client's number of moves, the relocation counter: the highest is the latest"""
     border: str
     subscriptions: dict[str, Filter] = msgspec.field(default_factory=dict)
     change: int = 0
-    """how often it has changed its mind there"""
-    taken: int = 0
-    """the number of the last delivery that it had got when it came"""
+    """number of changes of the subscriptions during the visit"""
+    received: int = 0
+    """number of the last delivery which the client had received at arrival"""
     source: str = ""
-    """the broker where it was before, for when advertisements do not show the way"""
+    """the broker before, in case advertisements do not show the way"""
 
     @property
     def age(self) -> tuple[int, int]:
-        """The higher, the later."""
+        """The moves and changes: the higher, the later."""
         return self.moves, self.change
 
 
 class Replay(Message, frozen=True):
-    """What was kept for a client during some of its stays, all of it."""
+    """All kept events of a client from some of its visits."""
 
     client: str
     moves: int
-    """the stay that it is for"""
+    """number of the visit to which the replay goes"""
     first: int
     last: int
-    """the stays that it is of"""
+    """the last of the visits from which the replay comes"""
     deliveries: tuple[Deliver, ...] = ()
     had: tuple[tuple[Publisher, int], ...] = ()
-    """the highest count of each publisher that the client has got"""
+    """the highest count of each publisher which the client has received"""
     lost: int = 0
-    """how many had to be thrown away, because the buffer was full"""
+    """number of events that were dropped from a full buffer"""
     border: str = ""
-    """who waits itself for more, and will send it on"""
+    """the broker that waits for more events itself, and will send them on"""
 
 
-class Release(Message, frozen=True):
-    """What a client left behind is on its way; who has its entry only for that need keep it no longer."""
-
-    client: str
-    moves: int
-
-
-class Settled(Message, frozen=True):
-    """A client's stay has got all that there was of those before: nobody need send anything on."""
+class ReleaseEntry(Message, frozen=True):
+    """A client's old events are on their way; an entry for them is no longer needed."""
 
     client: str
     moves: int
 
 
-class Gone(Message, frozen=True):
+class VisitComplete(Message, frozen=True):
+    """A visit has received the events of all earlier visits: no broker need send on more."""
+
+    client: str
+    moves: int
+
+
+class ClientGone(Message, frozen=True):
     """A client has left for good."""
 
     client: str
     moves: int
 
 
-class Gap(Message, frozen=True):
+class GapNotice(Message, frozen=True):
     """To a client: some events are missing."""
 
-    stays: tuple[int, ...] = ()
-    """nothing is known of what came for you there"""
+    visits: tuple[int, ...] = ()
+    """visits whose events are unknown"""
     lost: int = 0
-    """so many were thrown away"""
+    """number of dropped events"""

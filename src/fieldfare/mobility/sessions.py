@@ -1,13 +1,13 @@
-"""`Session`: all that a client is to a broker, so that another broker can go on in its place.
+"""`MobileSession`: the state of a client at a broker, which another broker can take over.
 
-Deliveries have numbers that go on wherever the session goes. They are kept until the client acknowledges them: what was
-sent to a client that had just gone is sent again. When a client moves, its old and its new broker both get its events
-for a while; `merged` makes one session of the old one's and of what the new one has put aside, exactly once and in the
-order of each publisher.
+Deliveries have numbers that go on wherever the session goes. They are kept until the client acknowledges them: a
+delivery to a client that had just left is sent again. During a move the old and the new broker both get the client's
+events for a while; `merged` makes a single session of the old session and of the events which the new broker has
+buffered, exactly once and in the order of each publisher.
 
-That takes little memory: on an overlay without cycles all that a publisher publishes at one place comes in order, so
-its highest count stands for all events before it. An event below it that comes later was either had or never due: it
-has been overtaken because the subscription was not in force yet on its way. Events of a publisher that moves may
+That takes little memory: on an overlay without cycles all events which a publisher publishes at the same place come in
+order, so the highest count stands for all events before. A later event with a lower count was either received or never
+due: it was overtaken because the subscription was not yet in force on its way. Events of a moving publisher may
 overtake each other; so places are told apart.
 """
 
@@ -23,63 +23,63 @@ from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import Deliver
 
 Publisher: TypeAlias = tuple[str, str]
-"""a publisher, and the broker that counts its events if it does not do so itself"""
-Course: TypeAlias = tuple[str, str, str]
-"""the same, and the broker where it publishes: such events come in order"""
+"""a publisher, and the broker that counts its events if the publisher does not"""
+Stream: TypeAlias = tuple[str, str, str]
+"""a publisher, the broker that counts, and the broker of publication: events of a stream come in order"""
 
 
-class Session(msgspec.Struct):
-    """What a client wants and promises, what it has not got yet, and how far it has heard whom.
+class MobileSession(msgspec.Struct):
+    """The filters of a client, its pending deliveries, and the highest count of each stream.
 
     >>> from fieldfare import Event
-    >>> session, event = Session(), Deliver(Event({"a": 1}), "ana", 1, ("x",))
-    >>> session.take(event).number
+    >>> session, event = MobileSession(), Deliver(Event({"a": 1}), "ana", 1, ("x",))
+    >>> session.accept(event).number
     1
-    >>> merged(session, [(event, "")]).kept == session.kept  # the other broker had got it, too
+    >>> merged(session, [(event, "")]).pending == session.pending  # the other broker had got it, too
     True
     """
 
     subscriptions: dict[str, Filter] = {}
     advertisements: dict[str, Filter] = {}
-    kept: list[Deliver] = []
-    """with numbers, and not acknowledged"""
+    pending: list[Deliver] = []
+    """numbered deliveries that are not acknowledged"""
     last: int = 0
-    """the highest number so far"""
-    heard: dict[Course, int] = {}
-    """the highest count of each"""
-    before: dict[Course, int] = {}
-    """the same, as it was when the session came here: what is not above that is no news"""
+    """the highest delivery number"""
+    highest: dict[Stream, int] = {}
+    """the highest count of each stream"""
+    floor: dict[Stream, int] = {}
+    """the counts at the arrival of the session: events up to them are old"""
 
-    def take(self, delivery: Deliver, place: str = "") -> Deliver | None:
-        """Number a delivery of an event that was published at a place, and keep it; None if it is no news."""
-        course = delivery.publisher, delivery.by, place
-        if delivery.sequence <= self.before.get(course, -1):
+    def accept(self, delivery: Deliver, place: str = "") -> Deliver | None:
+        """Number and keep the delivery of an event from a place; None for an old event."""
+        stream = delivery.publisher, delivery.by, place
+        if delivery.sequence <= self.floor.get(stream, -1):
             return None
-        self.heard[course] = max(delivery.sequence, self.heard.get(course, -1))
+        self.highest[stream] = max(delivery.sequence, self.highest.get(stream, -1))
         self.last += 1
         numbered = msgspec.structs.replace(delivery, number=self.last)
-        self.kept.append(numbered)
+        self.pending.append(numbered)
         return numbered
 
     def acknowledge(self, number: int) -> None:
-        """The client has got all deliveries up to a number."""
-        self.kept = [delivery for delivery in self.kept if delivery.number > number]
+        """Drop the deliveries up to a number, which the client has received."""
+        self.pending = [delivery for delivery in self.pending if delivery.number > number]
 
 
-def merged(session: Session, aside: Iterable[tuple[Deliver, str]]) -> Session:
-    """A session that has come from elsewhere, with what was put aside for it here, each with its place."""
+def merged(session: MobileSession, buffered: Iterable[tuple[Deliver, str]]) -> MobileSession:
+    """Return a session from another broker together with the deliveries buffered here, each with its place."""
     here = msgspec.structs.replace(
-        session, kept=list(session.kept), heard=dict(session.heard), before=dict(session.heard)
+        session, pending=list(session.pending), highest=dict(session.highest), floor=dict(session.highest)
     )
-    for delivery, place in aside:
-        here.take(delivery, place)
+    for delivery, place in buffered:
+        here.accept(delivery, place)
     return here
 
 
-def due(session: Session, subscriptions: Mapping[str, Filter]) -> list[Deliver]:
-    """What is to be sent (again) to a client that wants this now: it may have changed its mind since it was kept."""
+def deliveries_due(session: MobileSession, subscriptions: Mapping[str, Filter]) -> list[Deliver]:
+    """Return the deliveries to send (again) to a client with these subscriptions, which may have changed since."""
     found = []
-    for delivery in session.kept:
+    for delivery in session.pending:
         fields = fields_of(delivery.event)
         ids = tuple(id for id, filter in subscriptions.items() if filter.matches_fields(fields))
         if ids:

@@ -1,16 +1,19 @@
-"""What brokers say to each other when a subscriber moves. A stay is known by its client and how often it had moved."""
+"""Messages between brokers about moving subscribers.
+
+A visit is known by its client and the client's number of moves.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.sessions import MobileSession
 from fieldfare.protocol.messages import Message
 
 
-class Expect(Message, frozen=True):
-    """A client goes from me to you: ask for what it wants."""
+class PrepareSubscriber(Message, frozen=True):
+    """A client is on its way to the recipient, which subscribes in advance."""
 
     client: str
     moves: int
@@ -18,45 +21,48 @@ class Expect(Message, frozen=True):
 
 
 class MoveUpdate(Message, frozen=True):
-    """What a client wants is asked for at the target; so the source is to hand the session over, and to ask no more.
+    """A client is at the target, which has subscribed; the source must hand the session over and unsubscribe.
 
-    Where it goes from link to link it comes behind these subscriptions, and proves that they are in force.
+    Where the update goes from link to link, it comes behind the new subscriptions, and proves that they are in force.
     """
 
     client: str
     source: str
     target: str
     moves: int
-    """the stay at the target; what is asked for is the one before that"""
+    """number of the visit at the target; the requested session is that of the visit before"""
     filters: tuple[Filter, ...] = ()
-    """what the client wants, for those on the way"""
+    """the client's filters, for the brokers on the way"""
     addressed: bool = True
-    """whether those on the way know where the source is"""
+    """whether the brokers on the way know the way to the source"""
     again: bool = False
-    """whether it has been sent back on the last link, and comes behind more subscriptions now"""
+    """whether the update was returned on the last link, and now comes behind more subscriptions"""
 
 
-class Transfer(Message, frozen=True):
-    """Here is the session for a stay."""
+class SubscriberTransfer(Message, frozen=True):
+    """The session for a visit."""
 
     client: str
     moves: int
-    session: Session
+    session: MobileSession
 
 
-class Bounce(Message, frozen=True):
-    """This update met an advertisement on the link between us: send it again, behind what that makes you tell me."""
+class ReturnedUpdate(Message, frozen=True):
+    """An update that met an advertisement on the link.
+
+    The recipient sends it again, behind the resulting subscriptions.
+    """
 
     update: MoveUpdate
 
 
-class Climb(Message, frozen=True):
+class UpwardUpdate(Message, frozen=True):
     """An update on its way up to the rendezvous point, behind the subscriptions."""
 
     update: MoveUpdate
 
 
-class Complete(Message, frozen=True):
-    """The subscriptions that an update came behind are in force all the way from its target to the rendezvous point."""
+class CompleteToRendezvous(Message, frozen=True):
+    """The subscriptions before an update are in force from its target to the rendezvous point."""
 
     update: MoveUpdate

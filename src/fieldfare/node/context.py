@@ -1,4 +1,4 @@
-"""`Context`: all that answers on the port of a node, and what its parts share."""
+"""`Context`: the parts of a running node, shared by HTTP routes, bridges and connections."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Final, NamedTuple
 
 from fieldfare.events.event import Event
 from fieldfare.node.interest import Interests
-from fieldfare.node.links import Neighbourhood
+from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.state import Publication
 
 HTTP: Final = "~http"
-"""the session under which events are published that come without one"""
+"""Session for events that come over HTTP without a session."""
 
 
 class Context(NamedTuple):
-    """A node with its links and whoever is curious."""
+    """A node, with the links and the watchers of the interest."""
 
     node: Node
     hood: Neighbourhood
-    wishes: Interests
+    interests: Interests
 
     async def publish(self, events: list[Event], ttl: float | None = None, replaces: str = "") -> int:
-        """Publish events of somebody who does not count them, all or none; they are safe afterwards."""
-        await self.node.room()
+        """Publish events without sequence numbers, all or none; after the call all are on disk."""
+        await self.node.wait_for_capacity()
         expires = None if ttl is None else self.node.clock() + ttl
         return await self.node.publish(Publication(HTTP, 0, events, expires, replaces))

@@ -1,4 +1,4 @@
-"""`Counters`: what a node has done so far, in numbers that only grow."""
+"""`Counters`: totals of a node's work since the start, which only grow."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class LinkTraffic:
-    """On one link."""
+class LinkCounters:
+    """Totals of a link: events, filter updates (`tells`) and bytes in both directions.
+
+    The names are keys of `GET /admin/links` and parts of metrics, and must not change.
+    """
 
     events_out: int = 0
     events_in: int = 0
@@ -19,18 +22,21 @@ class LinkTraffic:
 
 @dataclass(slots=True)
 class Counters:
-    """Of one node, since it started."""
+    """Totals of a node since the start, for metrics and the dashboard."""
 
     started: float
+    """Time of the start, by the wall clock."""
     events_in: int = 0
-    """from publishers"""
+    """Events that publishers sent."""
     deliveries: int = 0
-    """to clients"""
+    """Deliveries sent to clients."""
     refused: int = 0
+    """Requests of clients that were refused."""
     frames_in: int = 0
     frames_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     busy: float = 0.0
-    """seconds in which the broker worked"""
-    links: dict[str, LinkTraffic] = field(default_factory=dict)
+    """Seconds in which the broker worked."""
+    links: dict[str, LinkCounters] = field(default_factory=dict)
+    """By neighbour."""

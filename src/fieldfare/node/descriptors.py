@@ -1,7 +1,7 @@
-"""File descriptors: how many a process may have, and how they are shared out, so that the log never lacks one.
+"""File descriptors: the limit of the process, and its shares, so that the log never lacks a descriptor.
 
-Connections come from outside, as many as somebody likes to open. Were they given the last descriptor, the node could
-not open the next segment of its log, and would stop. So a part is kept back for the node's own files and links.
+Clients open as many connections as they like. If a connection got the last descriptor, the node could
+not open the next segment of its log, and would stop. So a part is reserved for the node's own files and links.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import resource
 from typing import Final, NamedTuple
 
 RESERVE: Final = 128
-"""for files, the store, links, bridges"""
+"""Descriptors reserved for files, the store, links and bridges."""
 MOST: Final = 1 << 20
-"""more are not asked for, even where there is no limit"""
+"""Largest limit that is requested, even where the system has none."""
 SINKS: Final = 1000
-"""connections to sinks of webhooks, where there are descriptors enough"""
+"""Connections to sinks of webhooks, where there are enough descriptors."""
 
 
 class Shares(NamedTuple):
-    """How many descriptors each purpose gets."""
+    """Numbers of descriptors by purpose."""
 
     connections: int
-    """from outside"""
+    """Connections of clients and neighbours."""
     sinks: int
-    """to the sinks of webhooks"""
+    """Connections to sinks of webhooks."""
 
 
 def raise_limit() -> int:
-    """Let this process have as many descriptors as the system allows; says how many."""
+    """Raise the soft limit of this process as far as the system allows; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -40,7 +40,7 @@ def raise_limit() -> int:
 
 
 def share(descriptors: int) -> Shares:
-    """Share descriptors out.
+    """Divide descriptors among the purposes.
 
     >>> share(1024), share(1 << 20)
     (Shares(connections=768, sinks=128), Shares(connections=1047448, sinks=1000))

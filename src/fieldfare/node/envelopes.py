@@ -1,6 +1,6 @@
-"""`Envelopes`: what goes to a node that need not be a neighbour, from link to link and in order.
+"""`Envelopes`: messages to any node, neighbour or not, sent from link to link and in order.
 
-A letter to a node that nobody knows a way to waits here until somebody does.
+Without a known way to the receiver, an envelope waits here until a neighbour reaches the receiver.
 """
 
 from __future__ import annotations
@@ -17,63 +17,64 @@ if TYPE_CHECKING:
 
 
 class Envelopes:
-    """The ways to other nodes, and what waits for one."""
+    """The ways to other nodes, and the waiting envelopes."""
 
-    def __init__(self, broker: DurableBroker) -> None:
-        """No way is known."""
-        self._broker = broker
+    def __init__(self, core: DurableBroker) -> None:
+        """Begin without any known way."""
+        self._core = core
         self._behind: dict[str, set[str]] = {}
-        """by neighbour: the nodes that are reached through it"""
+        """By neighbour: the nodes that are reached through it."""
         self._parked: dict[int, Envelope] = {}
+        """Envelopes that wait, by the number of their row."""
         self._count = 0
 
-    def post(self, to: str, content: bytes) -> None:
-        """Write to a node."""
-        self.forward(Envelope(to, self._broker.broker.name, content))
+    def send(self, to: str, content: bytes) -> None:
+        """Send content to a node."""
+        self.forward(Envelope(to, self._core.broker.name, content))
 
-    def forward(self, parcel: Envelope, via: str = "") -> None:
-        """Send a letter on its way; if there is none, it waits for one.
+    def forward(self, envelope: Envelope, via: str = "") -> None:
+        """Pass an envelope to the next neighbour on the way; without a known way the envelope waits.
 
-        It never goes back to the neighbour that it came from: two that each think the way leads through the other, for
-        a moment or since somebody lies, would send it to each other for ever.
+        An envelope never goes back to the last neighbour: two nodes may each see the way through the other,
+        for a moment or because a third node lies, and would pass the envelope to and fro for ever.
         """
-        links = self._broker.links.keys() - {via}
-        way = next((one for one, nodes in self._behind.items() if parcel.to in nodes and one in links), None)
-        if parcel.to in links:
-            way = parcel.to
+        links = self._core.links.keys() - {via}
+        way = next((one for one, nodes in self._behind.items() if envelope.to in nodes and one in links), None)
+        if envelope.to in links:
+            way = envelope.to
         if way is not None:
-            self._broker.say(way, parcel)
+            self._core.links.send(way, envelope)
             return
         self._count += 1
-        self._parked[self._count] = parcel
-        self._broker.keep(Row("parked", (self._count,), [parcel.to, parcel.origin, parcel.content]))
+        self._parked[self._count] = envelope
+        self._core.step.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
 
     def knows(self, node: str) -> bool:
-        """Is a way to a node known?"""
-        return node in self._broker.links or any(node in nodes for nodes in self._behind.values())
+        """Tell whether a way to a node is known."""
+        return node in self._core.links or any(node in nodes for nodes in self._behind.values())
 
-    def reach(self, neighbour: str, nodes: Iterable[str]) -> None:
-        """A neighbour says whom it reaches."""
+    def set_reachable(self, neighbour: str, nodes: Iterable[str]) -> None:
+        """Note the nodes behind a neighbour, and send the envelopes for any of those nodes."""
         known = set(nodes) | {neighbour}
         if self._behind.get(neighbour) != known:
             self._behind[neighbour] = known
-            self._broker.keep(Row("reach", (neighbour,), sorted(known)))
+            self._core.step.store(Row("reach", (neighbour,), sorted(known)))
         parked, self._parked = self._parked, {}
-        for number, parcel in parked.items():
-            self._broker.keep(Row("parked", (number,)))
-            self.forward(parcel)
+        for number, envelope in parked.items():
+            self._core.step.store(Row("parked", (number,)))
+            self.forward(envelope)
 
     def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
-        """A neighbour is none any more. Letters that were on their way through it have to find another one."""
+        """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
-            self._broker.keep(Row("reach", (neighbour,)))
+            self._core.step.store(Row("reach", (neighbour,)))
         for what in outbox:
             message = wire.decode(what) if isinstance(what, bytes) else None
             if isinstance(message, Envelope):
                 self.forward(message)
 
     def restore(self, stored: StoredRows) -> None:
-        """Take up what was stored."""
+        """Recover the ways and the waiting envelopes from stored rows."""
         for (neighbour,), nodes in stored.get("reach", {}).items():
             self._behind[str(neighbour)] = set(nodes)
         for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):

@@ -1,4 +1,4 @@
-"""`HandoverSender`: sends sessions to other nodes, in parts, because the log is on disk and may be long."""
+"""`HandoverSender`: sends the deliveries of departing sessions and of replicas, in parts read from the log."""
 
 from __future__ import annotations
 
@@ -7,81 +7,83 @@ from functools import partial
 from typing import Final
 
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover import carried_of
 from fieldfare.node.node import Node
-from fieldfare.node.replicas import Sent
-from fieldfare.node.state import Pending, Step
+from fieldfare.node.replica_state import ReplicaPart
+from fieldfare.node.state import Pending
+from fieldfare.node.step import Step
+from fieldfare.node.stored_deliveries import stored_deliveries
 from fieldfare.protocol.journal import JournalEntry
 
 CHUNK: Final = 500
-"""deliveries at a time, at most"""
+"""Largest number of deliveries in a message."""
 CHUNK_BYTES: Final = 256 << 10
+"""Size of the events from which on a message is not filled further."""
 
 
 class HandoverSender:
-    """Whoever watches a node for sessions that are ready to go."""
+    """Watches a node for departing sessions and for replica holders, and sends the waiting deliveries."""
 
     def __init__(self, node: Node) -> None:
-        """Begin to watch, before the node starts: some may have been on their way when it ended."""
+        """Begin to watch; before the start of the node, since a stop may have interrupted a handover."""
         self._node = node
         self._busy: set[str | tuple[str, str]] = set()
+        """Departing sessions, and pairs of session and holder, that a task is sending now."""
         node.watchers.add(self._watch)
 
     def _watch(self, _: Step) -> None:
-        for name, departure in self._node.broker.moving.departures.items():
+        for name, departure in self._node.broker.handovers.departures.items():
             if departure.ready and name not in self._busy:
                 self._busy.add(name)
-                self._node.beside(self._carry(name))
-        for pair in self._node.broker.keeping.due():
+                self._node.spawn(self._send_session(name))
+        for pair in self._node.broker.replicas.due():
             if pair not in self._busy:
                 self._busy.add(pair)
-                self._node.beside(self._copy(*pair))
+                self._node.spawn(self._send_replica(*pair))
 
-    async def _copy(self, name: str, keeper: str) -> None:
-        """Send a keeper what waits for a session."""
-        node, keeping = self._node, self._node.broker.keeping
+    async def _send_replica(self, name: str, holder: str) -> None:
+        node, replicas = self._node, self._node.broker.replicas
         try:
-            while (name, keeper) in keeping.due():
-                ticket, waiting = keeping.waiting(name, keeper, CHUNK)
+            while (name, holder) in replicas.due():
+                ticket, waiting = replicas.next_deliveries(name, holder, CHUNK)
                 entries = await node.entries([pending.position for _, pending in waiting])
-                some = _first(waiting, entries)
+                some = _first_part(waiting, entries)
                 upto = some[-1][0] if len(waiting) == CHUNK or len(some) < len(waiting) else None
-                sent = Sent(name, keeper, ticket, carried_of(some, entries), upto)
-                await node.submit(partial(_send, sent))
+                part = ReplicaPart(name, holder, ticket, stored_deliveries(some, entries), upto)
+                await node.submit(partial(_send_part, part))
         finally:
-            self._busy.discard((name, keeper))
+            self._busy.discard((name, holder))
 
-    async def _carry(self, name: str) -> None:
+    async def _send_session(self, name: str) -> None:
         node = self._node
         try:
-            await node.submit(lambda broker, now: broker.moving.freeze(name, now))
+            await node.submit(lambda broker, now: broker.handovers.departures.freeze(name, now))
             gone = False
             while not gone:
-                waiting = node.broker.moving.waiting(name, CHUNK)
+                waiting = node.broker.handovers.departures.next_deliveries(name, CHUNK)
                 entries = await node.entries([pending.position for _, pending in waiting])
-                gone = await node.submit(partial(_carry, name, _first(waiting, entries), entries))
+                gone = await node.submit(partial(_send_deliveries, name, _first_part(waiting, entries), entries))
         finally:
             self._busy.discard(name)
 
 
-def _send(sent: Sent, broker: DurableBroker, _: float) -> None:
-    broker.keeping.send(sent)
+def _send_part(part: ReplicaPart, broker: DurableBroker, _: float) -> None:
+    broker.replicas.send_part(part)
 
 
-def _carry(
+def _send_deliveries(
     name: str,
     waiting: Sequence[tuple[int, Pending]],
     entries: Mapping[int, JournalEntry],
     broker: DurableBroker,
     now: float,
 ) -> bool:
-    return broker.moving.carry(name, waiting, entries, now)
+    return broker.handovers.departures.send_deliveries(name, waiting, entries, now)
 
 
-def _first(
+def _first_part(
     waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry]
 ) -> Sequence[tuple[int, Pending]]:
-    """As many as make a message of a good size, one at least."""
+    """Return the first deliveries up to a good size of a message, never none."""
     size = 0
     for count, (_, pending) in enumerate(waiting):
         size += len(entries[pending.position].event) if pending.position in entries else 0

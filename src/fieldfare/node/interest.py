@@ -1,11 +1,11 @@
-"""`Interests`: what anybody wants here, for publishers who would rather not send what nobody does.
+"""`Interests`: the filters of all clients and neighbours, for publishers who skip events without a receiver.
 
-All subscriptions of clients and neighbours, without those that others cover, and merged where that is exact. To ask is
-a permission of its own, and whoever asks hears only of what they may publish: the rest is nobody's business.
+The interest is the set of all subscriptions without covered ones, merged where the union is exact. Watching needs a
+special permission, and a publisher hears only of the events within its permission to publish.
 
-Those who asked are told again when it changes, a moment later: many changes make one. What has changed is worked out
-beside the node's work, from what was known before; and the more that costs, the longer is the pause before the next
-time. So a subscription costs the same whether somebody has asked or not.
+Publishers hear of a change a moment later, in a single frame for many changes. A thread works out the difference
+beside the node's work, and the pause before the next time grows with the cost. So a subscription costs
+the same whether a publisher watches or not.
 """
 
 from __future__ import annotations
@@ -21,85 +21,84 @@ from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.node.node import Node
-from fieldfare.node.security.security import Permission
-from fieldfare.node.state import Step
+from fieldfare.node.security import Permission
+from fieldfare.node.step import Step
 
 MOMENT: Final = 0.05
-"""seconds to wait for more changes"""
+"""Seconds to wait for more changes."""
 SHARE: Final = 20
-"""the pause after some work is so many times as long as that took: so little of the time it takes"""
+"""Length of a pause in multiples of the work before it, so that the work takes a twentieth of the time."""
 LONGEST: Final = 1.0
-"""seconds of a pause at most: nobody is told later than that"""
+"""Longest pause in seconds, and so the longest delay of a change."""
 MANY: Final = 50
-"""filters up to which pairs are tried for merging"""
+"""Number of filters up to which pairs are tried for merging."""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 @dataclass(slots=True)
-class _Asker:
-    """Somebody who wants to know."""
-
+class _Watcher:
     call: Callable[[list[str]], None]
     publish: Permission
-    told: list[str] | None = None
+    last: list[str] | None = None
+    """Texts of the last call; None before the first."""
 
 
 class Interests:
-    """Who wants to know what is wanted."""
+    """The publishers of a node with a watch on the interest."""
 
     def __init__(self, node: Node) -> None:
-        """Nobody yet."""
+        """Begin without watching publishers, for a node."""
         self._node = node
-        self._askers: dict[str, _Asker] = {}
+        self._watchers: dict[str, _Watcher] = {}
         self._roots = Roots()
         self._views: dict[Permission, View] = {}
         self._version = -1
         self._task: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
-        node.watchers.add(self._watch)
+        node.watchers.add(self._check)
 
-    def tell(self, name: str, call: Callable[[list[str]], None], publish: Permission = True) -> None:
-        """Tell somebody what is wanted of what they may publish, as soon as that is known, and whenever it changes."""
-        self._askers[name] = _Asker(call, publish)
+    def watch(self, name: str, call: Callable[[list[str]], None], publish: Permission = True) -> None:
+        """Call a function with the interest in a publisher's permitted events, now and after each change."""
+        self._watchers[name] = _Watcher(call, publish)
         self._version = -1
         self._hurry.set()
-        self._watch()
+        self._check()
 
     def forget(self, name: str) -> None:
-        """Somebody does not want to know any more."""
-        self._askers.pop(name, None)
+        """End the watch of a session."""
+        self._watchers.pop(name, None)
 
-    def _watch(self, _: Step | None = None) -> None:
-        if self._askers and self._task is None and self._version != self._node.broker.changes:
-            self._task = self._node.beside(self._keep_up())
+    def _check(self, _: Step | None = None) -> None:
+        if self._watchers and self._task is None and self._version != self._node.broker.changes:
+            self._task = self._node.spawn(self._follow())
             self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and task.exception() is not None:
-            logger.error("what is wanted could not be told", exc_info=task.exception())
+            logger.error("the interest could not be worked out", exc_info=task.exception())
 
-    async def _keep_up(self) -> None:
+    async def _follow(self) -> None:
         loop, pause = asyncio.get_running_loop(), MOMENT
-        while self._askers and self._version != self._node.broker.changes:
+        while self._watchers and self._version != self._node.broker.changes:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._hurry.wait()
             self._hurry.clear()
             self._version = self._node.broker.changes
             began = loop.time()
-            wanted = self._node.broker.wanted()
-            await asyncio.to_thread(self._work_out, wanted, {one.publish for one in self._askers.values()})
-            for asker in list(self._askers.values()):
-                view = self._views.get(asker.publish)  # none: they came just now, and it is their turn next
-                if view is not None and view.texts != asker.told:
-                    asker.told = view.texts
-                    asker.call(view.texts)
+            wanted = self._node.broker.interest()
+            await asyncio.to_thread(self._work_out, wanted, {one.publish for one in self._watchers.values()})
+            for watcher in list(self._watchers.values()):
+                view = self._views.get(watcher.publish)  # None: the watcher came just now, and its turn is next
+                if view is not None and view.texts != watcher.last:
+                    watcher.last = view.texts
+                    watcher.call(view.texts)
             pause = min(max(MOMENT, SHARE * (loop.time() - began)), LONGEST)
 
     def _work_out(self, wanted: set[Filter], permissions: set[Permission]) -> None:
-        self._roots.become(wanted)
+        self._roots.update(wanted)
         views = {one: self._views.get(one) or View(one) for one in permissions}
         for view in views.values():
             view.show(self._roots.found)
@@ -107,16 +106,16 @@ class Interests:
 
 
 class Roots:
-    """The filters of a set that no other one of it covers, kept up to date as the set changes."""
+    """The uncovered filters of a changing set."""
 
     def __init__(self) -> None:
-        """Of the empty set."""
+        """Begin with the empty set."""
         self._all: set[Filter] = set()
         self._index: Index[Filter] = Index()
         self.found: set[Filter] = set()
 
-    def become(self, wanted: set[Filter]) -> None:
-        """The set is another one; the work is that of the difference."""
+    def update(self, wanted: set[Filter]) -> None:
+        """Replace the set; the work is proportional to the difference."""
         gone, new = self._all - wanted, wanted - self._all
         suspects = set(new)
         for one in gone:
@@ -133,23 +132,23 @@ class Roots:
                 self.found.add(one)
 
     def _is_hidden(self, one: Filter) -> bool:
-        """Does another one cover it? Of two that cover each other the first by its text stays."""
+        """Tell whether another filter covers the given filter; of two equivalent filters the second by text is."""
         others = (other for other in self._index.covering(one) if other != one)
         return any(not one.covers(other) or str(other) < str(one) for other in others)
 
 
 class View:
-    """What somebody who may publish some events is told: nothing of any others."""
+    """The interest cut to the events of a permission to publish."""
 
     def __init__(self, publish: Permission) -> None:
-        """Nothing is wanted."""
+        """Begin with an empty interest, for a permission."""
         self._publish = publish
         self._cuts: dict[Filter, tuple[Filter, str] | None] = {}
-        """what was worked out before"""
+        """Cut filters with their texts, by root; None where the permission and the root have no event in common."""
         self.texts: list[str] = []
 
     def show(self, roots: Iterable[Filter]) -> None:
-        """Such filters are wanted."""
+        """Work out the texts for the present roots; cuts of known roots are reused."""
         before = self._cuts
         self._cuts = {one: before[one] if one in before else self._cut(one) for one in roots}
         shown = dict(cut for cut in self._cuts.values() if cut is not None)
@@ -164,7 +163,7 @@ class View:
 
 
 def inside(filter: Filter, permission: Permission) -> Filter | None:
-    """What a filter and a permission have in common; None if that is nothing.
+    """Return the intersection of a filter and a permission; None for an empty intersection.
 
     >>> from fieldfare.filters import parse
     >>> inside(parse("price < 5"), parse("kind = 'quote'")), inside(parse("kind = 'news'"), parse("kind = 'quote'"))
@@ -176,13 +175,13 @@ def inside(filter: Filter, permission: Permission) -> Filter | None:
         return filter
     try:
         common = permission & filter
-    except FilterTooComplex:  # then all that they may publish may be wanted, which tells them nothing
+    except FilterTooComplex:  # the permission itself reveals nothing that its owner does not know
         return permission if permission.overlaps(filter) else None
     return None if common.is_empty else common
 
 
 def merged(filters: Iterable[Filter]) -> list[Filter]:
-    """As few filters as are easily found that match what any of the given ones match, and nothing else.
+    """Merge filters where the union is exact and no more complex; the result matches the same events.
 
     >>> from fieldfare.filters import parse
     >>> merged([parse("x = 1"), parse("x = 2"), parse("x > 5")])
@@ -201,7 +200,7 @@ def merged(filters: Iterable[Filter]) -> list[Filter]:
 
 
 def _either(one: Filter, other: Filter) -> Filter | None:
-    """Both as one, if that is as simple as each of them."""
+    """Return the union of two filters, unless the union is more complex than both."""
     if len(one.boxes) > 2 or len(other.boxes) > 2:
         return None
     try:

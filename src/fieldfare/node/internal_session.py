@@ -1,4 +1,4 @@
-"""`InternalSession`: a session used from within the node, as by server-sent events, webhooks and bridges."""
+"""`InternalSession`: a session for a part of the node, such as server-sent events, webhooks and bridges."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import NamedTuple
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import losses, replay
+from fieldfare.node import losses, replay, security
 from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.security import rights, security
-from fieldfare.node.security.security import AccessDenied, Principal
+from fieldfare.node.security import AccessDenied, Principal, rights
 from fieldfare.node.state import NEVER, RequestRefused, Session
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.lineage import still_valid
@@ -23,7 +22,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class Delivered(NamedTuple):
-    """An event for a session."""
+    """A delivery of an internal session, with the decoded event."""
 
     number: int
     position: int
@@ -32,29 +31,29 @@ class Delivered(NamedTuple):
     event: Event
     subscriptions: tuple[str, ...]
     expires: float = NEVER
-    """when nobody is to get it any more"""
+    """Time after which the event is delivered to nobody."""
 
 
 class InternalSession:
-    """A session that is there, as long as it is used with `async with`."""
+    """A session attached for the time of an `async with` block."""
 
     def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
-        """With a name the session survives; without one it is forgotten afterwards.
+        """Use a durable session under a name, or without a name a session for the block only.
 
-        If it is used for somebody, all that the session asked for earlier and they no longer may ends.
+        With a principal, filters end if the principal has lost the permission.
         """
         self._node = node
         self._durable = bool(name)
         self._principal = principal if node.security is not None else None
         self._may_read = None if self._principal is None else rights.may_read(self._principal)
         self._owner = owner if principal is None else principal.name
-        self.name = name or f"~{node.fresh()}"
+        self.name = name or f"~{node.fresh_name()}"
         self.acknowledged = 0
         self.gone = 0
-        """where the log begins, if older events were wanted"""
+        """Position where the log begins, if `since` asked for older events; else 0."""
         self.lost = 0
-        """deliveries that were dropped; for whoever says so, and sets it back"""
-        self._told = 0
+        """Number of dropped deliveries; the user of the session reports them and resets the number."""
+        self._told_dropped = 0
         self._wake = asyncio.Event()
         self._closed = ""
         self._unwatch: Callable[[], None] = lambda: None
@@ -64,8 +63,8 @@ class InternalSession:
         if self._principal is not None:
             who = self._principal
             await self._node.submit(lambda broker, now: rights.recheck(broker, self.name, who, now))
-        self._node.occupy(self.name, self._close, self._wake.set)
-        self.acknowledged, self._told = session.done, session.warned
+        self._node.use_session(self.name, self._close, self._wake.set)
+        self.acknowledged, self._told_dropped = session.acknowledged, session.warned
         if self._principal is not None:
             self._unwatch = security.watch(
                 self._principal, self._node.security, lambda: self._close("the token is void")
@@ -74,10 +73,10 @@ class InternalSession:
         return self
 
     def _attached(self, broker: DurableBroker, now: float) -> Session:
-        known = broker.sessions.get(self.name)  # it may be another one's since somebody has looked
+        known = broker.sessions.get(self.name)  # its owner may have changed since the caller looked
         if known is not None and self._node.security is not None and known.owner != self._owner:
             raise AccessDenied(f"the session {self.name} belongs to somebody else")
-        return broker.attach(self.name, self._node.fresh(), now, durable=self._durable, owner=self._owner)
+        return broker.sessions.attach(self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner)
 
     async def __aexit__(self, *_: object) -> None:
         self._unwatch()
@@ -85,39 +84,41 @@ class InternalSession:
             return
         del self._node.closers[self.name], self._node.wakers[self.name]
         if self._node.ready and self.name in self._node.broker.sessions:
-            await self._node.submit(lambda broker, now: broker.detach(self.name, now))
+            await self._node.submit(lambda broker, now: broker.sessions.detach(self.name, now))
 
     def _close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         self._closed = reason
         self._wake.set()
 
     async def subscribe(self, id: str, filter: Filter, since: float | str | None = None) -> None:
-        """Ask for events, perhaps from a position or a time on."""
+        """Subscribe to a filter, perhaps from a position or a time on."""
         if since is not None:
             self.gone = await replay.subscribe(self._node, self.name, id, filter, since)
         else:
-            await self._node.submit(lambda broker, now: broker.change(m.Subscribe(id, filter), self.name, now))
+            await self._node.submit(
+                lambda broker, now: broker.sessions.change_filters(m.Subscribe(id, filter), self.name, now)
+            )
 
     async def unsubscribe(self, id: str) -> None:
-        """Ask no more."""
-        await self._node.submit(lambda broker, now: broker.change(m.Unsubscribe(id), self.name, now))
+        """End a subscription; an unknown id has no effect."""
+        await self._node.submit(lambda broker, now: broker.sessions.change_filters(m.Unsubscribe(id), self.name, now))
 
     async def acknowledge(self, number: int) -> None:
-        """Be done with all deliveries up to a number."""
-        await self._node.submit(lambda broker, _: broker.acknowledge(self.name, number))
+        """Acknowledge all deliveries up to a number."""
+        await self._node.submit(lambda broker, _: broker.deliveries.acknowledge(self.name, number))
         self.acknowledged = number
 
     @property
     def life(self) -> str:
-        """The life in which deliveries are numbered; for a session that does not survive, that of the log."""
+        """The life in which deliveries are numbered; for a session without a name, the life of the log."""
         session = self._node.broker.sessions.get(self.name)
         return session.lives[-1][0] if session is not None and self._durable else self._node.broker.life
 
     async def resume(self, number: int, position: int, life: str = "") -> None:
-        """Be done with all up to a delivery that an earlier connection took, if it is that of the same event.
+        """Acknowledge all deliveries up to an earlier connection's number, if the number still means the same event.
 
-        A session of the same name may be another one by now, and count anew; and a node that went back in time gives
-        numbers and positions again: in another life, if that is known. What comes twice is the lesser evil.
+        A later session of the same name counts anew, and a node from an earlier copy of the folder gives numbers
+        and positions again. In doubt nothing is acknowledged: a repeated delivery is the lesser evil.
         """
 
         def job(broker: DurableBroker, _: float) -> None:
@@ -128,24 +129,24 @@ class InternalSession:
                 return
             pending = session.pending.get(number)
             if pending is not None and pending.position == position and number <= session.released:
-                session.taken = max(session.taken, number)
-                broker.acknowledge(self.name, number)
+                session.sent = max(session.sent, number)
+                broker.deliveries.acknowledge(self.name, number)
 
         await self._node.submit(job)
 
     def _note_dropped(self, session: Session, number: int) -> None:
-        count, self._told = session.dropped - self._told, session.dropped
+        count, self._told_dropped = session.dropped - self._told_dropped, session.dropped
         if count > 0:
             self.lost += count
-            losses.said(session, number)
+            losses.warn(session, number)
             logger.warning("the session %s: %s", self.name, losses.reason(count, self._node.name))
 
     async def end(self) -> None:
-        """End the session, with all that waits for it."""
-        await self._node.submit(lambda broker, now: broker.end(self.name, now))
+        """End the session, and drop the waiting deliveries."""
+        await self._node.submit(lambda broker, now: broker.sessions.end(self.name, now))
 
     async def deliveries(self, chunk: int = 100) -> AsyncIterator[list[Delivered]]:
-        """Events as they come, some at a time; Refusal when another connection takes over the session."""
+        """Yield new deliveries, some at a time; `RequestRefused` when another connection uses the session."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -155,7 +156,7 @@ class InternalSession:
                 if self.name not in self._node.broker.sessions:
                     raise RequestRefused("the session is over")
                 session = self._node.broker.sessions[self.name]
-                taken = self._node.broker.take(self.name, chunk, self._node.clock())
+                taken = self._node.broker.deliveries.next(self.name, chunk, self._node.clock())
                 if not taken:
                     break
                 entries = await self._node.entries([pending.position for _, pending in taken])
@@ -170,15 +171,15 @@ class InternalSession:
                     if (entry := entries.get(pending.position)) is not None
                 ]  # fmt: skip
                 allowed = self._allowed(found)
-                self._node.traffic.deliveries += len(allowed)
+                self._node.counters.deliveries += len(allowed)
                 yield allowed
 
     def _allowed(self, found: list[Delivered]) -> list[Delivered]:
-        """Without what those for whom the session is used may not read any more."""
+        """Return the deliveries within the principal's present rights; the others are withheld for good."""
         may_read = self._may_read
         if may_read is None:
             return found
         withheld = [one.number for one in found if not may_read(one.event)]
         if withheld:
-            self._node.soon(lambda broker, _: rights.withhold(broker, self.name, withheld))
+            self._node.submit_detached(lambda broker, _: rights.withhold(broker, self.name, withheld))
         return [one for one in found if one.number not in withheld]

@@ -1,6 +1,6 @@
-"""The door of a node: all connections are counted from their first moment, and whoever dawdles is shown out.
+"""The listener of a node: it counts all connections from their first moment, and closes slow ones.
 
-Nobody at the door has said who they are. So what they may hold on to is bounded before any of it is looked at:
+No peer is authenticated at this point. So the resources of each connection are bounded before any byte is parsed:
 
 - **How many**: every connection counts in `limits.connections`, from when it is accepted, TLS handshakes included.
 - **How long**: headers, a TLS handshake, must be there within `limits.hello_seconds`; the body of a request and a
@@ -30,29 +30,29 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from fieldfare.node.config.config import Limits
+from fieldfare.node.config import Limits
 
 BURST: Final = 32
-"""connections that are accepted in a row"""
+"""Connections that are accepted in a row."""
 PAUSE: Final = 0.5
-"""seconds after which accepting is tried again"""
+"""Seconds before the next attempt to accept."""
 MOST_FRAGMENTS: Final = 1000
-"""of one message"""
+"""Largest number of fragments of a message."""
 MOST_PIPELINED: Final = 100
-"""requests that may wait for the answer to an earlier one"""
+"""Requests that may wait for the answer to an earlier one."""
 MOST_UNREAD: Final = 128 << 10
-"""bytes that wait to be sent; then pings are not answered any more"""
+"""Unsent bytes beyond which pings are not answered any more."""
 WIDEN: Final = "fieldfare.widen"
-"""the key in the scope of a WebSocket under which it can be let send larger messages"""
+"""Key in the scope of a WebSocket; its function raises the limit of message sizes."""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class Door:
-    """Who came in, and the rules."""
+    """The open connections of a node, and their limits."""
 
     def __init__(self, limits: Limits, most: int, tls: ssl.SSLContext | None = None) -> None:
-        """So many may come in at most."""
+        """Accept at most `most` connections at a time."""
         self.limits = limits
         self.most = most
         self.inside: set[Plain] = set()
@@ -61,7 +61,7 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listening: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Let people in, for ever. The loop could do that by itself; but nobody would count until it is too late."""
+        """Accept connections, for ever; the event loop alone would not count them until it is too late."""
         loop = asyncio.get_running_loop()
         listening.setblocking(False)
         while True:
@@ -76,7 +76,7 @@ class Door:
             await asyncio.sleep(0)  # there may always be one more, and others have work to do
 
     def welcome(self, socket: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Let a connection in, if there is room for it; if not it is closed at once."""
+        """Serve a connection; beyond the limit it is closed at once."""
         if len(self.inside) >= self.most:
             self._turn_away(socket)
             return
@@ -109,7 +109,7 @@ class Door:
             raise
 
     async def sweep(self) -> None:
-        """Show those out who were told to go, but do not read the last of what was sent: closing waits for them."""
+        """Abort connections that are closing but do not read the last bytes, for which closing would wait."""
         before: set[Plain] = set()
         while True:
             await asyncio.sleep(self.limits.message_seconds)
@@ -119,7 +119,7 @@ class Door:
             before = closing
 
     async def close(self) -> None:
-        """Show everybody out."""
+        """Close all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -128,7 +128,7 @@ class Door:
 
 
 def _answer(status: int, detail: str) -> bytes:
-    """A problem as all of an answer."""
+    """Return a complete HTTP answer with a problem of RFC 9457."""
     title = HTTPStatus(status).phrase
     body = msgspec.json.encode({"type": "about:blank", "title": title, "status": status, "detail": detail})
     head = [
@@ -142,7 +142,7 @@ def _answer(status: int, detail: str) -> bytes:
 
 
 class _Deadline:
-    """Closes a connection that does not get done with something in time."""
+    """A deadline: the connection is aborted unless the deadline is stopped in time."""
 
     def __init__(self) -> None:
         self._timer: asyncio.TimerHandle | None = None
@@ -162,7 +162,7 @@ class _Deadline:
 
 
 class _Counted:
-    """What both protocols do: leave the door, and be closed when nothing of what we send is read."""
+    """Common part of both protocols: the end of the connection, and a deadline for a peer that reads nothing."""
 
     transport: asyncio.Transport
 
@@ -184,36 +184,36 @@ class _Counted:
 
 
 class Plain(_Counted, HttpToolsProtocol):
-    """HTTP. A deadline runs whenever a request has begun and is not complete; between requests uvicorn has its own."""
+    """HTTP. A deadline runs while a request is incomplete; between requests uvicorn has a deadline of its own."""
 
     def __init__(self, door: Door, **given: Any) -> None:
-        """Nothing was said yet."""
+        """Begin with the headers of the first request."""
         _Counted.__init__(self, door)
         HttpToolsProtocol.__init__(self, **given)
         self._head = True
-        """whether headers are being read, or awaited"""
+        """Whether headers are being read, or awaited."""
         self._extra = 0
-        """bytes of the request so far that are no body"""
+        """Bytes of the request so far that are no body."""
         self._body = 0
 
     @property
     def is_closing(self) -> bool:
-        """Is it over, but for what was not read yet? During a TLS handshake there is no transport."""
+        """Tell whether the connection is closed but for unread bytes; during a TLS handshake there is no transport."""
         transport = cast("asyncio.Transport | None", self.transport)
         return transport is not None and transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is at the door."""
+        """Start the deadline of the first request."""
         HttpToolsProtocol.connection_made(self, transport)
         self._unfinished.start(transport, self._door.limits.hello_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Remove the connection from the count."""
         self.leave(self)
         HttpToolsProtocol.connection_lost(self, exc)
 
     def data_received(self, data: bytes) -> None:
-        """A part of requests."""
+        """Parse a part of requests, within the limits of sizes."""
         if self.transport.is_closing():
             return
         if self._head and not self._unfinished.runs:
@@ -226,12 +226,12 @@ class Plain(_Counted, HttpToolsProtocol):
             self.transport.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header. What comes behind a body is none, and is left out."""
+        """Handle a header; trailers behind a body are left out."""
         if self._head:
             HttpToolsProtocol.on_header(self, name, value)
 
     def on_headers_complete(self) -> None:
-        """The body begins."""
+        """Handle the end of the headers."""
         if len(self.pipeline) >= MOST_PIPELINED:
             raise httptools.HttpParserError("too many requests at once")
         self._head = False
@@ -239,72 +239,72 @@ class Plain(_Counted, HttpToolsProtocol):
         HttpToolsProtocol.on_headers_complete(self)
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """Handle a part of the body."""
         self._extra -= len(body)
         self._body += len(body)
         HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
+        """Handle the end of a request: the deadline stops."""
         self._unfinished.stop()
         self._head, self._extra, self._body = True, 0, 0
         HttpToolsProtocol.on_message_complete(self)
 
     def handle_websocket_upgrade(self) -> None:
-        """A WebSocket takes over."""
+        """Hand the connection over to the WebSocket protocol."""
         self._unfinished.stop()
         self._unread.stop()
         self.ws_protocol_class = cast("Any", partial(WebSocket, self._door, self))
         HttpToolsProtocol.handle_websocket_upgrade(self)
 
     def pause_writing(self) -> None:
-        """Too much was not read yet."""
+        """Start the deadline for a peer that does not read."""
         self.stalled()
         HttpToolsProtocol.pause_writing(self)
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """Stop the deadline: the peer has read enough."""
         self._unread.stop()
         HttpToolsProtocol.resume_writing(self)
 
 
 class WebSocket(_Counted, WebSocketsSansIOProtocol):
-    """A WebSocket. A deadline runs whenever a message has begun and is not complete, unless we do not read."""
+    """A WebSocket. A deadline runs while a message is incomplete, unless the node itself does not read."""
 
     def __init__(self, door: Door, before: Plain, **given: Any) -> None:
-        """It was an HTTP connection before, and is counted as such; the request for it is next."""
+        """Continue an HTTP connection, which stays counted as such; its upgrade request is next."""
         _Counted.__init__(self, door)
         self._before = before
         WebSocketsSansIOProtocol.__init__(self, **given)
         self.conn.max_message_size = door.limits.frame_bytes
 
     def widen(self, size: int) -> None:
-        """From now on messages may be larger."""
+        """Raise the limit of message sizes."""
         self.conn.max_message_size = max(size, self._door.limits.frame_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Remove the connection from the count."""
         self.leave(self._before)
         WebSocketsSansIOProtocol.connection_lost(self, exc)
 
     def handle_connect(self, event: Any) -> None:
-        """The handshake; handlers find `widen` in the scope."""
+        """Answer the handshake; handlers find `widen` in the scope."""
         self.app_state = {**self.app_state, WIDEN: self.widen}
         WebSocketsSansIOProtocol.handle_connect(self, event)
 
     def data_received(self, data: bytes) -> None:
-        """A part of messages."""
+        """Parse a part of messages, and watch the deadline."""
         WebSocketsSansIOProtocol.data_received(self, data)
         self._watch()
 
     async def send(self, message: Any) -> None:
-        """Send a message; an answer of HTTP is all that comes."""
+        """Send a message; an HTTP answer instead of the handshake ends the connection."""
         await WebSocketsSansIOProtocol.send(self, message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True  # else uvicorn logs an error for each page that is refused
 
     async def receive(self) -> Any:
-        """The next message; we read on when there is none."""
+        """Return the next message; reading continues when none is left."""
         message = await WebSocketsSansIOProtocol.receive(self)
         self._watch()
         return message
@@ -317,7 +317,7 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
             self.unfinished()
 
     def handle_cont(self, event: Frame) -> None:
-        """A further fragment of a message; an empty one counts, too."""
+        """Handle a further fragment of a message; an empty one counts, too."""
         if len(self.frames) >= MOST_FRAGMENTS:
             self.conn.fail(1009, "a message has too many fragments")
             self.handle_parser_exception()
@@ -325,18 +325,18 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
         WebSocketsSansIOProtocol.handle_cont(self, event)
 
     def handle_ping(self) -> None:
-        """Answer a ping, unless nobody reads the answers."""
+        """Answer a ping, unless the peer does not read the answers."""
         if self.transport.get_write_buffer_size() > MOST_UNREAD:
             self.conn.data_to_send()
             return
         WebSocketsSansIOProtocol.handle_ping(self)
 
     def pause_writing(self) -> None:
-        """Too much was not read yet."""
+        """Start the deadline for a peer that does not read."""
         self.stalled()
         WebSocketsSansIOProtocol.pause_writing(self)
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """Stop the deadline: the peer has read enough."""
         self._unread.stop()
         WebSocketsSansIOProtocol.resume_writing(self)

@@ -1,7 +1,7 @@
-"""Deliveries that a session lost: how many were dropped, and whether its client was told.
+"""Dropped deliveries: how many a session has lost, and whether its client knows.
 
-A client hears the count of all that were dropped so far, with what is sent next. It has heard it when it acknowledges
-something that was sent with it or later; until then it is told again on each new connection.
+A client hears the count of all dropped deliveries with the next frame. The client confirms the count by acknowledging a
+delivery of that frame or a later one; until then each new connection is told again.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from fieldfare.node.durable_broker import DurableBroker
 
 WARNED = "warned"
-"""the kind of rows that say of how many a client was told"""
+"""Kind of the rows with the confirmed counts."""
 
 
-def said(session: Session, number: int) -> None:
-    """Note that a client is being told of all that was dropped, together with a delivery."""
+def warn(session: Session, number: int) -> None:
+    """Note that the frame with a delivery also carries the present count of dropped deliveries."""
     if session.dropped > max(session.warned, session.warning[0]):
         session.warning = session.dropped, number
 
 
-def acknowledged(session: Session, number: int) -> bool:
-    """Note that a client is done with all up to a number; whether it was told of more than was known."""
+def confirm(session: Session, number: int) -> bool:
+    """Note an acknowledgement; tell whether it confirms a higher count than was known before."""
     dropped, with_number = session.warning
     if dropped <= session.warned or number < with_number:
         return False
@@ -34,17 +34,17 @@ def acknowledged(session: Session, number: int) -> bool:
 
 
 def row(name: str, session: Session) -> Row:
-    """Of how many the client of a session was told."""
+    """Return the row with the confirmed count of a session."""
     return Row(WARNED, (name,), session.warned or None)
 
 
 def restore(broker: DurableBroker, stored: StoredRows) -> None:
-    """Take up what was stored."""
+    """Take the confirmed counts from stored rows."""
     for (name,), count in stored.get(WARNED, {}).items():
         if name in broker.sessions:
             broker.sessions[str(name)].warned = count
 
 
 def reason(count: int, node: str) -> str:
-    """What a person is told."""
+    """Return a sentence about dropped events, for logs and users."""
     return f"{count} events were dropped at {node}: more waited than it keeps, or its log has them no more"

@@ -1,4 +1,4 @@
-"""The machine that a node runs on, as far as it can be told from another one."""
+"""Identity of the machine that a node runs on, to tell a copied folder from the original."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def boot() -> str:
-    """A name for the time since the machine was started, that no other machine has; not all systems have one."""
+    """Return a name of the present boot of this machine; on systems without boot ids, a name of the machine."""
     told = Path("/proc/sys/kernel/random/boot_id")
     return told.read_text("ascii").strip() if told.is_file() else str(uuid.getnode())

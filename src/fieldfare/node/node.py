@@ -1,82 +1,78 @@
-"""`Node`: a running broker. All that happens to the broker happens here, one thing after the other.
+"""`Node`: a running broker. A single task makes all changes to the broker, in order.
 
-Whoever has something for the broker `submit`s it and gets a future. A single task takes all that has been submitted,
-lets the broker do it, writes what follows in one go (*group commit*), and then answers everybody and wakes those who
-have something to take. While it writes, more is submitted: the more there is to do, the larger the groups.
+Other tasks `submit` jobs for the broker and get futures. The writer task takes all waiting jobs, runs the jobs on the
+broker, writes the resulting step at once (*group commit*), and then resolves the futures and wakes the connections
+with something to send. While the task writes, more jobs are submitted: the higher the load, the larger the groups.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from fieldfare.node import machine
-from fieldfare.node.config.config import NAME_FILE, Config, strategy_of
+from fieldfare.node import startup
+from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.security.security import security_of
-from fieldfare.node.state import Publication, RequestRefused, Step
-from fieldfare.node.storage import private
+from fieldfare.node.security import security_of
+from fieldfare.node.state import Publication, RequestRefused
+from fieldfare.node.step import Step
 from fieldfare.node.storage.log import LogError
-from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
-from fieldfare.protocol.journal import JournalEntry, Row, RowKey, StoredRows
-from fieldfare.protocol.lineage import Lineage, as_lineage, extend, life_of
-from fieldfare.routing.broker import Broker
+from fieldfare.protocol.journal import JournalEntry, Row, RowKey
+from fieldfare.protocol.lineage import life_of
 
 T = TypeVar("T")
 Job = Callable[[DurableBroker, float], Any]
+Waiting: TypeAlias = tuple[Job | Publication, asyncio.Future[Any]]
 
 GROUP: Final = 4000
-"""events that are taken in one go, at most"""
+"""Largest number of events in one step."""
 BACKLOG: Final = 20_000
-"""events that may wait; then publishers have to"""
+"""Number of events that may wait for a step; beyond that, publishers have to wait."""
 CHECKPOINT: Final = 60.0
-"""seconds between checkpoints"""
+"""Seconds between checkpoints."""
 PAUSE: Final = 0.25
-"""seconds after which it is asked again when the broker wants to be woken"""
-CENTURY: Final = 946_684_800.0
-"""when this one began: who remembers nothing counts lives by the seconds since then"""
+"""Seconds between two looks at the time at which the broker wants its next tick."""
 
-OTHERS: Final = ("webhook",)
-"""kinds of rows that are not the broker's"""
+OTHER_ROWS: Final = ("webhook",)
+"""Kinds of rows that belong to the node, not to the broker."""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class Closer(Protocol):
-    """Ends a connection."""
+    """A function to end the connection of a session."""
 
     def __call__(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
-        """Say why, whether to come back, and to which address; whether the session goes there."""
+        """End with a reason; `again`: the client may come back, `to` an address; `follow`: the session goes there."""
 
 
 class NodeStopped(RuntimeError):
-    """Nothing more is done."""
+    """The node has stopped, so the job was not done, or the outcome is unknown."""
 
 
 def _steady(begin: float, ticking: Callable[[], float]) -> Callable[[], float]:
-    """The time by which durations are measured: that of the clock when the node began, and no jump since."""
+    """Return a clock for durations, which starts with the time of the wall clock and never jumps."""
     offset = begin - ticking()
     return lambda: offset + ticking()
 
 
 class Node:
-    """A broker, its storage, and a task that brings them together."""
+    """A broker, the storage, and the task of the writer."""
 
     def __init__(
         self, config: Config, clock: Callable[[], float] = time.time, ticking: Callable[[], float] = time.monotonic
     ) -> None:
-        """Open the storage and let the broker have what is in it.
+        """Open the storage, and recover the broker.
 
-        The `clock` on the wall may jump; how long something lasts is measured by what is always `ticking`.
+        The wall `clock` may jump; durations are measured with the `ticking` clock, which does not.
         """
         self.config = config
         self.name = config.name
@@ -84,103 +80,48 @@ class Node:
         self.security = security_of(config)
         self.storage = Storage(Path(config.data) if config.data else None, config.log)
         stored, entries = self.storage.load()
-        owner = stored.get("name", {}).get((), self.name)
-        if owner != self.name:
-            self.storage.close()
-            raise StoreError(f"{config.data} belongs to the node {owner}, not to {self.name}: say --name {owner}")
-        self.storage.remember(Row("name", (), self.name))
-        self._others = {kind: dict(stored.get(kind, {})) for kind in OTHERS}
-        self._to_keep: list[Row] = []
-        self.id = self._identity(stored)
-        self.broker = self._broker(stored, entries)
-        self.lives = self._lives(stored)
-        """in which lives of the log its positions were given"""
-        self.broker.introduce()
-        self.traffic = Counters(clock())
+        startup.check_owner(config, self.storage, stored)
+        self._other_rows = {kind: dict(stored.get(kind, {})) for kind in OTHER_ROWS}
+        self._new_rows: list[Row] = []
+        self.id = startup.folder_id(config, self.storage, stored)
+        self.broker = startup.recovered_broker(config, self.storage, stored, entries, clock=clock, now=self.steady())
+        self.lives = startup.lives_of_log(self.broker, self.storage, stored)
+        """Lives in which the positions of the log were given."""
+        self.broker.resume()
+        self.counters = Counters(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
-        """what to call when a session has something to take"""
+        """By session: called when there are new deliveries."""
         self.link_wakers: dict[str, Callable[[], None]] = {}
-        """the same of neighbours: a session may have the name of one"""
+        """By neighbour: called when there are new messages; apart from sessions, which may have the same names."""
         self.watchers: set[Callable[[Step], None]] = set()
-        """what to call after each step"""
+        """Called after each step."""
         self.closers: dict[str, Closer] = {}
-        """what to call when a session must go"""
+        """By session: called when its connection must end."""
         self.address: Callable[[str], str] = lambda _: ""
-        """where another node is reached, by its name"""
-        self._waiting: deque[tuple[Job | Publication, asyncio.Future[Any]]] = deque()
+        """Returns the address at which clients reach another node, by its name."""
+        self._waiting: deque[Waiting] = deque()
         self._backlog = 0
         self._work = asyncio.Event()
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """holds what ended the node, if it could not write"""
-        self._room = asyncio.Event()
-        self._room.set()
+        """Holds the exception that ended the node, if a step could not be written."""
+        self._capacity = asyncio.Event()
+        self._capacity.set()
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
         self._writer = ThreadPoolExecutor(1, "fieldfare-writer")
         self.searches = asyncio.Semaphore(2)
-        """of the log: more at a time would only slow everybody down"""
-        self._beside: set[asyncio.Task[Any]] = set()
+        """Searches of the log at a time; more would only slow everything down."""
+        self._spawned: set[asyncio.Task[Any]] = set()
         self.leaving = asyncio.Event()
-        """the node is about to stop: answers that never end are to end"""
+        """Set when the node is about to stop: endless answers must end."""
         self.ready = False
         self.reports: dict[str, Callable[[], Any]] = {}
-        """how those do that work beside the node, such as bridges, by name"""
+        """By name: returns the state of a part that runs beside the node, such as a bridge."""
 
-    def _broker(self, stored: StoredRows, entries: Iterable[JournalEntry]) -> DurableBroker:
-        config, clock = self.config, self.clock
-        # A clock alone could go back, and so could a row, with an earlier copy of the folder.
-        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - CENTURY))
-        self.storage.remember(Row("life", (), life))
-        broker = DurableBroker(
-            Broker(self.name, strategy_of(config), life=life, apart=True),
-            stored,
-            entries,
-            limit=config.sessions.limit,
-            queue=config.sessions.queue,
-            policy=config.sessions.policy,
-            keepers=config.sessions.keepers,
-            secure=self.security is not None,
-            life=secrets.token_hex(6),
-            doubtful=self._is_elsewhere(stored),
-            now=self.steady(),
-        )
-        lost = broker.position - self.storage.log.last
-        if lost > 0:
-            logger.error("the log of %s lacks its last %d events: was there a power failure?", self.name, lost)
-            broker.rewind(self.storage.log.last)
-            broker.checkpoint()
-        return broker
-
-    def _is_elsewhere(self, stored: StoredRows) -> bool:
-        """Whether the folder may be a copy, or may have lost its end: another file, or a machine started anew."""
-        if not self.config.data:
-            return False
-        status = (Path(self.config.data) / "node.sqlite").stat()
-        place = [status.st_dev, status.st_ino, machine.boot()]
-        self.storage.remember(Row("place", (), place))
-        return list(stored.get("place", {}).get((), place)) != place
-
-    def _lives(self, stored: StoredRows) -> Lineage:
-        lives = as_lineage(stored.get("lives", {}).get((), ()))
-        lives = extend(lives, self.broker.life, self.broker.position + 1)
-        self.storage.remember(Row("lives", (), lives))
-        return lives
-
-    def _identity(self, stored: StoredRows) -> str:
-        """What tells this folder from that of another node of the same name; a node without one has none."""
-        if not self.config.data:
-            return ""
-        id = str(stored.get("id", {}).get((), "")) or self.fresh()
-        self.storage.remember(Row("id", (), id))
-        name = Path(self.config.data) / NAME_FILE
-        if not name.exists():
-            private.create(name, f"{self.name}\n".encode())
-        return id
-
-    # For whoever has something to do
+    # Jobs
 
     def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
-        """Let something be done by the broker; the future is done when it is written."""
+        """Let the broker do a job; the future is resolved when the effects are on disk."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if self.failure.done() or self._ending:
             future.set_exception(NodeStopped(f"{self.name} has stopped"))
@@ -189,12 +130,12 @@ class Node:
         self._work.set()
         return future
 
-    def soon(self, job: Callable[[DurableBroker, float], object]) -> None:
-        """Let something be done by the broker, and nobody waits for it. A node that stops need not do it."""
+    def submit_detached(self, job: Callable[[DurableBroker, float], object]) -> None:
+        """Let the broker do a job without waiting; a stopping node may skip the job."""
         self.submit(job).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     def publish(self, publication: Publication) -> asyncio.Future[int]:
-        """Let events be taken; the future says up to which number all is safe, or holds a Refusal."""
+        """Publish events; the future has the sequence number of the last accepted event, or `RequestRefused`."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self.failure.done() or self._ending:
             future.set_exception(NodeStopped(f"{self.name} has stopped"))
@@ -202,76 +143,77 @@ class Node:
         self._waiting.append((publication, future))
         self._backlog += len(publication.events)
         if self._backlog > BACKLOG:
-            self._room.clear()
+            self._capacity.clear()
         self._work.set()
         return future
 
-    async def room(self) -> None:
-        """Wait until more events can be taken. Whoever reads from a publisher waits here, and so the publisher does."""
-        await self._room.wait()
+    async def wait_for_capacity(self) -> None:
+        """Wait until the node can accept more events; a waiting reader slows the publisher down."""
+        await self._capacity.wait()
 
     async def entries(self, positions: Sequence[int]) -> dict[int, JournalEntry]:
-        """Entries of the log, by position; from disk in a thread, so that nobody else waits."""
+        """Return entries of the log by position; a thread reads from the disk if necessary."""
         if self.storage.are_at_hand(positions):
             return self.storage.entries(positions)
         return await asyncio.to_thread(self.storage.entries, positions)
 
-    def fresh(self) -> str:
-        """A name that nothing else has."""
-        return secrets.token_hex(8)
+    def fresh_name(self) -> str:
+        """Return a random, unique name."""
+        return startup.fresh_name()
 
     def event_id(self, position: int) -> str:
-        """An id for an event that has none of its own: a position alone may stand for two, in two lives of the log."""
+        """Return an id for an event: a position alone may stand for two events, in two lives of the log."""
         return f"{position}-{life_of(self.lives, position)}"
 
-    def keep(self, row: Row) -> None:
-        """Called from a job: let a row that is not the broker's be written with all that the job does."""
-        self._to_keep.append(row)
+    def store_row(self, row: Row) -> None:
+        """Write a row of the node's own with the present step; only to be called from a job."""
+        self._new_rows.append(row)
         if row.value is None:
-            self._others[row.kind].pop(row.key, None)
+            self._other_rows[row.kind].pop(row.key, None)
         else:
-            self._others[row.kind][row.key] = row.value
+            self._other_rows[row.kind][row.key] = row.value
 
-    def kept(self, kind: str) -> Mapping[RowKey, Any]:
-        """Such rows, by key."""
-        return self._others[kind]
+    def rows(self, kind: str) -> Mapping[RowKey, Any]:
+        """Return the node's own rows of a kind, by key."""
+        return self._other_rows[kind]
 
-    def occupy(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
-        """Let a connection use a session that was attached for it; the one that used it before ends.
+    def use_session(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
+        """Let a connection serve an attached session; an earlier connection ends.
 
-        It gets all that is not acknowledged: what the other took while the session was being attached may not arrive.
+        The session repeats all unacknowledged deliveries: deliveries of the earlier connection during the
+        attachment may not arrive.
         """
         former = self.closers.get(name)
         if former is not None:
             former("the session is used by another connection now")
         self.closers[name], self.wakers[name] = close, wake
         if name in self.broker.sessions:
-            self.broker.sessions[name].here = True  # the other one may have gone just now
-            self.broker.begin(self.broker.sessions[name])
+            self.broker.sessions[name].connected = True  # the other connection may have detached just now
+            self.broker.deliveries.restart(self.broker.sessions[name])
 
-    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Let something run beside the node's work; it is cancelled when the node stops."""
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run a coroutine beside the node's work, until the node stops at the latest."""
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
         return task
 
-    # Life
+    # Start and stop
 
     async def start(self) -> None:
-        """Begin to work."""
+        """Write the changes of the recovery, and begin to work."""
         await self._step([])
-        jobs = (self._run(), self._look_after(), self._pass_time())
+        jobs = (self._run(), self._maintain(), self._tick())
         self._tasks = [asyncio.create_task(job) for job in jobs]
         self.ready = True
 
     async def stop(self) -> None:
-        """Do what was submitted, write a checkpoint, and close the files."""
+        """Do all submitted jobs, write a checkpoint, and close the files."""
         self.leaving.set()
-        beside = tuple(self._beside)
-        for task in beside:
+        spawned = tuple(self._spawned)
+        for task in spawned:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*spawned, return_exceptions=True)
         self.ready = False
         self._ending = True
         self._work.set()
@@ -284,15 +226,17 @@ class Node:
         self._writer.shutdown()
         self.storage.close()
 
+    # Steps
+
     async def _run(self) -> None:
         while not self._ending and not self.failure.done():
             await self._work.wait()
             self._work.clear()
             while self._waiting and not self.failure.done():
                 await self._step(self._next_group())
-                await asyncio.sleep(0)  # let others have a turn
+                await asyncio.sleep(0)  # let other tasks have a turn
 
-    def _next_group(self) -> list[tuple[Job | Publication, asyncio.Future[Any]]]:
+    def _next_group(self) -> list[Waiting]:
         group = []
         events = 0
         while self._waiting and events < GROUP:
@@ -301,16 +245,16 @@ class Node:
             events += len(what.events) if isinstance(what, Publication) else 1
         self._backlog -= sum(len(what.events) for what, _ in group if isinstance(what, Publication))
         if self._backlog <= BACKLOG // 2:
-            self._room.set()
+            self._capacity.set()
         return group
 
-    async def _step(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
-        """Do a group of things, write what follows, then answer."""
+    async def _step(self, group: list[Waiting]) -> None:
+        """Do a group of jobs, write the step, then resolve the futures."""
         try:
             answers = self._do(group)
             step = self.broker.drain()
-            step.rows.extend(self._to_keep)
-            self._to_keep = []
+            step.rows.extend(self._new_rows)
+            self._new_rows = []
             if self.storage.sync:
                 await asyncio.get_running_loop().run_in_executor(self._writer, self.storage.write, step)
             else:
@@ -321,11 +265,15 @@ class Node:
         self.broker.release(step)
         for (_, future), answer in zip(group, answers, strict=True):
             if future.done():
-                continue  # whoever wanted to know is gone
+                continue  # cancelled: nobody waits for the answer any more
             if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
+        self._notify(step)
+
+    def _notify(self, step: Step) -> None:
+        """Wake and close connections according to a step."""
         for names, wakers in ((step.sessions, self.wakers), (step.neighbours, self.link_wakers)):
             for name in names:
                 wake = wakers.get(name)
@@ -341,19 +289,19 @@ class Node:
         for watch in tuple(self.watchers):
             watch(step)
 
-    def _fail(self, error: Exception, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> None:
-        """What cannot be written cannot be promised: the node ends, and comes back with what it has written before."""
+    def _fail(self, error: Exception, group: list[Waiting]) -> None:
+        """End the node: an unwritten step cannot be promised. A restart has all earlier steps."""
         logger.critical("%s cannot write, and stops: %s", self.name, error, exc_info=error)
         self.ready = False
-        self._room.set()
+        self._capacity.set()
         for _, future in (*group, *self._waiting):
             if not future.done():
                 future.set_exception(NodeStopped(f"{self.name} cannot write: {error}"))
         if not self.failure.done():
             self.failure.set_exception(error)
 
-    def _do(self, group: list[tuple[Job | Publication, asyncio.Future[Any]]]) -> list[Any]:
-        """Things in their order; publications that follow each other at once."""
+    def _do(self, group: list[Waiting]) -> list[Any]:
+        """Do jobs in order; consecutive publications are matched as a batch."""
         now = self.steady()
         self.broker.ahead = self.clock() - now
         began = time.perf_counter()
@@ -363,7 +311,7 @@ class Node:
             if isinstance(what, Publication):
                 publications.append(what)
                 continue
-            answers += self._take(publications, now)
+            answers += self._publish(publications, now)
             publications = []
             try:
                 answers.append(what(self.broker, now))
@@ -372,26 +320,28 @@ class Node:
             except Exception as error:  # one bad job must not end the node
                 logger.exception("a job failed")
                 answers.append(error)
-        answers += self._take(publications, now)
-        self.traffic.busy += time.perf_counter() - began
+        answers += self._publish(publications, now)
+        self.counters.busy += time.perf_counter() - began
         return answers
 
-    def _take(self, publications: list[Publication], now: float) -> list[int | RequestRefused]:
+    def _publish(self, publications: list[Publication], now: float) -> list[int | RequestRefused]:
         if not publications:
             return []
-        self.traffic.events_in += sum(len(one.events) for one in publications)
+        self.counters.events_in += sum(len(one.events) for one in publications)
         return self.broker.publish(publications, now)
 
-    async def _pass_time(self) -> None:
-        """Wake the broker when it wants that; some strategies never do."""
+    # Time
+
+    async def _tick(self) -> None:
+        """Wake the broker at the requested times; some strategies never ask."""
         while True:
             wakes = self.broker.broker.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
             if wakes is not None and self.steady() >= wakes:
                 await self.submit(lambda broker, now: broker.tick(now))
 
-    async def _look_after(self) -> None:
-        """Now and then: what is too old goes, and the log is kept in order."""
+    async def _maintain(self) -> None:
+        """Every minute: end old sessions, write a checkpoint, and compact the log."""
         while True:
             await asyncio.sleep(CHECKPOINT)
             life = self.config.sessions.life_seconds

@@ -1,8 +1,8 @@
-"""`Overviews`: how other nodes of the overlay are doing, asked over the links.
+"""`Overviews`: the state of other nodes of the overlay, requested over the links.
 
-Whoever looks after a network asks one node, with a token that only this node sees; it asks the others, from link to
-link. Addresses that nodes name are never called: any node can name any address, and a token shown there would be
-given away. A question may get lost, and so may its answer: whoever asks does so again in a moment.
+An administrator asks a node, with a token for the eyes of the node only; the node asks the others, from link to link.
+The announced addresses are never called: any node can announce any address, and a token sent there would be given away.
+A request or reply may get lost: the dashboard asks again in a moment.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import msgspec
 from fieldfare.protocol.link_frames import OverviewReply, OverviewRequest
 
 if TYPE_CHECKING:
-    from fieldfare.node.links import Neighbourhood
+    from fieldfare.node.neighbourhood import Neighbourhood
 
 PATIENCE: Final = 2.0
-"""seconds in which another node must answer"""
+"""Seconds in which another node must reply."""
 FRESH: Final = 0.3
-"""seconds in which whoever asks again gets the same answer: asking must not be work"""
+"""Seconds for which an overview is reused, so that many requests cost no more than one."""
 MOST_HOPS: Final = 100
-"""links that a question may cross: what nodes know of each other may be wrong for a moment"""
+"""Links that a request may cross: the nodes' knowledge of each other may be wrong for a moment."""
 LARGEST: Final = 1 << 20
-"""bytes of an answer"""
+"""Largest size of an overview in bytes."""
 
 
 class Overviews:
-    """The questions of a node that wait for an answer, and the way of those of others."""
+    """The open requests of a node; requests and replies of other nodes are passed on."""
 
     def __init__(self, hood: Neighbourhood) -> None:
-        """Nobody has asked yet."""
+        """Begin without open requests, for a neighbourhood."""
         self._hood = hood
         self._numbers = itertools.count(1)
         self._waiting: dict[tuple[str, int], asyncio.Future[bytes]] = {}
         self.describe: Callable[[], bytes] | None = None
-        """makes the overview of this node; None: nobody does"""
+        """Returns the overview of this node; None: the node does not reply."""
         self._last = 0.0, b""
 
     async def ask(self, name: str) -> bytes:
-        """The overview of another node; TimeoutError if it does not answer."""
+        """Return the overview of another node; TimeoutError if there is no reply."""
         me, number = self._hood.node.name, next(self._numbers)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[name, number] = future
@@ -53,8 +53,8 @@ class Overviews:
         finally:
             del self._waiting[name, number]
 
-    def hear(self, frame: OverviewRequest | OverviewReply) -> None:
-        """A neighbour asks, answers, or passes on what others do."""
+    def receive(self, frame: OverviewRequest | OverviewReply) -> None:
+        """Reply to a request for this node, resolve an open request, or pass the frame on."""
         if (
             len(frame.overview if isinstance(frame, OverviewReply) else b"") > LARGEST
             or not 0 <= frame.hops < MOST_HOPS
@@ -81,4 +81,4 @@ class Overviews:
         if link is None:
             link = next((one for name, one in hood.up.items() if frame.to in hood.behind.get(name, ())), None)
         if link is not None:
-            link.pass_on(frame)
+            link.send_overview(frame)

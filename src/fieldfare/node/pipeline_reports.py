@@ -15,90 +15,90 @@ from msgspec import Meta
 
 MOST_PIPELINES: Final = 32
 KEPT: Final = 3600.0
-"""seconds after which a report is forgotten"""
+"""Seconds after which a report is forgotten."""
 MOST_BUSY: Final = 20
-"""subscriptions that are named in a report"""
+"""Largest number of subscriptions in a report."""
 MOST_FIELDS: Final = 50
 MOST_KINDS: Final = 16
 MOST_TOP: Final = 10
-"""values of a field that are named"""
+"""Largest number of frequent values of a field."""
 MOST_BINS: Final = 64
 MOST_HISTORY: Final = 60
 LONGEST_TEXT: Final = 200
-"""characters of a name or a value"""
+"""Largest length of a name or a value in characters."""
 LONGEST_ERROR: Final = 4000
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 53)]  # beyond that a browser would round it
 Amount: TypeAlias = Annotated[float, Meta(ge=0)]
 Time: TypeAlias = Annotated[float, Meta(ge=0, le=1e11)]
-"""seconds since 1970"""
+"""Seconds since 1970."""
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 Text: TypeAlias = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 Value: TypeAlias = Text | bool | int | float | None
-"""a value of a field; one that is neither text, number nor truth comes as text"""
+"""A value of a field; values other than texts, numbers and Booleans come as texts."""
 
 
 class Busy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A subscription that much was matched for."""
+    """A subscription with many matches."""
 
     subscription: Text
     owner: Text | None
     count: Count
-    """deliveries"""
+    """Number of deliveries."""
 
 
 class FieldReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the values of a field are."""
+    """Statistics of the values of a field."""
 
     name: Name
     kinds: Annotated[dict[Text, Count], Meta(max_length=MOST_KINDS)]
-    """how many are of each kind, such as `number`"""
+    """Number of values of each kind, such as `number`."""
     present: Annotated[float, Meta(ge=0, le=1)]
-    """the share of events that have it"""
+    """Share of events that have the field."""
     distinct: Count
     low: Value = None
     high: Value = None
     top: Annotated[tuple[tuple[Value, Count], ...], Meta(max_length=MOST_TOP)] = ()
-    """the most frequent ones, with how often they came"""
+    """Most frequent values, with their counts."""
     histogram: Annotated[tuple[tuple[float, float, Count], ...], Meta(max_length=MOST_BINS)] = ()
-    """of numbers: from, to, how many"""
+    """Bins of numbers: from, to, count."""
 
 
 class PipelineReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a pipeline does."""
+    """The state of a pipeline at one moment."""
 
     name: Name
     state: Literal["running", "waiting", "ended", "failed"]
     batch: Count
-    """the number of the last one"""
+    """Number of the last batch."""
     time: Time
-    """by the pipeline's clock, when this was so"""
+    """Time of the report by the pipeline's clock."""
     events: Count = 0
-    """since it started, as all counts"""
+    """Events since the start of the pipeline, as all counts."""
     deliveries: Count = 0
     quarantined: Count = 0
-    """records that were no events"""
+    """Records that were no events."""
     late: Count = 0
-    """events that came behind the watermark"""
+    """Events behind the watermark."""
     rate: Amount = 0.0
-    """events a second, over the last batch"""
+    """Events a second, over the last batch."""
     took: Amount = 0.0
-    """seconds of the last batch"""
+    """Duration of the last batch in seconds."""
     snapshot: Count | None = None
-    """the version of the subscriptions that it matches"""
+    """Version of the matched subscriptions."""
     subscriptions: Count = 0
     busiest: Annotated[tuple[Busy, ...], Meta(max_length=MOST_BUSY)] = ()
     fields: Annotated[tuple[FieldReport, ...], Meta(max_length=MOST_FIELDS)] = ()
     history: Annotated[tuple[tuple[Time, Amount, Amount], ...], Meta(max_length=MOST_HISTORY)] = ()
-    """time, events a second, deliveries a second; the oldest first"""
+    """Time, events a second, deliveries a second; the oldest first."""
     error: Annotated[str, Meta(max_length=LONGEST_ERROR)] | None = None
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A report, and how long ago it came."""
+    """A report with its age."""
 
     age: float
-    """seconds by the node's clock: that of a pipeline may go wrong"""
+    """Seconds by the node's clock: the clock of a pipeline may be wrong."""
     report: PipelineReport
 
 
@@ -108,7 +108,7 @@ class _Kept(NamedTuple):
 
 
 class Reports:
-    """The last report of each pipeline, for an hour.
+    """The last report of each pipeline, kept for an hour.
 
     >>> reports = Reports()
     >>> reports.keep(PipelineReport("trades", "running", 7, 100.0), now=100.0)
@@ -119,21 +119,21 @@ class Reports:
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, _Kept] = {}  # the one that was silent longest is the first
+        self._last: dict[str, _Kept] = {}  # in the order of the last reports: the longest-silent pipeline is first
 
     def keep(self, report: PipelineReport, now: float) -> None:
-        """Take a report instead of the last one of its pipeline. If there are too many, the most silent one goes."""
+        """Store a report in place of the pipeline's last one; beyond the limit the longest-silent one is dropped."""
         others = [one for one in self._fresh(now) if one.report.name != report.name]
         some = [*others, _Kept(now, report)][-MOST_PIPELINES:]
         self._last = {one.report.name: one for one in some}
 
     def shown(self, now: float) -> list[Shown]:
-        """All of them, by name."""
+        """Return all reports with their ages, by name."""
         fresh = sorted(self._fresh(now), key=lambda one: one.report.name)
         return [Shown(round(max(0.0, now - at), 3), report) for at, report in fresh]
 
     def forget(self, name: str) -> bool:
-        """Forget a pipeline; says whether it was known."""
+        """Forget a pipeline; tell whether it was known."""
         return self._last.pop(name, None) is not None
 
     def _fresh(self, now: float) -> list[_Kept]:

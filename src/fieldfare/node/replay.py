@@ -1,10 +1,10 @@
-"""Subscribing to what has happened already: the log is searched, and the session goes on from there without a gap.
+"""Replay: a subscription with a beginning in the past. The log is searched, and new events follow without a gap.
 
-The search runs beside the node's work, and again over what was logged meanwhile, until little is left; the rest is
-looked through in the same step in which the subscription begins. So old events come before new ones, each once.
+The search runs beside the node's work, and again over newly logged events, until few are left; the last few
+are searched in the same step in which the subscription begins. So past events come before new events, each once.
 
-A replay brings what would wait for a session that had subscribed in time: of events that replace each other only the
-last, and none whose time to live is over.
+A replay delivers the same events as an earlier subscription would: of events with one replacement key
+only the last, and no expired event.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over,
 from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
-"""entries that may be looked through while the node waits"""
+"""Number of entries that may be searched while the node waits."""
 SLICE: Final = 20_000
-"""entries that are looked through before others have a turn, and before what was found is counted"""
+"""Number of entries that are searched before other searches have a turn and the found events are counted."""
 
 
 async def subscribe(
@@ -41,17 +41,17 @@ async def subscribe(
     complete: bool = False,
     identity: str = "",
 ) -> int:
-    """Let a session have what a filter matches, from a position or a time on.
+    """Subscribe a session to a filter, from a position or a time on.
 
-    If it is to be `complete`, also what was replaced, or has outlived its time to live, as far as the log has it. Gives
-    the position where the log begins, if older events were wanted, and are gone.
+    With `complete`, replaced and expired events count too, as far as the log reaches. Return the position where the
+    log begins if `since` asks for older events, which are gone; else 0.
     """
     log = node.storage.log
     if life and isinstance(since, int):
         check_position(since, life, node.lives)
     begin = first_position(log, since)
     older = begin == log.first > 1 and (since < begin if isinstance(since, int) else begin <= log.last)
-    found = Found(id, complete=complete)
+    found = FoundEvents(id, complete=complete)
     begin_of, limit = log.first, node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = min(log.last, begin + SLICE - 1)
@@ -62,50 +62,50 @@ async def subscribe(
             raise RequestRefused(f"more than {limit} events match since then: ask for fewer")
 
     def begin_now(broker: DurableBroker, now: float) -> None:
-        broker.check_same(session, identity)
+        broker.sessions.check_identity(session, identity)
         found.add(matching(log.read(begin, log.last), filter))
-        found.add(matching(broker.unwritten, filter))  # events of the same group, which are not in the log yet
-        broker.change(m.Subscribe(id, filter), session, now)
-        broker.replay(session, found.waiting(now + broker.ahead))
+        found.add(matching(broker.unwritten, filter))  # events of the same step, which are not in the log yet
+        broker.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        broker.deliveries.replay(session, found.waiting(now + broker.ahead))
 
     await node.submit(begin_now)
     return begin_of if older else 0
 
 
-class Found:
-    """Events of the past that a subscription gets, in their order."""
+class FoundEvents:
+    """Past events for a subscription, in order."""
 
     def __init__(self, id: str, *, complete: bool = False) -> None:
-        """None yet, for the subscription of an id; if it is to be `complete`, all of them count."""
+        """Begin without events, for the subscription of an id; with `complete`, none is left out."""
         self._ids = (id,)
         self._complete = complete
         self._last: dict[object, Pending] = {}
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
-        """Add events that come behind all others; one replaces another of the same name."""
+        """Add later events; an event replaces an earlier event with the same replacement key."""
         for entry in entries:
             if self._complete:
                 self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
                 continue
-            rest = details_of(entry)
-            name = replacement_key(entry.publisher, rest.replaces)
-            self._last.pop(name, None)  # else the new one would stand in its place
+            details = details_of(entry)
+            name = replacement_key(entry.publisher, details.replaces)
+            self._last.pop(name, None)  # else the new event would stand at the old place of the key
             self._last[name or entry.position] = Pending(
-                entry.position, self._ids, rest.expires or NEVER, replaces=name
+                entry.position, self._ids, details.expires or NEVER, replaces=name
             )
 
     def waiting(self, now: float) -> list[Pending]:
-        """Those whose time to live is not over. One whose is has replaced others all the same."""
+        """Return the unexpired events; an expired event has replaced others all the same."""
         return [pending for pending in self._last.values() if pending.expires > now]
 
 
 def matching(entries: Iterable[JournalEntry], filter: Filter) -> Iterator[JournalEntry]:
-    """The entries of the events that a filter matches, but for those that came with a session."""
+    """Yield the entries with a matching event, without entries from handovers."""
     return (entry for entry in entries if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)))
 
 
 def check_position(position: int, life: str, lives: Lineage) -> None:
-    """Refuse a position that has another meaning by now."""
+    """Refuse a position with another meaning in the present life of the log."""
     valid = still_valid(position, ((life, 1),), lives)
     if valid < position:
         known = f"the last that is the same is {valid}" if valid else "none that you have from it is the same"
@@ -113,7 +113,7 @@ def check_position(position: int, life: str, lives: Lineage) -> None:
 
 
 def first_position(log: EventLog, since: float | str) -> int:
-    """Where to begin: a position is a whole number; a time is in seconds, or a text in the form of RFC 3339."""
+    """Return the position to begin at; `since` is a position (int), seconds (float), or a time of RFC 3339 (str)."""
     if isinstance(since, int):
         if since < 0:
             raise RequestRefused("positions begin with 1")

@@ -1,22 +1,21 @@
-"""`Replicas`: copies of sessions at other nodes, should theirs fail for good. What is said: `protocol.handover`.
+"""`Replicas`: copies of sessions at neighbours, in case a node fails for good.
 
-The node of a session gives it *keepers* among its neighbours. A keeper does not get events from that node, but asks for
-them as the session does; so an event that is safe somewhere comes to it whatever happens to the other. Since the keeper
-counts on its own, a session that is taken over goes on with numbers that its node cannot have used, and may have events
-that its client has had: those are *doubtful*, and the client drops what it knows.
+The node of a session chooses *replica holders* among the neighbours. A holder does not get the session's events from
+the node, but subscribes to the same filters; so an event on any disk reaches the holder, even after a failure of
+the session's node. The holder numbers the events independently. After a take-over the session therefore continues with
+numbers far beyond the node's, and may repeat events known to the client: such deliveries are *in doubt*,
+and the client drops known events. `protocol.handover` has the messages.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from fieldfare.node.handover import pending_of, readable
+from fieldfare.node.replica_state import Replica, ReplicaHolder, ReplicaPart
 from fieldfare.node.state import INTERNAL, NEVER, Pending, Session, pending_numbers
+from fieldfare.node.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -25,7 +24,6 @@ from fieldfare.protocol.journal import (
     JournalEntry,
     Row,
     StoredRows,
-    encode_details,
     handed_over,
     is_handed_over,
     replacement_key,
@@ -37,347 +35,313 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fieldfare.node")
 
-LEAP: Final = 1_000_000
-"""numbers that are left out when a session is taken over: its node may have used some that the keeper does not know"""
-
-
-class Copy(msgspec.Struct):
-    """What the node of a session knows of a keeper."""
-
-    ticket: str
-    wants: dict[str, str]
-    """what the keeper was told that the session wants"""
-    ready: bool = False
-    upto: int = 0
-    """the number of the last delivery that the keeper may not have got by itself"""
-    carried: int = 0
-
-
-class Sent(NamedTuple):
-    """Some of what waits for a session, for a keeper."""
-
-    name: str
-    keeper: str
-    ticket: str
-    items: Sequence[h.Carried]
-    upto: int | None
-    """all up to this number is sent then, or is done with; None: that was all"""
-
-
-class Replica(msgspec.Struct):
-    """What a keeper knows of a session."""
-
-    ticket: str
-    node: str
-    identity: str
-    owner: str
-    mark: str
-    """by which the log knows what is kept"""
-    sequence: int = 0
-    count: int = 0
-    done: int = 0
-    moves: int = 0
-    had: dict[tuple[str, str], int] = {}
-    """by publisher: the last event that the client is done with"""
-    carried: dict[int, tuple[Pending, EventId]] = {}
-    keys: dict[int, EventId] = {}
-    """of what came here, by number"""
-
-    def open(self, event: EventId) -> bool:
-        """May the client still need an event?"""
-        return event[2] > self.had.get(event[:2], -1)
+NUMBER_GAP: Final = 1_000_000
+"""Numbers that a take-over skips: the session's node may have used some that the holder does not know."""
 
 
 class Replicas:
-    """The copies of a node's sessions, and those that it keeps for others."""
+    """The holders of a node's own sessions, and the replicas held for others."""
 
-    def __init__(self, broker: DurableBroker, keepers: int) -> None:
-        """Nothing is kept. Each session is to have so many keepers, if there are so many neighbours."""
-        self._broker = broker
-        self._wanted = keepers
-        self.copies: dict[str, dict[str, Copy]] = {}
-        """by session and keeper"""
-        self.kept: dict[str, Replica] = {}
-        self._keys: dict[str, dict[int, EventId]] = {}
-        """by session and number: what is not done with"""
+    def __init__(self, core: DurableBroker, count: int) -> None:
+        """Begin without replicas; each session shall have `count` holders, if there are so many neighbours."""
+        self._core = core
+        self._count = count
+        self.holders: dict[str, dict[str, ReplicaHolder]] = {}
+        """Holders of this node's sessions, by session and neighbour."""
+        self.held: dict[str, Replica] = {}
+        """Replicas at this node, by session."""
+        self._event_ids: dict[str, dict[int, EventId]] = {}
+        """Events of the deliveries that are not acknowledged, by session and number."""
         self._changed: set[str] = set()
         self._due: set[tuple[str, str]] = set()
 
-    def _post(self, to: str, word: h.AnyWord) -> None:
-        self._broker.letters.post(to, h.encode(word))
+    def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
+        self._core.envelopes.send(to, h.encode(message))
 
     # At the node of a session
 
-    def changed(self, name: str) -> None:
-        """A session is here, or wants something else: its keepers must know, when this step is over."""
-        if self._wanted:
+    def mark_changed(self, name: str) -> None:
+        """Schedule a description for the holders of a new or changed session, at the end of the step."""
+        if self._count:
             self._changed.add(name)
 
-    def welcome(self, now_linked: str) -> None:
-        """There is a new neighbour, who may be a keeper."""
-        for name, session in self._broker.sessions.items():
-            few = len(self.copies.get(name, {})) < self._wanted
-            if session.durable and few and name not in self.kept and now_linked not in self.copies.get(name, {}):
+    def neighbour_added(self, neighbour: str) -> None:
+        """Let a new neighbour become a holder of sessions with too few holders."""
+        for name, session in self._core.sessions.items():
+            few = len(self.holders.get(name, {})) < self._count
+            if session.durable and few and name not in self.held and neighbour not in self.holders.get(name, {}):
                 self._changed.add(name)
 
-    def step(self) -> None:
-        """Let sessions have their keepers, and have those know what is wanted now."""
-        changed, self._changed = self._changed, set()
-        moving = self._broker.moving
-        for name in sorted(changed):
-            session = self._broker.sessions.get(name)
-            mine = name not in self.kept and not name.startswith(INTERNAL) and moving.where(name) == "here"
-            if session is not None and session.durable and mine:
-                self._copy(name, session)
+    def neighbour_removed(self, neighbour: str) -> None:
+        """Forget a former neighbour as a holder."""
+        for name, holders in self.holders.items():
+            if holders.pop(neighbour, None) is not None:
+                self._core.step.store(Row("copy", (name, neighbour)))
+                self._changed.add(name)
 
-    def _copy(self, name: str, session: Session) -> None:
-        wants, promises = self._broker.wants(name)
-        copies = self.copies.setdefault(name, {})
-        life, changes = self._broker.broker.life, self._broker.changes
-        fresh = f"{self._broker.broker.name}/{life}/{changes}/{self._broker.position}"
-        more = [one for one in sorted(self._broker.links) if one not in copies][: self._wanted - len(copies)]
-        for number, keeper in enumerate([*copies, *more]):  # whoever is one stays one: its clients know of it
-            if keeper in copies and copies[keeper].wants == wants:
+    def assign_holders(self) -> None:
+        """At the end of a step: choose holders for changed sessions, and send the present filters."""
+        changed, self._changed = self._changed, set()
+        for name in sorted(changed):
+            session = self._core.sessions.get(name)
+            here = self._core.handovers.status(name) == "here"
+            mine = name not in self.held and not name.startswith(INTERNAL) and here
+            if session is not None and session.durable and mine:
+                self._describe(name, session)
+
+    def _describe(self, name: str, session: Session) -> None:
+        subscriptions, advertisements = self._core.sessions.filters_of(name)
+        holders = self.holders.setdefault(name, {})
+        life, changes = self._core.broker.life, self._core.changes
+        fresh = f"{self._core.broker.name}/{life}/{changes}/{self._core.position}"
+        more = [one for one in sorted(self._core.links) if one not in holders][: self._count - len(holders)]
+        for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
+            if holder in holders and holders[holder].subscriptions == subscriptions:
                 continue
-            copies[keeper] = Copy(f"{fresh}+{number}", wants)
-            self._note_copy(name, keeper)
-            ticket = copies[keeper].ticket
-            self._post(keeper, h.Going(name, ticket, session.identity, session.owner, wants, promises, keep=True))
+            ticket = f"{fresh}+{number}"
+            holders[holder] = ReplicaHolder(ticket, subscriptions)
+            self._store_holder(name, holder)
+            about = session.identity, session.owner, subscriptions, advertisements
+            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True))
 
     def end(self, name: str) -> None:
-        """A session needs no keepers any more."""
-        self._keys.pop(name, None)
-        for keeper, copy in self.copies.pop(name, {}).items():
-            self._post(keeper, h.Cancel(name, copy.ticket))
-            self._broker.keep(Row("copy", (name, keeper)))
+        """Cancel the replicas of an ended session."""
+        self._event_ids.pop(name, None)
+        for holder, one in self.holders.pop(name, {}).items():
+            self._send(holder, h.CancelHandover(name, one.ticket))
+            self._core.step.store(Row("copy", (name, holder)))
 
     def renew(self, name: str) -> None:
-        """A session has another identity: what keepers have is of no use."""
-        if self.copies.get(name):
+        """Replace the replicas of a session after a change of identity."""
+        if self.holders.get(name):
             self.end(name)
             self._changed.add(name)
 
-    def parted(self, neighbour: str) -> None:
-        """A neighbour is none any more, so it keeps nothing for us."""
-        for name, copies in self.copies.items():
-            if copies.pop(neighbour, None) is not None:
-                self._broker.keep(Row("copy", (name, neighbour)))
-                self._changed.add(name)
-
-    def ready(self, name: str, ticket: str, keeper: str) -> bool:
-        """A keeper has asked for what a session wants; what came before has to be sent to it. Is it a keeper?"""
-        copy = self.copies.get(name, {}).get(keeper)
-        if copy is None or copy.ticket != ticket:
+    def holder_ready(self, name: str, ticket: str, holder: str) -> bool:
+        """Schedule the waiting deliveries for a subscribed holder; False if the node is no holder of the session."""
+        one = self.holders.get(name, {}).get(holder)
+        if one is None or one.ticket != ticket:
             return False
-        copy.ready, copy.upto = True, self._broker.sessions[name].count
-        self._due.add((name, keeper))
-        self._note_copy(name, keeper)
+        one.ready, one.upto = True, self._core.sessions[name].count
+        self._due.add((name, holder))
+        self._store_holder(name, holder)
         return True
 
     def due(self) -> list[tuple[str, str]]:
-        """Sessions and keepers that have to be sent something."""
+        """Return the pairs of session and holder for which waiting deliveries have to be sent."""
         self._due = {pair for pair in self._due if self._is_due(*pair)}
         return sorted(self._due)
 
-    def _is_due(self, name: str, keeper: str) -> bool:
-        copy = self.copies.get(name, {}).get(keeper)
-        return copy is not None and copy.ready and copy.carried < copy.upto
+    def _is_due(self, name: str, holder: str) -> bool:
+        one = self.holders.get(name, {}).get(holder)
+        return one is not None and one.ready and one.sent < one.upto
 
-    def waiting(self, name: str, keeper: str, limit: int) -> tuple[str, list[tuple[int, Pending]]]:
-        """What is to be sent next to a keeper, and for which ticket."""
-        copy, session = self.copies[name][keeper], self._broker.sessions[name]
-        numbers = pending_numbers(session, max(copy.carried + 1, session.oldest), copy.upto)
-        return copy.ticket, [(number, session.pending[number]) for number in islice(numbers, limit)]
+    def next_deliveries(self, name: str, holder: str, limit: int) -> tuple[str, list[tuple[int, Pending]]]:
+        """Return the ticket of a holder, and the deliveries to send next."""
+        one, session = self.holders[name][holder], self._core.sessions[name]
+        numbers = pending_numbers(session, max(one.sent + 1, session.oldest), one.upto)
+        return one.ticket, [(number, session.pending[number]) for number in islice(numbers, limit)]
 
-    def send(self, sent: Sent) -> None:
-        """Send it."""
-        copy = self.copies.get(sent.name, {}).get(sent.keeper)
-        if copy is not None and copy.ticket == sent.ticket:
-            if sent.items:
-                self._post(sent.keeper, h.Carry(sent.name, sent.ticket, list(sent.items)))
-            copy.carried = copy.upto if sent.upto is None else sent.upto
-            self._note_copy(sent.name, sent.keeper)
+    def send_part(self, part: ReplicaPart) -> None:
+        """Send deliveries to a holder, unless the replica was renewed meanwhile."""
+        one = self.holders.get(part.name, {}).get(part.holder)
+        if one is not None and one.ticket == part.ticket:
+            if part.items:
+                self._send(part.holder, h.StoredDeliveries(part.name, part.ticket, list(part.items)))
+            one.sent = one.upto if part.upto is None else part.upto
+            self._store_holder(part.name, part.holder)
 
     def acknowledged(self, name: str, number: int) -> None:
-        """A client is done with all up to a number: keepers need to know which events those are."""
-        copies, keys = self.copies.get(name), self._keys.get(name, {})
-        if not copies:
+        """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
+        holders, event_ids = self.holders.get(name), self._event_ids.get(name, {})
+        if not holders:
             return
-        had: dict[tuple[str, str], int] = {}
-        while keys and (first := next(iter(keys))) <= number:
-            event = keys.pop(first)
-            had[event[:2]] = event[2]
-        session = self._broker.sessions[name]
-        marks = [(publisher, by, sequence) for (publisher, by), sequence in had.items()]
-        for keeper, copy in copies.items():
-            counts = session.sequence, session.count, session.done, session.moves
-            self._post(keeper, h.Done(name, copy.ticket, *counts, marks))
+        last: dict[tuple[str, str], int] = {}
+        while event_ids and (first := next(iter(event_ids))) <= number:
+            event = event_ids.pop(first)
+            last[event[:2]] = event[2]
+        session = self._core.sessions[name]
+        last_events = [(publisher, by, sequence) for (publisher, by), sequence in last.items()]
+        for holder, one in holders.items():
+            counts = session.sequence, session.count, session.acknowledged, session.moves
+            self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
 
-    def lost(self, name: str, identity: str, keeper: str, now: float) -> bool:
-        """A keeper's copy is in use, since this node did not answer. Was that ours?"""
-        session, departure = self._broker.sessions.get(name), self._broker.moving.departures.get(name)
+    def taken_over(self, name: str, identity: str, holder: str, now: float) -> bool:
+        """End a session after a take-over by a holder; False if the session was not here, or the node no holder."""
+        session, departure = self._core.sessions.get(name), self._core.handovers.departures.get(name)
         going = departure is not None and departure.ready
-        if session is None or session.identity != identity or going or keeper not in self.copies.get(name, {}):
+        if session is None or session.identity != identity or going or holder not in self.holders.get(name, {}):
             return False
-        del self.copies[name][keeper]
-        self._broker.keep(Row("copy", (name, keeper)))
-        self._broker.end(name, now)
+        del self.holders[name][holder]
+        self._core.step.store(Row("copy", (name, holder)))
+        self._core.sessions.end(name, now)
         return True
 
-    # At a keeper
+    # At a replica holder
 
-    def keep(self, going: h.Going, node: str, now: float) -> None:
-        """Become the keeper of a session, or hear what it wants now; unless there is another one of that name."""
-        name, kept = going.session, self.kept.get(going.session)
-        if kept is not None and kept.identity != going.identity:
+    def accept(self, description: h.SessionDescription, node: str, now: float) -> None:
+        """Hold a replica, or apply new filters to a held replica; refuse if a session here has the same name."""
+        core, name, replica = self._core, description.session, self.held.get(description.session)
+        if replica is not None and replica.identity != description.identity:
             self.drop(name, now)
-            kept = None
-        taken = name in self._broker.sessions or name in self._broker.moving.arrivals
-        if kept is None and taken:
+            replica = None
+        if replica is None and (name in core.sessions or name in core.handovers.arrivals):
             return
         try:
-            wishes = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in going.subscriptions.items()}
+            subscribe = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in description.subscriptions.items()}
         except ValueError as error:
-            logger.error(
-                "the session %s of %s has no copy here: what it asks for cannot be read: %s", name, node, error
-            )
+            logger.error("the session %s of %s has no copy here: a filter cannot be read: %s", name, node, error)
             return
-        if kept is None:
-            mark = f"{going.ticket}/{self._broker.position}"
-            kept = self.kept[name] = Replica(going.ticket, node, going.identity, going.owner, mark)
-            self._broker.sessions[name] = Session(kept.identity, True, False, now, owner=kept.owner, moved=mark)
-        kept.ticket, kept.node = going.ticket, node
-        self._note_kept(name)
-        self._broker.note_session(name)
-        before = self._broker.broker.clients.get(name).subscriptions
-        for message in [*wishes.values(), *(m.Unsubscribe(id) for id in list(before) if id not in wishes)]:
-            self._broker.settle(message, name, now)
-        self._post(node, h.Ready(name, going.ticket))
+        if replica is None:
+            mark = f"{description.ticket}/{core.position}"
+            replica = Replica(description.ticket, node, description.identity, description.owner, mark)
+            self.held[name] = replica
+            core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
+        replica.ticket, replica.node = description.ticket, node
+        self._store_replica(name)
+        core.sessions.store(name)
+        before = core.broker.clients.get(name).subscriptions
+        for message in [*subscribe.values(), *(m.Unsubscribe(id) for id in list(before) if id not in subscribe)]:
+            core.sessions.apply_change(message, name, now)
+        self._send(node, h.TargetReady(name, description.ticket))
 
-    def expire(self, now: float, life: float) -> None:
-        """Forget what nobody has asked for in a very long time; a node says so itself when it needs us no more."""
-        for name in [name for name in self.kept if now - self._broker.sessions[name].seen > 10 * life]:
-            self.drop(name, now)
-
-    def drop(self, name: str, now: float) -> None:
-        """Keep a session no more."""
-        del self.kept[name]
-        self._broker.keep(Row("kept", (name,)))
-        self._broker.end(name, now)
-
-    def carry(self, carry: h.Carry, now: float) -> None:
-        """Some of what waited for a session before this was its keeper."""
-        kept = self._kept(carry)
-        for one in readable(carry) if kept is not None else ():
-            assert kept is not None
-            to = [(carry.session, kept.mark, one.number, list(one.subscriptions))]
-            rest = EntryDetails(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
-            position = self._broker.append(
-                now, one.publisher, handed_over(one.sequence), one.event, encode_details(rest)
-            )
-            kept.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
-
-    def done(self, done: h.Done, now: float) -> None:
-        """The client is done with some events."""
-        kept, name = self._kept(done), done.session
-        if kept is None:
+    def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
+        """Log deliveries from before the beginning of the replica."""
+        replica = self._held(message)
+        if replica is None:
             return
-        kept.sequence, kept.count, kept.done, kept.moves = done.sequence, done.count, done.done, done.moves
-        for publisher, by, sequence in done.had:
-            kept.had[publisher, by] = max(sequence, kept.had.get((publisher, by), -1))
-        self._note_kept(name)
-        self._broker.sessions[name].seen = now
-        self._trim(name, kept)
+        for one in readable(message):
+            details = details_for(one, message.session, replica.mark)
+            position = self._core.append_entry(now, one.publisher, handed_over(one.sequence), one.event, details)
+            replica.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
 
-    def _trim(self, name: str, kept: Replica) -> None:
-        kept.carried = {number: item for number, item in kept.carried.items() if number > kept.done}
-        pending = self._broker.sessions[name].pending
-        for number in [number for number, event in kept.keys.items() if not kept.open(event)]:
-            del kept.keys[number]
+    def update(self, progress: h.ReplicaProgress, now: float) -> None:
+        """Apply the progress of a session: forget the events acknowledged by the client."""
+        replica, name = self._held(progress), progress.session
+        if replica is None:
+            return
+        replica.sequence, replica.count = progress.sequence, progress.count
+        replica.acknowledged, replica.moves = progress.acknowledged, progress.moves
+        for publisher, by, sequence in progress.last_events:
+            replica.last_events[publisher, by] = max(sequence, replica.last_events.get((publisher, by), -1))
+        self._store_replica(name)
+        self._core.sessions[name].last_seen = now
+        self._trim(name, replica)
+
+    def _trim(self, name: str, replica: Replica) -> None:
+        replica.carried = {number: item for number, item in replica.carried.items() if number > replica.acknowledged}
+        pending = self._core.sessions[name].pending
+        for number in [number for number, event in replica.event_ids.items() if not replica.may_need(event)]:
+            del replica.event_ids[number]
             pending.pop(number, None)
 
     def take_over(self, name: str) -> None:
-        """Let the session go on here."""
-        kept = self.kept.pop(name)
-        self._broker.keep(Row("kept", (name,)))
-        self._trim(name, kept)
-        aside = self._broker.sessions[name]
-        base = max(kept.count, *kept.carried, 0) + LEAP
-        mark = f"{kept.ticket}//{self._broker.position}"
-        session = Session(kept.identity, True, False, aside.seen, kept.sequence, base, owner=kept.owner, moved=mark)
-        session.done = session.taken = base
-        session.oldest, session.moves, session.dropped = base + 1, kept.moves + 1, aside.dropped
-        self._broker.sessions[name] = session
-        here = {event for _, event in kept.carried.values()}
-        waiting = [kept.carried[number][0] for number in sorted(kept.carried)]
-        waiting += [aside.pending[n] for n in sorted(aside.pending) if kept.keys.get(n) not in here]
+        """Turn a replica into the session, with numbers behind all possible numbers of the session's node."""
+        core, replica = self._core, self.held.pop(name)
+        core.step.store(Row("kept", (name,)))
+        self._trim(name, replica)
+        interim = core.sessions[name]
+        base = max(replica.count, *replica.carried, 0) + NUMBER_GAP
+        session = core.sessions[name] = Session(
+            replica.identity,
+            durable=True,
+            connected=False,
+            last_seen=interim.last_seen,
+            sequence=replica.sequence,
+            count=base,
+            sent=base,
+            acknowledged=base,
+            dropped=interim.dropped,
+            owner=replica.owner,
+            oldest=base + 1,
+            handover_mark=f"{replica.ticket}//{core.position}",
+            moves=replica.moves + 1,
+        )
+        known = {event for _, event in replica.carried.values()}
+        waiting = [replica.carried[number][0] for number in sorted(replica.carried)]
+        waiting += [interim.pending[n] for n in sorted(interim.pending) if replica.event_ids.get(n) not in known]
         for pending in waiting:
-            self._broker.hold(name, pending)
+            core.deliveries.deliver_stored(name, pending)
         session.doubt = session.count
-        self._broker.note_session(name)
-        self._post(kept.node, h.Lost(name, kept.ticket, kept.identity))
+        core.sessions.store(name)
+        self._send(replica.node, h.SessionTakenOver(name, replica.ticket, replica.identity))
 
-    def _kept(self, word: h.Word) -> Replica | None:
-        kept = self.kept.get(word.session)
-        return kept if kept is not None and kept.ticket == word.ticket else None
+    def drop(self, name: str, now: float) -> None:
+        """Forget a superfluous replica, with the stored events."""
+        del self.held[name]
+        self._core.step.store(Row("kept", (name,)))
+        self._core.sessions.end(name, now)
 
-    # For the broker
+    def expire(self, now: float, life: float) -> None:
+        """Drop replicas without news for ten times the life of a session; usually the session's node cancels before."""
+        for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
+            self.drop(name, now)
+
+    def _held(self, message: h.HandoverMessage) -> Replica | None:
+        replica = self.held.get(message.session)
+        return replica if replica is not None and replica.ticket == message.ticket else None
+
+    # Events, rows and recovery
 
     def delivered(self, name: str, number: int, event: EventId) -> None:
-        """A session got an event; if it is copied or kept, that is noted."""
-        if name in self.copies:
-            self._keys.setdefault(name, {})[number] = event
-        if name in self.kept:
-            self.kept[name].keys[number] = event
+        """Note the event of a delivery to a session with replicas, or to a replica."""
+        if name in self.holders:
+            self._event_ids.setdefault(name, {})[number] = event
+        if name in self.held:
+            self.held[name].event_ids[number] = event
 
     def low_water(self) -> list[int]:
-        """Positions from which on the log is needed."""
-        carried = (one.carried.values() for one in self.kept.values() if one.carried)
+        """Return the positions from which replicas still need the log."""
+        carried = (one.carried.values() for one in self.held.values() if one.carried)
         return [min(pending.position for pending, _ in items) for items in carried]
 
-    def _note_copy(self, name: str, keeper: str) -> None:
-        one = self.copies[name][keeper]
-        self._broker.keep(Row("copy", (name, keeper), [one.ticket, one.wants, one.ready, one.upto, one.carried]))
+    def _store_holder(self, name: str, holder: str) -> None:
+        one = self.holders[name][holder]
+        value = [one.ticket, one.subscriptions, one.ready, one.upto, one.sent]
+        self._core.step.store(Row("copy", (name, holder), value))
 
-    def _note_kept(self, name: str) -> None:
-        one = self.kept[name]
-        had = [[publisher, by, sequence] for (publisher, by), sequence in one.had.items()]
-        low = min((pending.position for pending, _ in one.carried.values()), default=self._broker.position + 1)
+    def _store_replica(self, name: str) -> None:
+        one = self.held[name]
+        last_events = [[publisher, by, sequence] for (publisher, by), sequence in one.last_events.items()]
+        low = min((pending.position for pending, _ in one.carried.values()), default=self._core.position + 1)
         about = [one.ticket, one.node, one.identity, one.owner, one.mark]
-        row: list[Any] = [low, *about, one.sequence, one.count, one.done, one.moves, had]
-        self._broker.keep(Row("kept", (name,), row))
+        value: list[Any] = [low, *about, one.sequence, one.count, one.acknowledged, one.moves, last_events]
+        self._core.step.store(Row("kept", (name,), value))
 
     def checkpoint(self) -> None:
-        """Let rows say how things stand."""
-        for name in self.kept:
-            self._note_kept(name)
+        """Write the rows of all held replicas."""
+        for name in self.held:
+            self._store_replica(name)
 
     def restore(self, stored: StoredRows) -> None:
-        """Take up what was stored, before the entries of the log."""
-        for (name, keeper), row in stored.get("copy", {}).items():
-            self.copies.setdefault(str(name), {})[str(keeper)] = Copy(*row)
-            self._due.add((str(name), str(keeper)))
-        for (name,), (_, ticket, node, identity, owner, mark, *counts, had) in stored.get("kept", {}).items():
-            sequence, count, done, moves = counts
-            marks = {(publisher, by): last for publisher, by, last in had}
-            self.kept[str(name)] = Replica(ticket, node, identity, owner, mark, sequence, count, done, moves, marks)
+        """Recover from stored rows; the entries of the log follow."""
+        for (name, holder), row in stored.get("copy", {}).items():
+            self.holders.setdefault(str(name), {})[str(holder)] = ReplicaHolder(*row)
+            self._due.add((str(name), str(holder)))
+        for (name,), (_, ticket, node, identity, owner, mark, *counts, last) in stored.get("kept", {}).items():
+            sequence, count, acknowledged, moves = counts
+            last_events = {(publisher, by): number for publisher, by, number in last}
+            about = ticket, node, identity, owner, mark
+            self.held[str(name)] = Replica(*about, sequence, count, acknowledged, moves, last_events)
 
-    def restore_entry(self, entry: JournalEntry, rest: EntryDetails) -> None:
-        """Note again what an entry says of sessions that are copied or kept."""
+    def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
+        """Recover from an entry of the log: note again the event for sessions with replicas, and for replicas."""
         sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
-        event = entry.publisher, rest.by, sequence
-        for name, mark, number, ids in rest.to:
-            kept, session = self.kept.get(name), self._broker.sessions.get(name)
-            if kept is not None and mark == kept.mark and is_handed_over(entry):
-                key = replacement_key(entry.publisher, rest.replaces)
-                pending = Pending(entry.position, tuple(ids), rest.expires or NEVER, replaces=key)
-                kept.carried[number] = pending, event
-            elif kept is not None and mark == kept.mark:
-                kept.keys[number] = event
-            elif name in self.copies and session is not None and session.mark == mark and number > session.done:
-                self._keys.setdefault(name, {})[number] = event
+        event = entry.publisher, details.by, sequence
+        for name, mark, number, ids in details.to:
+            replica, session = self.held.get(name), self._core.sessions.get(name)
+            if replica is not None and mark == replica.mark and is_handed_over(entry):
+                key = replacement_key(entry.publisher, details.replaces)
+                pending = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+                replica.carried[number] = pending, event
+            elif replica is not None and mark == replica.mark:
+                replica.event_ids[number] = event
+            elif (
+                name in self.holders and session is not None and session.mark == mark and number > session.acknowledged
+            ):
+                self._event_ids.setdefault(name, {})[number] = event
 
-    def settle(self) -> None:
-        """All entries are read: what clients are done with need not be kept."""
-        for name, kept in self.kept.items():
-            self._trim(name, kept)
+    def finish_restore(self) -> None:
+        """After the last entry of the log: forget the acknowledged events."""
+        for name, replica in self.held.items():
+            self._trim(name, replica)

@@ -15,24 +15,28 @@ from typing import Any, Final
 import uvicorn
 import websockets
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fieldfare.filters import parse
 from fieldfare.matching import backend
-from fieldfare.node import bridges
-from fieldfare.node.config.config import Config, Limits
+from fieldfare.node import bridges, security
+from fieldfare.node.config import Config, Limits
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.descriptors import raise_limit, share
 from fieldfare.node.handover_sender import HandoverSender
+from fieldfare.node.http.errors import Problem, respond
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
-from fieldfare.node.links import LinkConnection, LinkError, Neighbourhood
+from fieldfare.node.link_checks import LinkError
+from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.listener import WIDEN, Door, Plain
+from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
-from fieldfare.node.security import security
-from fieldfare.node.security.security import AccessDenied
+from fieldfare.node.security import AccessDenied
 from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
@@ -40,14 +44,14 @@ from fieldfare.protocol.codec import CODECS
 logger = logging.getLogger("fieldfare.node")
 
 BACKLOG: Final = 4096
-"""connections that may wait to be accepted"""
+"""Connections that may wait to be accepted."""
 MEETING: Final = 64 << 10
-"""bytes of a frame in which a node says who it is"""
+"""Largest first frame of a neighbour in bytes."""
 MakeRoutes = Callable[[Context], list[BaseRoute]]
 
 
 class _Accepted:
-    """A WebSocket of a client or a neighbour that came to us."""
+    """The `Socket` of an incoming client or neighbour."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -74,7 +78,7 @@ class _Accepted:
 
 
 class _Dialled:
-    """A WebSocket to a neighbour that we went to."""
+    """The `Socket` of a dialled neighbour."""
 
     def __init__(self, socket: websockets.ClientConnection) -> None:
         self._socket = socket
@@ -95,8 +99,13 @@ class _Dialled:
         await self._socket.close(code, reason)
 
 
+async def nowhere(request: Request, _: Exception) -> Response:
+    """Answer a request for a path that does not exist."""
+    return respond(Problem(404, f"there is no {request.url.path} here: GET / lists all paths"))
+
+
 def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> Starlette:
-    """All that answers."""
+    """Return the ASGI application: WebSockets and HTTP routes."""
 
     async def client(socket: WebSocket) -> None:
         await _client(service, socket)
@@ -105,8 +114,8 @@ def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> S
         await _link(service, socket)
 
     routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
-    app = Starlette(routes=routes, lifespan=lifespan)
-    app.add_middleware(Origins, config=service.node.config, traffic=service.node.traffic)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: nowhere})
+    app.add_middleware(Origins, config=service.node.config, traffic=service.node.counters)
     return app
 
 
@@ -121,7 +130,7 @@ async def _client(service: Context, socket: WebSocket) -> None:
     await socket.accept(subprotocol=codec.name)
     token = security.bearer(socket.headers.get("authorization"))
     with contextlib.suppress(ConnectionError):
-        await ClientConnection(service.node, service.wishes, _Accepted(socket), codec, token).serve()
+        await ClientConnection(service.node, service.interests, _Accepted(socket), codec, token).serve()
 
 
 async def _link(service: Context, socket: WebSocket) -> None:
@@ -142,7 +151,7 @@ async def _link(service: Context, socket: WebSocket) -> None:
     subject = None if node.security is None else principal.name
     met = partial(widen, link_frames.MAX_FRAME)
     connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
-    unwatch = security.watch(principal, node.security, connection.end)
+    unwatch = security.watch(principal, node.security, connection.stop)
     try:
         await connection.serve()
     except (LinkError, TimeoutError, ConnectionError) as error:
@@ -152,7 +161,7 @@ async def _link(service: Context, socket: WebSocket) -> None:
 
 
 async def _open(url: str, config: Config, node: Node) -> _Dialled:
-    """Go to a neighbour."""
+    """Dial a neighbour, with a token where the settings have one."""
     token = security.joining_token(config, node.clock())
     try:
         socket = await websockets.connect(
@@ -170,8 +179,8 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
 
 @contextlib.asynccontextmanager
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Context]:
-    """A node that answers, as long as it is used with `async with`."""
-    bridges.make_all(config)  # a mistake there is found before anything else begins
+    """Run a node on a port for the time of an `async with` block."""
+    bridges.make_all(config)  # a mistake in a bridge's settings is found before anything else begins
     door = _door(config)
     listening = _bound(config)
     port = listening.getsockname()[1]
@@ -186,8 +195,8 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     HandoverSender(node)
     await node.start()
     if node.security is not None and node.security.revocations is not None:
-        node.beside(node.security.revocations.run())
-    await node.submit(lambda broker, now: broker.attach(HTTP, node.fresh(), now, durable=False))
+        node.spawn(node.security.revocations.run())
+    await node.submit(lambda broker, now: broker.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
     await loading
     try:
         _listen(listening, config)
@@ -207,7 +216,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
     tasks = [asyncio.create_task(work, name="door") for work in (door.accept(listening, protocol), door.sweep())]
     tasks += [
-        asyncio.create_task(hood.dial(url, lambda to: _open(to, config, node)), name=f"link to {url}")
+        asyncio.create_task(keep_linked(hood, url, lambda to: _open(to, config, node)), name=f"link to {url}")
         for url in config.join
     ]
     node.reports |= {runner.session: runner.status for runner in bridges.start(service)}
@@ -226,7 +235,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
 
 
 def _warn(config: Config) -> None:
-    """Say where tokens can be read on their way: a network may be private, so it is not refused."""
+    """Warn where tokens travel unencrypted; no refusal, since the network may be private."""
     if config.security is not None and config.tls is None and not is_this_machine(config.host):
         logger.warning("tokens come to %s without TLS, and everybody on the way can read them: set [tls]", config.host)
     if config.security is not None or not config.join_token.is_empty:
@@ -235,7 +244,7 @@ def _warn(config: Config) -> None:
 
 
 def _load() -> None:
-    """Load the parser and the kernels, if they were compiled before; if not, they are compiled meanwhile."""
+    """Load the parser and the compiled kernels; missing kernels are compiled in the background."""
     parse("price < 10")
     backend.choose()
     if backend.compiling():
@@ -243,7 +252,7 @@ def _load() -> None:
 
 
 def _bound(config: Config) -> sockets.socket:
-    """The node's port, which nobody else may use from now on; it answers when the node is ready."""
+    """Bind the node's port against other processes; answers begin when the node is ready."""
     family = sockets.AF_INET6 if ":" in config.host else sockets.AF_INET
     listening = sockets.socket(
         family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP
@@ -276,7 +285,7 @@ def _printable(host: str) -> str:
 
 
 def _door(config: Config) -> Door:
-    """Who may come in: no more than there are file descriptors for."""
+    """Return the listener, with a limit according to the file descriptors."""
     descriptors = raise_limit()
     most = share(descriptors).connections
     if config.limits.connections > most:
@@ -292,7 +301,7 @@ def _door(config: Config) -> Door:
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:
-    """What the node shows to those who connect to it."""
+    """Return the TLS settings of the port; None without a certificate."""
     tls = config.tls
     if tls is None or not tls.certificate:
         return None

@@ -1,202 +1,175 @@
-"""What a node keeps: entries of the log and rows of the store, and the sessions and links that they are about."""
+"""State of a durable broker, as plain values: sessions with waiting deliveries, and links with outboxes.
+
+`state_rows` defines the rows of sessions and links; `step` collects the changes of a step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from fieldfare.events.event import Event
-from fieldfare.protocol.journal import JournalEntry, Row
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
 
 Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
+"""Reaction to a session without a durable name that is too slow."""
 
-
-class Step(NamedTuple):
-    """What must be written, all of it or nothing, and whom that concerns then."""
-
-    entries: list[JournalEntry]
-    rows: list[Row]
-    sessions: dict[str, int]
-    """the number of the last delivery that each may take then"""
-    neighbours: dict[str, int]
-    overflowing: set[str]
-    """sessions that must go, since more waits for them than may"""
-    closing: dict[str, str]
-    """sessions whose connections end, and the node where they go on, if it is another one"""
+INTERNAL: Final = ("~", "webhook:", "bridge:")
+"""Prefixes of the names of a node's own sessions, which are never handed over to another node."""
+NEVER: Final = float("inf")
+"""Expiry time of an event without a time to live."""
 
 
 class RequestRefused(ValueError):
-    """What a client says has no effect; it says why."""
+    """A request of a client has no effect; the message gives the reason."""
 
 
 class Publication(NamedTuple):
-    """Events of a publisher, taken all or none."""
+    """Events of a publisher, accepted together or not at all."""
 
     session: str
     number: int
-    """of the first one; 0: the broker counts"""
+    """Sequence number of the first event; 0: the broker counts."""
     events: Sequence[Event]
     expires: float | None = None
-    """when nobody is to get them any more"""
+    """Time after which no session gets the events."""
     replaces: str = ""
     identity: str = ""
-    """of the session that is meant, if there may be another one of that name by now"""
+    """Identity of the intended session, since a later session may have the same name; empty: any."""
 
 
 class Pending(NamedTuple):
-    """An event that waits for a session."""
+    """An event on the way to a session, until the acknowledgement."""
 
     position: int
     subscriptions: tuple[str, ...]
     expires: float
+    in_row: bool = False
+    """Whether a row holds this delivery, because the journal entry does not name the session."""
     replayed: bool = False
-    """it stands in a row, since the log does not say that it is for the session"""
-    old: bool = False
-    """it had happened before the session asked for it"""
+    """Whether the event happened before the session subscribed."""
     replaces: tuple[str, str] | None = None
-    """the publisher and the name under which it replaces others that wait, and is replaced"""
-
-
-def pending_row(pending: Pending) -> list[Any]:
-    """The value of a row for an event of which the log does not say that it is for a session."""
-    return [pending.position, list(pending.subscriptions), pending.expires, pending.old, pending.replaces]
-
-
-def pending_of_row(row: Sequence[Any]) -> Pending:
-    """What such a row says; an earlier version wrote fewer values."""
-    lacking: list[Any] = [NEVER, True, None]
-    position, ids, expires, old, replaces = [*row, *lacking[len(row) - 2 :]]
-    key = None if replaces is None else (replaces[0], replaces[1])
-    return Pending(position, tuple(ids), expires, replayed=True, old=old, replaces=key)
+    """Publisher and name; a later event with the same pair replaces this one while both wait."""
 
 
 class Origin(NamedTuple):
-    """Where an event came from."""
+    """Where an event entered this node: the message of a neighbour, or the publication of a client."""
 
     number: int = 0
+    """Number of the neighbour's message."""
     after: int = 0
+    """Number of the neighbour's last message before it that changed rows."""
     first: int = 0
+    """First sequence number of the client's publication."""
     last: int = 0
 
 
 class Session(msgspec.Struct):
-    """A client, as far as its events and deliveries go."""
+    """A client's durable presence: counts of events and deliveries, and the waiting deliveries.
+
+    Numbers of deliveries obey `acknowledged <= sent <= released <= count`; `sent` restarts at
+    `acknowledged` with each connection.
+    """
 
     identity: str
+    """Random name, which tells this session from an earlier or later one of the same name."""
     durable: bool
-    here: bool = True
-    seen: float = 0.0
-    """when it came or went"""
+    connected: bool = True
+    last_seen: float = 0.0
+    """Time at which the client last came or went."""
     sequence: int = 0
-    """of the last event that it published"""
+    """Sequence number of the last accepted event of this publisher."""
     count: int = 0
-    """of its deliveries"""
+    """Number of the last delivery."""
     released: int = 0
-    """up to which it may take them"""
-    taken: int = 0
-    """up to which the present connection took them"""
-    done: int = 0
-    """up to which it has acknowledged them"""
-    dropped: int = 0
-    owner: str = ""
-    """who made it; nobody else may use it"""
-    oldest: int = 1
-    """no number below it is pending"""
-    pending: dict[int, Pending] = {}
-    replays: int = 0
-    """how many of them stand in rows, since the log does not say that they are for this session"""
-    replaceable: dict[tuple[str, str], list[int]] = {}
-    """numbers that a later event replaces; several, if one of them was replayed"""
-    moved: str = ""
-    """the mark of one that came from another node: what the log says under another one is void"""
-    doubt: int = 0
-    """deliveries up to this number may be some that the client has had under other numbers"""
-    moves: int = 0
-    """how often it has come to another node: of two of the same identity the higher counts"""
-    lives: Lineage = ()
-    """in which lives of which logs its deliveries were numbered"""
-    restored: bool = False
-    """its identity was taken up from the disk, with a number of events that may be too low"""
+    """Number of the last delivery that is on disk and may be sent."""
     sent: int = 0
-    """up to which deliveries may have been sent on an earlier connection"""
+    """Number of the last delivery that the present connection has sent."""
+    acknowledged: int = 0
+    dropped: int = 0
+    """How many deliveries were dropped in all."""
+    owner: str = ""
+    """Principal that created the session; no other principal may use it."""
+    oldest: int = 1
+    """Lower bound of the pending numbers."""
+    pending: dict[int, Pending] = {}
+    rows: int = 0
+    """How many of the pending deliveries are in rows."""
+    replaceable: dict[tuple[str, str], list[int]] = {}
+    """Pending numbers by replacement key; a key has several if one of them was replayed."""
+    handover_mark: str = ""
+    """Mark of a session that came from another node; journal entries under other marks are void for the session."""
+    doubt: int = 0
+    """Deliveries up to this number may be events that the client has had under other numbers."""
+    moves: int = 0
+    """How often the session has changed its node: of two copies with one identity, the higher count is valid."""
+    lives: Lineage = ()
+    """Lives of the logs in which deliveries were numbered."""
+    restored: bool = False
+    """Whether the identity comes from disk, where the count of published events may be too low."""
+    sent_before: int = 0
+    """Number of the last delivery that an earlier connection may have sent."""
     low: int = 0
-    """the log has nothing for it before this position, but for what was dropped; known after a restart"""
+    """Position before which the log holds nothing for the session but dropped events; known after a restart."""
     warned: int = 0
-    """of how many dropped deliveries the client was told; and what it is being told, with which delivery"""
+    """Number of dropped deliveries that the client has confirmed to know."""
     warning: tuple[int, int] = 0, 0
+    """Number of dropped deliveries that the client is being told, and the delivery that carries the warning."""
 
     @property
     def mark(self) -> str:
-        """By which the log knows it."""
-        return self.moved or self.identity
+        """The name of the session in journal entries."""
+        return self.handover_mark or self.identity
 
 
 class Link(msgspec.Struct):
-    """A neighbour, as far as messages go."""
+    """A neighbour: counts of the messages in both directions, and the unacknowledged messages."""
 
     role: Role
-    said: int = 0
+    last: int = 0
+    """Number of the last message to the neighbour."""
     released: int = 0
-    safe: int = 0
-    """up to which the neighbour has all that we said"""
-    heard: int = 0
-    """up to which we have all that the neighbour said, and it is written"""
-    taken: int = 0
-    """the same, written or not"""
-    changed: int = 0
-    """the last of that which was not an event"""
-    mine: str = ""
-    """a name for this link, as it has been since it was new: here, and at the neighbour's"""
-    theirs: str = ""
+    """Number of the last message that is on disk and may be sent."""
+    acknowledged: int = 0
+    """Number of the last message that is on disk at the neighbour."""
+    written: int = 0
+    """Number of the last message of the neighbour that is on disk here and can be acknowledged."""
+    received: int = 0
+    """Number of the last message of the neighbour, on disk or not."""
+    last_change: int = 0
+    """Number of the last received message that was not an event."""
+    local_name: str = ""
+    """Random name of the link at this node, given when the link was new."""
+    remote_name: str = ""
+    """Random name of the link at the neighbour."""
     low: int = 0
-    """no event before this position is in the outbox"""
+    """Position before which no event is in the outbox."""
     born: int = 0
-    """the position at which the link was new: what the log says before that is about an earlier one"""
+    """Position at which the link was new; earlier journal entries are about an earlier link."""
     lives: Lineage = ()
-    """in which lives of our log our messages were numbered"""
-    known: Lineage = ()
-    """the same of the neighbour's, as it said when we met last"""
-    since: int = 0
-    """the position at which the neighbour's numbers had gone back: what the log says of them before that is void"""
+    """Lives of this node's log in which messages to the neighbour were numbered."""
+    remote_lives: Lineage = ()
+    """Lives of the neighbour's log, as heard at the last meeting."""
+    renumbered_at: int = 0
+    """Position at which the neighbour's numbers went back; what earlier journal entries say of them is void."""
     id: str = ""
-    """the neighbour's folder, by its random name; empty if it has none"""
+    """Random name of the neighbour's folder; empty without a folder."""
     already: dict[int, int] = {}
-    """what it said that is in the log, though something said before is not, and where: see `_restore_entry`"""
+    """Numbers and positions of received events that are in the log although an earlier message is not on disk."""
     outbox: dict[int, bytes | int] = {}
-    """messages, or the positions of events"""
-    told: dict[About, dict[str, None]] = {}
-    """what it wants and promises, as texts; there may be more than counts: see `_note_told`"""
-
-
-class Greeting(NamedTuple):
-    """What a neighbour says of a link that it knows from before."""
-
-    heard: int
-    """up to where it has heard us"""
-    knows: Lineage
-    """in which lives of our log that was, as far as it knows"""
-    lives: Lineage
-    """in which lives of its log its messages to us were numbered"""
-    first: int
-    """the number of the first of them that it can still say"""
-    said: int
-    """and of the last"""
-
-
-INTERNAL: Final = ("~", "webhook:", "bridge:")
-"""how the names of sessions begin that are a node's own, and do not move"""
-NEVER: Final = float("inf")
+    """Messages that the neighbour lacks, by number: encoded, or the position of an event."""
+    filters: dict[About, dict[str, None]] = {}
+    """Filters of the neighbour, as texts; possibly more than are in force, see `LinkTable`."""
 
 
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
-    """The numbers of a range under which something is pending, in order.
+    """Yield the pending numbers of a range, in order.
 
-    Where there are few gaps that is faster than to sort. A session that came from elsewhere may have gaps of any size:
-    whoever has looked at more numbers than there are to find looks at what there is instead.
+    Counting up is faster than sorting where gaps are few. A session from another node may have gaps of any size:
+    after more misses than there are pending numbers, the search jumps to the next number.
     """
     pending, missed = session.pending, 0
     number = first
@@ -210,3 +183,20 @@ def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
                 missed, number = 0, min((one for one in pending if one > number), default=last + 1)
                 continue
         number += 1
+
+
+def oldest_pending(session: Session) -> int:
+    """Return the first pending number, and remember the result as a lower bound.
+
+    `next(iter(session.pending))` would be quadratic: a dict walks over all entries removed at the front.
+    """
+    if session.oldest not in session.pending:
+        session.oldest = next(pending_numbers(session, session.oldest, session.count), session.oldest)
+    return session.oldest
+
+
+def lowest_position(session: Session) -> int:
+    """Return the lowest pending position; with replays, a later number may have the lowest position."""
+    if session.rows:
+        return min(pending.position for pending in session.pending.values())
+    return session.pending[oldest_pending(session)].position

@@ -5,20 +5,41 @@ from typing import TYPE_CHECKING
 from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
-    from fieldfare.profiles.collections import TrackingService
+    from fieldfare.profiles.collections import AccessError, Rule, TrackingService, View
     from fieldfare.profiles.double_forest import DoubleForest
-    from fieldfare.profiles.indexed import IndexedMatching
-    from fieldfare.profiles.pairs import Pairing
-    from fieldfare.profiles.temporal import Timed
+    from fieldfare.profiles.event_profile import profile_of
+    from fieldfare.profiles.indexed import IndexedPairing
+    from fieldfare.profiles.pairs import NaivePairing, Pairing
+    from fieldfare.profiles.temporal import TimedPairing
 
-__all__ = ["DoubleForest", "IndexedMatching", "Pairing", "Timed", "TrackingService"]
+__all__ = [
+    "AccessError",
+    "DoubleForest",
+    "IndexedPairing",
+    "NaivePairing",
+    "Pairing",
+    "Rule",
+    "TimedPairing",
+    "TrackingService",
+    "View",
+    "profile_of",
+]
 __getattr__ = lazy(
     __name__,
     {
-        "collections": ("TrackingService",),
+        "collections": (
+            "AccessError",
+            "Rule",
+            "TrackingService",
+            "View",
+        ),
         "double_forest": ("DoubleForest",),
-        "indexed": ("IndexedMatching",),
-        "pairs": ("Pairing",),
-        "temporal": ("Timed",),
+        "event_profile": ("profile_of",),
+        "indexed": ("IndexedPairing",),
+        "pairs": (
+            "NaivePairing",
+            "Pairing",
+        ),
+        "temporal": ("TimedPairing",),
     },
 )

@@ -1,12 +1,13 @@
 """`TrackingService`: collections of objects that keep themselves up to date.
 
-An *object* is described by profiles: what it is, where it is, when. Its data lies elsewhere, under its URI. A
-*collection* of a client is described by queries: it holds all objects with a profile that one of its queries covers (or
-overlaps). When objects or queries come and go, the service tells each client which objects it now has to do with, and
-which no longer: once for each object and client, however many profiles and queries lead to it, because it counts them.
+An *object* is described by profiles: kind, place, time. Its data lies elsewhere, under its URI. A *collection* of a
+client is described by queries and holds all objects with a profile that a query covers (or overlaps). When objects or
+queries come and go, the service tells each client which objects have entered or left its collections: once for each
+object and client, however many profiles and queries lead from the object to the client, because the service counts the
+pairs.
 
-The service is a function of what it is asked and when: it sends nothing itself, but gives the messages to be sent. One
-message names all clients that a change concerns.
+The service is a function of requests and times: the service sends nothing, but returns messages for the caller to send.
+A single message names all clients that a change concerns.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from fieldfare.tables.base import satisfiable
 
 What: TypeAlias = Literal["added", "changed", "removed"]
 Collection: TypeAlias = tuple[str, str]
-"""the client that it belongs to, and the name that the client calls it by"""
+"""the owner of the collection, and the owner's name for the collection"""
 
 
 class AccessError(ValueError):
-    """A client asked for what it must not see, or changed what is not its own."""
+    """A client asked for objects outside its rules, or changed another client's object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What some clients, or everybody, may ask for: queries that the filter covers."""
+    """A permission for some clients, or for all: queries that the filter covers."""
 
     filter: Filter
     clients: frozenset[str] | None = None
 
     def allows(self, client: str, query: Filter) -> bool:
-        """Does the rule let a client ask this?"""
+        """Tell whether the rule permits a query of a client."""
         return (self.clients is None or client in self.clients) and self.filter.covers(query)
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """An object as clients see it. Its version changes with its data; a later version has a higher number."""
+    """An object as clients see it. Each change of its data gives a higher version number."""
 
     uri: str
     owner: str
@@ -53,12 +54,12 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A change, for all clients that it concerns."""
+class CollectionMessage:
+    """A change of an object, for all clients that the change concerns."""
 
     service: str
     number: int
-    """messages of one service are numbered from 1"""
+    """messages of a service are numbered from 1"""
     what: What
     object: Description
     recipients: tuple[str, ...]
@@ -66,19 +67,19 @@ class Message:
 
     @property
     def replaces(self) -> Hashable:
-        """A later change of the same object by the same service makes an earlier one superfluous."""
+        """The replace-identifier: a later message about the same object makes an earlier message superfluous."""
         return self.service, self.object.uri
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What a client must do to have what its collection holds."""
+class CollectionDifference:
+    """The steps by which a client's copies become the content of its collection."""
 
     new: tuple[Description, ...]
     changed: tuple[Description, ...]
     gone: tuple[str, ...]
     number: int
-    """the last message that this takes account of"""
+    """the last message that the difference includes"""
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +89,7 @@ class _Object:
 
 
 class TrackingService:
-    """Objects, collections, and who must be told.
+    """Objects and collections, and the messages about their changes.
 
     >>> from fieldfare.filters import parse
     >>> service = TrackingService([Rule(parse("type = 'photo'"))])
@@ -107,7 +108,7 @@ class TrackingService:
         ttl: float = math.inf,
         pairing: Pairing[str, Collection] | None = None,
     ) -> None:
-        """No objects and no collections. Messages that nobody has read after a time to live are not worth reading."""
+        """Make a service without objects and collections. Unread messages expire after the time to live, `ttl`."""
         self.name = name
         self.ttl = ttl
         self.pairing: Pairing[str, Collection] = DoubleForest() if pairing is None else pairing
@@ -115,31 +116,33 @@ class TrackingService:
         self._objects: dict[str, _Object] = {}
         self._queries: dict[Collection, dict[Filter, None]] = {}
         self._counts: dict[str, Counter[str]] = {}
-        """for each client and object, how many pairs of a query and a profile lead from one to the other"""
+        """for each client and object, the number of (query, profile) pairs that lead from the object to the client"""
         self._pulling: set[str] = set()
         self._messages = 0
         self._versions = 0
 
     # Objects
 
-    def add_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[Message]:
-        """Attach a profile to an object; one that is not known yet belongs to the client from now on."""
+    def add_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[CollectionMessage]:
+        """Attach a profile to an object; a new object belongs to the client from now on."""
         return self._change_profiles(client, uri, [profile], [], now)
 
-    def remove_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[Message]:
-        """Detach a profile; an object without any is forgotten. A KeyError if it is not attached."""
+    def remove_profile(self, client: str, uri: str, profile: Filter, *, now: float) -> list[CollectionMessage]:
+        """Detach a profile; an object without profiles is forgotten. An unknown profile is a KeyError."""
         if profile not in self._owned(client, uri).profiles:
             raise KeyError(profile)
         return self._change_profiles(client, uri, [], [profile], now)
 
-    def replace_profiles(self, client: str, uri: str, profiles: Iterable[Filter], *, now: float) -> list[Message]:
-        """Let an object have just these profiles, in one step: who had it before and has it still hears nothing."""
+    def replace_profiles(
+        self, client: str, uri: str, profiles: Iterable[Filter], *, now: float
+    ) -> list[CollectionMessage]:
+        """Give an object exactly these profiles in a single step; clients that keep the object get no message."""
         wanted = dict.fromkeys(profiles)
         known = self._owned(client, uri).profiles if uri in self._objects else {}
         return self._change_profiles(client, uri, wanted, [old for old in known if old not in wanted], now)
 
-    def touch(self, client: str, uri: str, *, now: float) -> list[Message]:
-        """The data of an object has changed; whoever has it is told."""
+    def touch(self, client: str, uri: str, *, now: float) -> list[CollectionMessage]:
+        """Report a change of an object's data; all clients with the object get a message."""
         thing = self._owned(client, uri)
         thing.description = self._described(uri, client)
         concerned = [name for name, counts in self._counts.items() if counts[uri]]
@@ -147,8 +150,8 @@ class TrackingService:
 
     # Collections
 
-    def add_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[Message]:
-        """Widen a collection. An AccessError if no rule covers the query."""
+    def add_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[CollectionMessage]:
+        """Widen a collection by a query. A query outside the client's rules is an AccessError."""
         self._refuse_unless_allowed(client, query)
         queries = self._queries.setdefault((client, collection), {})
         if query in queries:
@@ -157,8 +160,8 @@ class TrackingService:
         met = self.pairing.queries.add(query, (client, collection))
         return self._counted(Counter((client, uri) for p in met for uri in self.pairing.profiles.ids(p)), now)
 
-    def remove_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[Message]:
-        """Narrow a collection; one without queries is forgotten. A KeyError if it does not have the query."""
+    def remove_query(self, client: str, collection: str, query: Filter, *, now: float) -> list[CollectionMessage]:
+        """Narrow a collection; a collection without queries is forgotten. An unknown query is a KeyError."""
         queries = self._queries[client, collection]
         del queries[query]
         if not queries:
@@ -168,24 +171,24 @@ class TrackingService:
         return self._counted(_negative(less), now)
 
     def push(self, client: str, wanted: bool) -> None:
-        """Does a client want to be told of changes, as is usual, or does it ask when it wants to know?"""
+        """Choose whether a client gets messages, as by default, or asks with `sync` and `content`."""
         (self._pulling.discard if wanted else self._pulling.add)(client)
 
     # Questions
 
     def get(self, client: str, query: Filter) -> list[Description]:
-        """The objects that a query finds now. An AccessError if no rule covers it."""
+        """Return the objects that a query finds now. A query outside the client's rules is an AccessError."""
         self._refuse_unless_allowed(client, query)
         return self._found([query])
 
     def content(self, client: str, collection: str) -> list[Description]:
-        """The objects in a collection."""
+        """Return the objects in a collection."""
         return self._found(self._queries.get((client, collection), ()))
 
-    def sync(self, client: str, collection: str, have: Mapping[str, int]) -> Difference:
-        """What a client must do who has these versions of objects, by URI, to have what is in a collection."""
+    def sync(self, client: str, collection: str, have: Mapping[str, int]) -> CollectionDifference:
+        """Return the difference between a client's copies, as versions by URI, and the content of a collection."""
         content = {thing.uri: thing for thing in self.content(client, collection)}
-        return Difference(
+        return CollectionDifference(
             new=tuple(thing for uri, thing in content.items() if uri not in have),
             changed=tuple(thing for uri, thing in content.items() if uri in have and have[uri] != thing.version),
             gone=tuple(uri for uri in have if uri not in content),
@@ -193,13 +196,13 @@ class TrackingService:
         )
 
     def knows(self, client: str, uri: str) -> int:
-        """How many pairs of a query and a profile lead a client to an object?"""
+        """Return the number of (query, profile) pairs that lead a client to an object."""
         return self._counts.get(client, Counter())[uri]
 
     # Rules
 
-    def govern(self, rules: Iterable[Rule], *, now: float) -> list[Message]:
-        """Let other rules hold; queries that none of them covers are removed."""
+    def govern(self, rules: Iterable[Rule], *, now: float) -> list[CollectionMessage]:
+        """Replace the rules; queries that no new rule permits are removed."""
         self._rules = tuple(rules)
         held = [(collection, query) for collection, queries in self._queries.items() for query in queries]
         return [
@@ -225,12 +228,12 @@ class TrackingService:
         return thing
 
     def _described(self, uri: str, owner: str) -> Description:
-        self._versions += 1  # one count for all objects: one that comes back never has an old version
+        self._versions += 1  # a common count of all objects, so that a returning object never has an old version
         return Description(uri, owner, self._versions)
 
     def _change_profiles(
         self, client: str, uri: str, wanted: Iterable[Filter], unwanted: Iterable[Filter], now: float
-    ) -> list[Message]:
+    ) -> list[CollectionMessage]:
         wanted = [satisfiable(profile) for profile in wanted]
         if uri in self._objects:
             thing = self._owned(client, uri)
@@ -259,8 +262,8 @@ class TrackingService:
         uris = (uri for query in queries for p in sides.queries.partners(query) for uri in sides.profiles.ids(p))
         return [self._objects[uri].description for uri in dict.fromkeys(uris)]
 
-    def _counted(self, changes: Mapping[tuple[str, str], int], now: float) -> list[Message]:
-        """Count, and tell those whose count has left zero or come back to it."""
+    def _counted(self, changes: Mapping[tuple[str, str], int], now: float) -> list[CollectionMessage]:
+        """Apply changes of pair counts, and report the clients whose count has left zero or returned to zero."""
         lost: dict[str, list[str]] = {}
         found: dict[str, list[str]] = {}
         for (client, uri), change in changes.items():
@@ -280,12 +283,12 @@ class TrackingService:
             messages += self._told("added", thing, found.get(uri, ()), now)
         return messages
 
-    def _told(self, what: What, thing: Description, clients: Iterable[str], now: float) -> list[Message]:
+    def _told(self, what: What, thing: Description, clients: Iterable[str], now: float) -> list[CollectionMessage]:
         recipients = tuple(sorted(client for client in clients if client not in self._pulling))
         if not recipients:
             return []
         self._messages += 1
-        return [Message(self.name, self._messages, what, thing, recipients, now + self.ttl)]
+        return [CollectionMessage(self.name, self._messages, what, thing, recipients, now + self.ttl)]
 
 
 def _negative(counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
@@ -293,31 +296,30 @@ def _negative(counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
 
 
 class View:
-    """What a client knows from messages: the objects that it has to do with.
+    """The objects that a client knows from messages.
 
-    What different services say of one object is kept apart: that one removes it does not undo that another adds it. A
-    message that comes late or twice does no harm.
+    Messages of different services about the same object are kept apart: a removal by a service does not undo an
+    addition by another. A late or repeated message does no harm.
     """
 
     def __init__(self) -> None:
-        """Nothing."""
         self._last: dict[tuple[str, str], tuple[int, Description | None]] = {}
         self._known: Counter[str] = Counter()
-        """for each service, the message up to which everything is known"""
+        """for each service, the number of the message up to which the client knows everything"""
 
-    def apply(self, message: Message) -> None:
-        """Take notice."""
+    def apply(self, message: CollectionMessage) -> None:
+        """Note the change in a message, unless a later message about the object is known."""
         place = message.service, message.object.uri
         last, _ = self._last.get(place, (self._known[message.service], None))
         if last < message.number:
             self._last[place] = message.number, (None if message.what == "removed" else message.object)
 
     def reset(self, service: str, objects: Iterable[Description], number: int) -> None:
-        """Know everything that a service has to say, up to a message."""
+        """Replace all objects of a service by its full content, as of a message number."""
         self._known[service] = number
         self._last = {place: last for place, last in self._last.items() if place[0] != service}
         self._last.update({(service, thing.uri): (number, thing) for thing in objects})
 
     def objects(self, service: str) -> dict[str, Description]:
-        """The objects that a service says are there, by URI."""
+        """Return the present objects of a service, by URI."""
         return {uri: thing for (name, uri), (_, thing) in self._last.items() if name == service and thing is not None}

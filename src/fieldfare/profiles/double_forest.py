@@ -1,12 +1,13 @@
-"""`DoubleForest`: a forest of profiles and a forest of queries, and who meets whom.
+"""`DoubleForest`: a forest of profiles and a forest of queries, and the pairs between them.
 
-The other forest saves comparisons: what does not meet a node does not meet what is below it. The own forest saves more:
-a filter is put into it first, and the partners of its new neighbours there are *bounds* for its own. A query finds at
-least the profiles that the queries below it find, and at most those that the one above it finds. Only what lies between
-the bounds needs to be compared. (For profiles that must be covered it is the other way round: the smaller a profile,
-the more queries cover it.)
+The other forest saves comparisons: a filter that does not meet a node does not meet the nodes below. The own forest
+saves more: a filter is placed in its own forest first, and the partners of its new neighbours there are *bounds* for
+its own partners. A query finds at least the partners of the queries below, and at most those of the query above. Only
+filters between the bounds need a comparison. (For profiles that must be covered, the bounds are reversed: the smaller a
+profile, the more queries cover the profile.)
 
-Bounds rely on `covers` being transitive and `overlaps` agreeing with it: what overlaps a part overlaps the whole.
+Bounds rely on transitive `covers`, and on `overlaps` in agreement with `covers`: a filter that overlaps a part overlaps
+the whole.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.profiles.pairs import Asker, Object, Operator, Pairing, Side
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 
 Test = Callable[[Filter], bool]
 
 
 class Bounds(NamedTuple):
-    """What is known of the partners of a filter before any comparison."""
+    """The knowledge about the partners of a filter before any comparison."""
 
     upper: Collection[Filter] | None
-    """all that may be partners; None if that is not known"""
+    """all possible partners; None if unknown"""
     lower: Collection[Filter]
-    """partners for sure"""
+    """certain partners"""
 
-    def settles(self, test: Test) -> Test:
-        """The test, asked only where the bounds leave it open."""
+    def restrict(self, test: Test) -> Test:
+        """Return the test, called only where the bounds leave the answer open."""
         upper, lower = self
         if upper is None:
             return lambda other: other in lower or test(other)
@@ -41,7 +42,7 @@ UNBOUNDED: Final = Bounds(None, ())
 
 
 class DoubleForest(Pairing[Object, Asker]):
-    """Profiles against queries, with forests on both sides.
+    """Profiles against queries, with a forest on each side.
 
     >>> from fieldfare.filters import parse
     >>> space: DoubleForest[str, str] = DoubleForest("cover")
@@ -52,7 +53,7 @@ class DoubleForest(Pairing[Object, Asker]):
     """
 
     def __init__(self, operator: Operator = "cover", *, bounds: bool = True) -> None:
-        """Nothing on either side. Without `bounds` only the other forest is used."""
+        """Make an empty pairing. Without `bounds` only the other forest is used."""
         super().__init__(operator)
         self.bounds = bounds
         self.profile_forest = Forest(self.tests)
@@ -69,8 +70,8 @@ class DoubleForest(Pairing[Object, Asker]):
         if bounds.upper is not None and not bounds.upper:
             return []
         if side is self.profiles:
-            return _from_above(self.query_forest, bounds.settles(lambda query: self.meets(query, filter)))
-        test = bounds.settles(lambda profile: self.meets(filter, profile))
+            return _from_above(self.query_forest, bounds.restrict(lambda query: self.meets(query, filter)))
+        test = bounds.restrict(lambda profile: self.meets(filter, profile))
         if self.operator == "overlap":
             return _from_above(self.profile_forest, test)
         return _whole_trees(self.profile_forest, test)
@@ -79,7 +80,7 @@ class DoubleForest(Pairing[Object, Asker]):
         return self.profile_forest if side is self.profiles else self.query_forest
 
     def _bounds(self, side: Side[Any], filter: Filter) -> Bounds:
-        """Bounds from the parent and the children of a filter in its own forest; none if it is not there."""
+        """Return bounds from the parent and the children of a filter in its own forest; no bounds for a new filter."""
         own = self._own(side)
         node = own.nodes.get(filter) if self.bounds else None
         if node is None:
@@ -92,9 +93,9 @@ class DoubleForest(Pairing[Object, Asker]):
 
 
 def _from_above(forest: Forest, test: Test) -> list[Filter]:
-    """All that pass a test which nothing below a failure passes."""
+    """Return all filters that pass a test which nothing below a failure passes."""
     found: list[Filter] = []
-    todo: list[Node] = [forest.top]
+    todo: list[ForestNode] = [forest.top]
     while todo:
         passed = [child for child in todo.pop().children.values() if test(child.filter)]
         found += [node.filter for node in passed]
@@ -103,9 +104,9 @@ def _from_above(forest: Forest, test: Test) -> list[Filter]:
 
 
 def _whole_trees(forest: Forest, test: Test) -> list[Filter]:
-    """All that pass a test which everything below a success passes."""
+    """Return all filters that pass a test which everything below a success passes."""
     found: list[Filter] = []
-    todo: list[Node] = [forest.top]
+    todo: list[ForestNode] = [forest.top]
     while todo:
         for child in todo.pop().children.values():
             if test(child.filter):

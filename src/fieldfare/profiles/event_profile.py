@@ -1,7 +1,7 @@
-"""An event as a profile: the filter that says of every field what the event says, and nothing of any other.
+"""`profile_of`: an event as a profile, a filter with the value of every field and no condition on other fields.
 
-Where the event has an interval, the profile is a region; otherwise it is a point. A list is known by its elements, in
-any order and number, which is all that filters can ask of it.
+Where the event has an interval, the profile is a region; otherwise a point. A list counts by its elements, in any order
+and number, because filters cannot ask for more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fieldfare.filters.valueset import Atom, ValueSet
 
 
 def profile_of(event: Mapping[str, object]) -> Filter:
-    """The profile of an event.
+    """Return the profile of an event.
 
     >>> profile_of({"type": "photo", "taken": Interval(2024, 2025), "tags": ["rock", "live"]})
     parse("ALL tags IN ('live', 'rock') AND ANY tags = 'live' AND ANY tags = 'rock' ... type = 'photo'")
@@ -37,7 +37,7 @@ def _constraint(value: object) -> Constraint:
 
 
 def _values(value: object) -> ValueSet:
-    """The set of what a value can be."""
+    """Return the set of possible values of a field."""
     if isinstance(value, Interval):
         return valueset.between(value.low, value.high, value.closed)
     if kind_of(value) is Kind.OBJECT:
@@ -50,5 +50,5 @@ def _union(sets: Iterable[ValueSet]) -> ValueSet:
 
 
 def _least(sets: list[ValueSet]) -> frozenset[ValueSet]:
-    """The sets that hold no other: an element in a part is in the whole as well."""
+    """Return the sets that contain no other set: an element in a part is in the whole as well."""
     return frozenset(mine for mine in sets if not any(mine != other and mine >= other for other in sets))

@@ -1,14 +1,14 @@
-"""`Pairing`: profiles on one side, queries on the other, and who meets whom.
+"""`Pairing`: profiles on one side, queries on the other, and the pairs between them.
 
-A *profile* says what something is or where it is: a filter that holds a region of what events can say, down to a point.
-Unlike an event it stays until it is taken back. A *query* stays as well. Whatever comes or goes, the pairing tells
-which partners on the other side that concerns: the queries that *cover* the profile, or that *overlap* it.
+A *profile* describes a thing or a place: a filter over a region of possible events, down to a point. Unlike an event, a
+profile stays until its removal. A *query* stays as well. Each addition and removal returns the partners on the other
+side: the queries that *cover* the profile, or *overlap* it.
 
-Several ids may share a filter: the objects that have a profile, the askers that have a query. Filters that are expected
-can be *preloaded*: their partners are found beforehand, so that it takes no comparison when the first id comes. Answers
-name only partners that somebody has at present.
+Several ids may share a filter: the objects with a profile, the askers with a query. Expected filters can be
+*preloaded*: their partners are found beforehand, so that the first id costs no comparison. Answers name only partners
+with an id at present.
 
-All structures give the same answers, in order of arrival; they differ in how many comparisons that takes.
+All structures give the same answers, in order of arrival; they differ in the number of comparisons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Tests, satisfiable
 
 Operator: TypeAlias = Literal["cover", "overlap"]
-"""what a query must do to a profile"""
+"""the relation in which a query must stand to a profile"""
 
 Id = TypeVar("Id", bound=Hashable)
 Object = TypeVar("Object", bound=Hashable)
@@ -33,11 +33,10 @@ Asker = TypeVar("Asker", bound=Hashable)
 class Pairing(ABC, Generic[Object, Asker]):
     """Two sides: `profiles`, whose ids are objects, and `queries`, whose ids are askers.
 
-    For all p and q that are stored: q is a partner of p, and p one of q, just if q covers (or overlaps) p.
+    For all stored p and q: q is a partner of p, and p a partner of q, exactly if q covers (or overlaps) p.
     """
 
     def __init__(self, operator: Operator = "cover") -> None:
-        """Nothing on either side."""
         if operator not in get_args(Operator):
             raise ValueError(f"the operator is 'cover' or 'overlap', not {operator!r}")
         self.operator: Operator = operator
@@ -46,11 +45,11 @@ class Pairing(ABC, Generic[Object, Asker]):
         self.queries: Side[Asker] = Side(self)
 
     def meets(self, query: Filter, profile: Filter) -> bool:
-        """Does a query want a profile? Counted as a comparison."""
+        """Tell whether a query covers (or overlaps) a profile, and count the comparison."""
         return self.tests.covers(query, profile) if self.operator == "cover" else self.tests.overlaps(query, profile)
 
     def pairs(self) -> Iterator[tuple[Filter, Filter]]:
-        """All pairs of a profile and a query that somebody has."""
+        """Yield all pairs of a profile and a query that have ids."""
         for profile in self.profiles:
             for query in self.profiles.partners(profile):
                 yield profile, query
@@ -59,50 +58,49 @@ class Pairing(ABC, Generic[Object, Asker]):
 
     @abstractmethod
     def _find(self, side: Side[Any], filter: Filter) -> Iterable[Filter]:
-        """The filters across that a filter of this side meets, those without ids included, in any order."""
+        """Return the partners of a filter on the other side, also those without ids, in any order."""
 
     def _store(self, side: Side[Any], filter: Filter) -> None:
-        """Make room for a new filter; it is looked for right after."""
+        """Prepare the structure for a new filter; `_find` is called right after."""
 
     def _drop(self, side: Side[Any], filter: Filter) -> None:
-        """Forget all about a filter."""
+        """Remove all traces of a filter."""
 
 
 @dataclass(eq=False, slots=True)
 class _Stored(Generic[Id]):
-    """A filter that is kept: whose it is, and whom it meets. Dicts, since sets of filters have no order."""
+    """A stored filter with its ids and its partners. Dicts, because sets of filters have no order."""
 
     number: int
     ids: dict[Id, None] = field(default_factory=dict)
     partners: dict[Filter, None] = field(default_factory=dict)
     expected: bool = False
-    """was it preloaded, so that it stays without ids?"""
+    """preloaded, so that the filter stays without ids"""
 
 
 class Side(Generic[Id]):
-    """The filters of one side, with their ids."""
+    """The filters of one side of a pairing, with their ids."""
 
     def __init__(self, pairing: Pairing[Any, Any]) -> None:
-        """Made by a pairing, for itself."""
         self._pairing = pairing
         self._stored: dict[Filter, _Stored[Id]] = {}
         self._count = 0
 
     @property
     def other(self) -> Side[Any]:
-        """The side across."""
+        """The opposite side of the pairing."""
         return self._pairing.queries if self is self._pairing.profiles else self._pairing.profiles
 
     # Changes
 
     def add(self, filter: Filter, id: Id) -> list[Filter]:
-        """Let an id have a filter; gives the partners. A ValueError if nothing can match it."""
+        """Give an id a filter and return the partners. A filter that no event can match is a ValueError."""
         stored = self._kept(filter)
         stored.ids[id] = None
         return self._live(stored)
 
     def remove(self, filter: Filter, id: Id) -> list[Filter]:
-        """Take a filter from an id; gives the partners. A KeyError if it did not have it."""
+        """Take a filter from an id and return the partners. A filter which the id does not have is a KeyError."""
         stored = self._stored[filter]
         del stored.ids[id]
         partners = self._live(stored)
@@ -110,12 +108,12 @@ class Side(Generic[Id]):
         return partners
 
     def preload(self, filters: Iterable[Filter]) -> None:
-        """Keep filters from now on, whether or not somebody has them."""
+        """Keep filters from now on, with or without ids."""
         for filter in filters:
             self._kept(filter).expected = True
 
     def forget(self, filters: Iterable[Filter]) -> None:
-        """The opposite of `preload`: keep filters only as long as somebody has them."""
+        """Undo `preload`: keep filters only while they have ids."""
         for filter in filters:
             stored = self._stored.get(filter)
             if stored is not None:
@@ -125,26 +123,26 @@ class Side(Generic[Id]):
     # Questions
 
     def partners(self, filter: Filter) -> list[Filter]:
-        """The filters across that meet a given one and that somebody has. The given one need not be stored."""
+        """Return the partners of a filter with ids at present. The filter need not be stored."""
         stored = self._stored.get(filter)
         if stored is not None:
             return self._live(stored)
         return [f for f in self.other._in_order(self._pairing._find(self, satisfiable(filter))) if self.other.ids(f)]
 
     def ids(self, filter: Filter) -> AbstractSet[Id]:
-        """Who has a filter."""
+        """Return the ids that have a filter."""
         stored = self._stored.get(filter)
         return stored.ids.keys() if stored is not None else frozenset()
 
     def stored(self) -> list[Filter]:
-        """All filters that are kept, those without ids included."""
+        """Return all stored filters, also those without ids."""
         return list(self._stored)
 
     def __iter__(self) -> Iterator[Filter]:
         return iter([filter for filter, stored in self._stored.items() if stored.ids])
 
     def __len__(self) -> int:
-        """How many filters has somebody?"""
+        """Return the number of filters with ids."""
         return sum(1 for stored in self._stored.values() if stored.ids)
 
     def __contains__(self, filter: object) -> bool:
@@ -176,15 +174,15 @@ class Side(Generic[Id]):
         return [partner for partner in stored.partners if theirs[partner].ids]
 
     def _known(self, filter: Filter) -> dict[Filter, None]:
-        """The partners of a stored filter, those without ids included: bounds for its neighbours'."""
+        """Return the partners of a stored filter, also those without ids: bounds for the filters around."""
         return self._stored[filter].partners
 
     def _in_order(self, filters: Iterable[Filter]) -> list[Filter]:
         return sorted(filters, key=lambda filter: self._stored[filter].number)
 
 
-class SetBased(Pairing[Object, Asker]):
-    """The definition itself: a new filter is compared with everything across."""
+class NaivePairing(Pairing[Object, Asker]):
+    """The definition itself: a new filter is compared with every filter on the other side."""
 
     def _find(self, side: Side[Any], filter: Filter) -> list[Filter]:
         if side is self.profiles:

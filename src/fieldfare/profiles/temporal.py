@@ -1,11 +1,11 @@
-"""`Timed`: profiles and queries that appear, expire and replace each other, and the pairs that begin and end by that.
+"""`TimedPairing`: profiles and queries that appear, expire and replace each other, and their pairs in time.
 
-An entry holds in a period [start, end), or from now for a time to live. It may carry a *replace-identifier*: a newer
-entry of the same side with the same identifier takes its place, from the newer one's start on. So a thing that moves
-gives its positions one identifier, and when it falls silent, its last position lives no longer than was said.
+An entry holds in a period [start, end), or from now for a time to live. An entry may carry a *replace-identifier*: a
+newer entry of the same side with the same identifier takes its place, from the newer entry's start on. So a moving
+thing gives all its positions the same identifier, and when the thing falls silent, its last position expires.
 
-There is no clock here: whoever has one says what time it is, and is told everything that has happened since, in order.
-Of what happens at one instant, ends come before beginnings, and each in the order of announcement.
+There is no clock here: the caller passes the time, and gets all changes since the last call, in order. Of the changes
+at the same instant, ends come before beginnings, and each in the order of announcement.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FOREVER: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class TimedEntry:
-    """A profile or a query as it was announced: it holds from `start`, and at `end` no longer."""
+    """A profile or a query as announced: the entry holds from `start`, and at `end` no longer."""
 
     number: int
-    """entries are numbered as they come"""
+    """entries are numbered in the order of announcement"""
     which: Which
     filter: Filter
     id: Hashable
@@ -43,8 +43,8 @@ class TimedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What happened to an entry, and with which entries across it makes a pair from then on, or no longer."""
+class PairChange:
+    """A change of an entry, with the partners of the pairs that begin or end."""
 
     at: float
     what: What
@@ -53,7 +53,7 @@ class Change:
 
 
 class _Step(IntEnum):
-    """Which comes first if two are due at once."""
+    """The order of steps that are due at the same time."""
 
     END = 0
     START = 1
@@ -61,7 +61,7 @@ class _Step(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class _Fate:
-    """What becomes of an entry that waits or holds: when it will end, and why."""
+    """The future of a waiting or holding entry: the time and the cause of its end."""
 
     entry: TimedEntry
     end: float
@@ -69,11 +69,11 @@ class _Fate:
     holds: bool = False
 
 
-class Timed:
+class TimedPairing:
     """Entries in time, over any pairing.
 
     >>> from fieldfare.filters import parse
-    >>> timed = Timed()
+    >>> timed = TimedPairing()
     >>> ana = timed.announce("query", parse("zone = 'A'"), "ana", now=0)
     >>> lift = timed.announce("profile", parse("zone = 'A' AND floor = 3"), "lift", now=5, ttl=10, replaces="lift")
     >>> [(change.at, change.what, change.entry.id, len(change.partners)) for change in timed.advance(20)]
@@ -81,13 +81,16 @@ class Timed:
     """
 
     def __init__(self, pairing: Pairing[Any, Any] | None = None) -> None:
-        """No entries. The pairing must be empty but for what is preloaded, and nobody else may change it."""
+        """Make a timed pairing over a pairing without entries, which nobody else may change.
+
+        Preloaded filters are allowed.
+        """
         self.pairing: Pairing[Any, Any] = DoubleForest() if pairing is None else pairing
         self.now = -math.inf
         self._fates: dict[int, _Fate] = {}
         self._named: dict[tuple[Which, Hashable], list[int]] = {}
         self._agenda: list[tuple[float, _Step, int]] = []
-        self._untold: list[Change] = []
+        self._untold: list[PairChange] = []
         self._count = 0
 
     # Changes
@@ -104,10 +107,10 @@ class Timed:
         ttl: float | None = None,
         replaces: Hashable = None,
     ) -> TimedEntry:
-        """A new entry, which holds from now or from a later start, until an end or for a time to live.
+        """Announce an entry that holds from now or from a later start, until an end or for a time to live.
 
-        Entries with its identifier end at its start, once and for all: if it is withdrawn, they do not come back. One
-        that comes too late to hold still replaces. What happens by all this is told by `advance`.
+        Entries with the same identifier end at its start, for good: after a withdrawal they do not come back. An entry
+        that comes too late to hold still replaces others. `advance` reports the resulting changes.
         """
         if end is not None and ttl is not None:
             raise ValueError("an entry has an end or a time to live, not both")
@@ -128,7 +131,7 @@ class Timed:
         return entry
 
     def withdraw(self, entry: TimedEntry, *, now: float) -> bool:
-        """End an entry now, or call it off; False if it is over already."""
+        """End an entry now, or cancel its start; False if the entry is over already."""
         self._run(now)
         fate = self._fates.get(entry.number)
         if fate is None:
@@ -137,8 +140,8 @@ class Timed:
         self._end(fate, now)
         return True
 
-    def advance(self, now: float) -> list[Change]:
-        """Everything that has happened and was not told yet, up to and including now."""
+    def advance(self, now: float) -> list[PairChange]:
+        """Return all changes up to and including now that were not reported yet."""
         self._run(now)
         told, self._untold = self._untold, []
         return told
@@ -146,7 +149,7 @@ class Timed:
     # Questions
 
     def due(self) -> float | None:
-        """When to ask next: nothing can happen before. None if nothing is going to happen by itself."""
+        """Return the time of the next change; None if no change will happen without an announcement."""
         if self._untold:
             return self.now
         while self._agenda and not self._is_meant(*self._agenda[0]):
@@ -154,17 +157,17 @@ class Timed:
         return self._agenda[0][0] if self._agenda else None
 
     def holding(self) -> list[TimedEntry]:
-        """The entries that hold now."""
+        """Return the entries that hold now."""
         return [fate.entry for fate in self._fates.values() if fate.holds]
 
     def partners(self, entry: TimedEntry) -> tuple[TimedEntry, ...]:
-        """The entries across that hold now and meet a given one."""
+        """Return the holding entries on the other side that meet a given entry."""
         side = self._side(entry.which)
         met = sorted(number for filter in side.partners(entry.filter) for number in side.other.ids(filter))
         return tuple(self._fates[number].entry for number in met)
 
     def pairs(self) -> Iterator[tuple[TimedEntry, TimedEntry]]:
-        """All pairs of a profile and a query that hold now."""
+        """Yield all pairs of a profile and a query that hold now."""
         for entry in self.holding():
             if entry.which == "profile":
                 for query in self.partners(entry):
@@ -177,12 +180,12 @@ class Timed:
             heapq.heappush(self._agenda, (at, step, number))
 
     def _is_meant(self, at: float, step: _Step, number: int) -> bool:
-        """Is it still so? Plans are not taken back when fates change."""
+        """Tell whether a plan is still valid: plans are not removed from the agenda when fates change."""
         fate = self._fates.get(number)
         return fate is not None and at == (fate.entry.start if step is _Step.START else fate.end)
 
     def _run(self, now: float) -> None:
-        """Do what is due."""
+        """Perform all planned steps up to now."""
         if not math.isfinite(now):
             raise ValueError(f"the time is a finite number, not {now}")
         if now < self.now:
@@ -198,7 +201,7 @@ class Timed:
         self.now = now
 
     def _cut(self, which: Which, name: Hashable, at: float) -> None:
-        """Let the entries of an identifier end when a newer one begins."""
+        """Let the entries of an identifier end when a newer entry begins."""
         for number in self._named.get((which, name), ()):
             fate = self._fates[number]
             if at < fate.end:
@@ -214,12 +217,12 @@ class Timed:
         entry = fate.entry
         fate.holds = True
         self._side(entry.which).add(entry.filter, entry.number)
-        self._untold.append(Change(at, "appeared", entry, self.partners(entry)))
+        self._untold.append(PairChange(at, "appeared", entry, self.partners(entry)))
 
     def _end(self, fate: _Fate, at: float) -> None:
         entry = fate.entry
         if fate.holds:
-            self._untold.append(Change(at, fate.what, entry, self.partners(entry)))
+            self._untold.append(PairChange(at, fate.what, entry, self.partners(entry)))
             self._side(entry.which).remove(entry.filter, entry.number)
         del self._fates[entry.number]
         if entry.replaces is not None:

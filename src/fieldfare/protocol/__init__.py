@@ -1,1 +1,1 @@
-"""What clients and nodes say to each other on a WebSocket, and how it is written."""
+"""All wire forms: client frames, link frames and messages, handover messages, journal entries; with versions."""

@@ -1,4 +1,4 @@
-"""Addresses of nodes, and who can hear what is said there."""
+"""Addresses of nodes, and whether others can read the traffic."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ipaddress import ip_address
 from typing import Final
 
 _PLAIN: Final = re.compile(r"(?:ws|http)://(?:[^/?#@]*@)?(?:\[([^\]]*)\]|([^/?#:]*))", re.IGNORECASE)
-"""an address without TLS, and its host"""
+"""An address without TLS; the groups are the host."""
 
 
 def is_exposed(url: str) -> bool:
-    """Can others on the way read what is said to a node: is it without TLS, and beyond this machine?
+    """Tell whether others on the way can read the traffic: an address without TLS, on another machine.
 
     >>> [is_exposed(url) for url in ("ws://10.0.0.7:7400", "WS://oslo", "ws://localhost@oslo:1", "ws://[2001:db8::1]/")]
     [True, True, True, True]
@@ -23,7 +23,7 @@ def is_exposed(url: str) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Is it a loopback address?
+    """Tell whether a host name or address is a loopback address.
 
     >>> is_this_machine("localhost"), is_this_machine("127.8.8.8"), is_this_machine("0.0.0.0")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""`Codec`: frames as bytes or text, and the events in them.
+"""`Codec`: client frames and their events, as bytes (MessagePack) or text (JSON).
 
 >>> from fieldfare.protocol.frames import Hello
 >>> JSON_CODEC.encode(Hello(session="ana"))
@@ -26,29 +26,29 @@ Said = TypeVar("Said", FromClient, FromNode)
 
 
 class FrameError(ValueError):
-    """Data that is no frame."""
+    """Received data is no frame of the client protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[Data]):
-    """A way to write frames."""
+    """An encoding of frames; there are `MSGPACK_CODEC` and `JSON_CODEC`."""
 
     name: str
-    """as a WebSocket subprotocol"""
+    """Name of the WebSocket subprotocol."""
     encode: Callable[[Frame], Data]
     _from_client: Callable[[Any], FromClient]
     _from_node: Callable[[Any], FromNode]
     event: Callable[[bytes], Event]
-    """an event out of a frame"""
+    """Decodes an event of a frame."""
     raw: Callable[[Event], bytes]
-    """an event as it stands in a frame"""
+    """Encodes an event for a frame."""
 
     def from_client(self, data: bytes | str) -> FromClient:
-        """What a client says."""
+        """Decode a frame of a client; `FrameError` for all other data."""
         return self._read(self._from_client, data)
 
     def from_node(self, data: bytes | str) -> FromNode:
-        """What a node says."""
+        """Decode a frame of a node; `FrameError` for all other data."""
         return self._read(self._from_node, data)
 
     def _read(self, read: Callable[[Any], Said], data: bytes | str) -> Said:
@@ -81,4 +81,4 @@ JSON_CODEC: Final = Codec(
     json.encode,
 )
 CODECS: Final[dict[str, Codec[Any]]] = {codec.name: codec for codec in (MSGPACK_CODEC, JSON_CODEC)}
-"""by the name of their subprotocol"""
+"""Codecs by the name of the subprotocol."""

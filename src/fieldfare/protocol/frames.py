@@ -1,16 +1,17 @@
 """The frames of the client protocol. A frame is one message of a WebSocket.
 
-A client says `Hello` and hears `Welcome`; then both speak as they like. What a client asks for carries a `request`
-number, and is answered by `Done` or `Refused` with the same number, in the order in which it was asked.
+A client sends `Hello` and gets `Welcome`; then both sides send at any time. A request of a client has a number, and
+the node answers with `Done` or `Refused` with the same number, in the order of the requests.
 
-- **Publishing.** A publisher counts its events; `Publish` has the number of its first. `Accepted` says up to which
-  number all is safe. A client that was cut off says again what was not accepted: what is known is not taken twice.
-  The events of one frame are taken all or none.
-- **Delivering.** The node counts what it delivers to a session, and sends no more than the client gave it `Credit`
-  for. The client acknowledges all up to a number. After a pause, what was not acknowledged comes again under its old
-  numbers.
+- **Publishing.** A publisher counts events; `Publish` has the number of the first. `Accepted` says up to which
+  number all events are safe. After a broken connection a client repeats unanswered events; the node knows the
+  numbers and does not accept an event twice. The events of a frame are accepted all or none.
+- **Delivering.** The node counts the deliveries of a session, and sends no more than the client gave `Credit` for. The
+  client acknowledges all deliveries up to a number. After a broken connection the node repeats unacknowledged
+  deliveries, under the old numbers.
 
-Events are kept in the form of the frame around them, MessagePack or JSON: see `codec`.
+Events inside a frame are in the form of the frame, MessagePack or JSON: see `codec`. Test vectors for clients in other
+languages are in `docs/reference/vectors/client-frames.json`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-VERSION: Final = 1
-"""of this protocol; a node refuses another one, and says so"""
+VERSION: Final = 2
+"""Version of the client protocol; a node refuses a client of another version."""
 
-MSGPACK: Final = "fieldfare.v1.msgpack"
-"""the WebSocket subprotocol of binary frames"""
-JSON: Final = "fieldfare.v1.json"
-"""the WebSocket subprotocol of text frames, for browsers and for people"""
+MSGPACK: Final = "fieldfare.v2.msgpack"
+"""Name of the WebSocket subprotocol with binary frames."""
+JSON: Final = "fieldfare.v2.json"
+"""Name of the WebSocket subprotocol with text frames, for browsers and for people."""
 
 
 class Frame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """Anything that is said."""
+    """Base class of all frames between a client and a node."""
 
 
 # From clients
@@ -40,63 +41,63 @@ class Hello(Frame, frozen=True):
 
     version: int = VERSION
     session: str = ""
-    """the name of a session that survives; without one the client is forgotten when it goes"""
+    """Name of a durable session; without a name the node forgets the client when the connection ends."""
     token: str = ""
-    """who it is, if that was not said in the HTTP header `Authorization`"""
+    """Proof of the client's identity, unless the HTTP header `Authorization` has one."""
     credit: int = 0
-    """how many deliveries it can take at once; 0: none until it says `Credit`"""
+    """Number of deliveries that the client can take; 0: none until the client sends `Credit`."""
     at: str = ""
-    """the node where the session was last, if it was another one: this one gets it from there"""
+    """Name of the node that had the session last, if it is another one: this node gets the session from there."""
     identity: str = ""
-    """what that node said in its `Welcome`"""
-    keepers: tuple[str, ...] = ()
-    """the same: who may have a copy of the session, should that node not answer"""
+    """Identity of the session, from the last `Welcome`."""
+    replicas: tuple[str, ...] = ()
+    """Nodes that hold a replica of the session, from the last `Welcome`, should the node `at` not answer."""
     moves: int = 0
-    """the same: how often the session had moved"""
+    """Number of moves of the session, from the last `Welcome`."""
     lives: tuple[tuple[str, int], ...] = ()
-    """the same: in which lives of the node's log deliveries were numbered"""
+    """Lives of the node's log in which deliveries were numbered, from the last `Welcome`."""
     seen: int = 0
-    """the number of the last delivery that came"""
+    """Number of the last delivery that the client has received."""
     ticket: str = ""
-    """instead of a token: what the last node of the session gave for this one (`Bye`), or this one (`Welcome`)"""
+    """Proof of identity instead of a token, from the `Bye` of the last node, or the last `Welcome` of this node."""
 
 
 class Publish(Frame, frozen=True):
-    """Something happened."""
+    """Events to publish, all or none."""
 
     number: int
-    """of the first event"""
+    """Number of the first event."""
     events: list[msgspec.Raw]
     ttl: float | None = None
-    """seconds after which nobody is to get them any more"""
+    """Seconds after which no subscriber is to get the events."""
     replaces: str = ""
-    """events under such a name replace each other, as long as they wait for somebody"""
+    """Events of a publisher with the same name replace each other while they wait for a subscriber."""
 
 
 class Subscribe(Frame, frozen=True):
-    """Tell me of such events from now on, or since then; under an id that is in use, instead of what it asked for."""
+    """Request for the events of a filter. An id in use gets the new filter, without a gap."""
 
     request: int
     id: str
     filter: Any
-    """a text, or a document of CloudEvents' subscriptions"""
+    """A text, or a document of CloudEvents' subscriptions."""
     since: int | float | str | None = None
-    """events that happened already too: from a position (a whole number), or a time (seconds, or RFC 3339)"""
+    """Also earlier events: from a position (a whole number), or a time (seconds since 1970, or RFC 3339) on."""
     life: str = ""
-    """the life of the node's log in which you heard of that position, as `Welcome` said it"""
+    """Life of the node's log in which the client got the position `since`; see `Welcome.life`."""
     complete: bool = False
-    """of those all that the log has: also what was replaced since, and what has outlived its time to live"""
+    """Whether to replay all events of the log, also those that were replaced or are older than their time to live."""
 
 
 class Unsubscribe(Frame, frozen=True):
-    """No more of that."""
+    """Request to end a subscription. An unknown id is no error."""
 
     request: int
     id: str
 
 
 class Advertise(Frame, frozen=True):
-    """I shall publish such events."""
+    """Announcement of the client's future events, as a filter."""
 
     request: int
     id: str
@@ -104,32 +105,32 @@ class Advertise(Frame, frozen=True):
 
 
 class Unadvertise(Frame, frozen=True):
-    """No more of those."""
+    """Request to end an advertisement."""
 
     request: int
     id: str
 
 
 class Acknowledge(Frame, frozen=True):
-    """I am done with all deliveries up to a number."""
+    """Acknowledgement of all deliveries up to a number."""
 
     number: int
 
 
 class Credit(Frame, frozen=True):
-    """I can take so many deliveries more."""
+    """Permission to send so many deliveries more."""
 
     more: int
 
 
 class WatchInterest(Frame, frozen=True):
-    """What does anybody want? Answered by `Interest` now, and whenever that changes."""
+    """Request for the interest of all subscribers: answered by `Interest` now, and whenever the interest changes."""
 
     request: int
 
 
 class Leave(Frame, frozen=True):
-    """End my session, with all that I asked for and all that waits for me."""
+    """Request to end the session, with all subscriptions and waiting events."""
 
     request: int
 
@@ -138,114 +139,118 @@ class Leave(Frame, frozen=True):
 
 
 class Welcome(Frame, frozen=True):
-    """The answer to `Hello`."""
+    """The answer to `Hello`: the state of the session at the node, and the node's limits."""
 
     node: str
+    """Name of the node."""
     session: str
-    """the name of the session; one was made up if there was none"""
+    """Name of the session; the node makes up a name for a client that gave none."""
     identity: str
-    """tells this session from another one of the same name"""
+    """Random name that tells this session from an earlier one of the same name."""
     accepted: int = 0
-    """the number of the last event that is safe"""
+    """Number of the client's last event that is safe."""
     acknowledged: int = 0
-    """the number of the last delivery that the client is done with"""
+    """Number of the last delivery that the client has acknowledged."""
     version: int = VERSION
     max_frame: int = 0
-    """the size of a frame that the node takes, in bytes"""
+    """Largest frame that the node accepts, in bytes."""
     max_batch: int = 0
-    """how many events it takes in a frame"""
-    keepers: tuple[str, ...] = ()
-    """the nodes that keep a copy of the session"""
+    """Largest number of events in a frame."""
+    replicas: tuple[str, ...] = ()
+    """Nodes that hold a replica of the session."""
     moves: int = 0
-    """how often the session has come to another node"""
-    doubt: int = 0
-    """deliveries up to this number may be events that you have had before, under other numbers"""
+    """Number of times that the session has moved to another node."""
+    may_repeat: int = 0
+    """Deliveries up to this number may be events that the client had before, under other numbers."""
     lives: tuple[tuple[str, int], ...] = ()
-    """in which lives of the node's log deliveries were numbered, each with its first number; for your next `Hello`"""
-    void: int = 0
-    """deliveries from this number on that you have had are others than those that will come: the node has forgotten
-    them, after a power failure or with an earlier copy of its folder. 0: there are none"""
+    """Lives of the node's log in which deliveries were numbered, each with its first number; for the next `Hello`."""
+    void_from: int = 0
+    """Deliveries from this number on that the client has had are not those that will come: the node has forgotten
+    them, after a power failure or with an earlier copy of its folder. 0: there are none."""
     life: str = ""
-    """the present life of the node's log: say it with a position that you have from here"""
+    """Present life of the node's log, to send with a position of this log."""
     warned: int = 0
-    """of how many dropped deliveries of this session a client was told; see `Deliveries`"""
+    """Number of dropped deliveries of this session that a client was told of; see `Deliveries.dropped`."""
     ticket: str = ""
-    """if you came with one: another one, for the next time that you come here"""
+    """Next ticket for this node, if the client came with one."""
 
 
 class Accepted(Frame, frozen=True):
-    """All that you published, up to a number, is safe, but for what was refused."""
+    """The client's events up to a number are safe, except events in refused frames."""
 
     number: int
 
 
 class Done(Frame, frozen=True):
-    """What you asked for is done."""
+    """The answer to a request of the client, which is in effect now."""
 
     request: int
-    gone: int = 0
-    """the log begins at this position, though `since` asked for older events: those are gone"""
+    log_start: int = 0
+    """First position of the log, if `since` asked for older events, which are gone."""
 
 
 class Refused(Frame, frozen=True):
-    """What you said has no effect."""
+    """A request or a `Publish` has no effect."""
 
     reason: str
     request: int = 0
     number: int = 0
-    """of the first event of a `Publish`"""
+    """Number of the first event of the refused `Publish`."""
     code: str = "bad"
-    """`bad`: it is wrong; `denied`: you may not; `limit`: it is too much"""
+    """`bad`: a mistake; `denied`: no permission; `limit`: too much."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
-    """An event that somebody asked for."""
+    """An event for the session. Fields are encoded as a list, in order."""
 
     number: int
+    """Number of the delivery in the session."""
     position: int
-    """in the log of the node"""
+    """Position in the log of the node."""
     time: float
-    """when it was logged"""
+    """Time when the event was logged, in seconds since 1970."""
     publisher: str
+    """Session that published the event."""
     event: msgspec.Raw
     subscriptions: tuple[str, ...]
-    """the ids of all that it matches"""
+    """Ids of all subscriptions of the session that the event matches."""
     by: str = ""
-    """the identity of its publisher, and how it counts the event: said if the session has, or had, keepers"""
+    """Identity of the publisher's session; sent if the session has, or had, replicas."""
     sequence: int = 0
+    """The publisher's number of the event; sent with `by`."""
 
 
 class Deliveries(Frame, frozen=True):
-    """Events, in order."""
+    """Deliveries in the order of the numbers."""
 
     items: list[Delivery]
     dropped: int = 0
-    """how many deliveries of the session were dropped so far, in all: more waited than the node keeps"""
+    """Number of deliveries that were dropped in the life of the session, because too many waited."""
 
 
 class Interest(Frame, frozen=True):
-    """All that anybody wants, as filters; an event that matches none of them need not be published."""
+    """The interest of all subscribers, as filters; an event without a matching filter need not be published."""
 
     filters: list[str]
 
 
 class Waiting(Frame, frozen=True):
-    """Before `Welcome`: your session is on its way here. Said now and then, as long as that takes."""
+    """Sent before `Welcome`, now and then, while the session is moving from another node."""
 
     source: str
-    """the node that has it"""
+    """Name of the node that has the session."""
 
 
 class Bye(Frame, frozen=True):
-    """The node hangs up."""
+    """The last frame of a node, which closes the connection."""
 
     reason: str
-    again: bool = True
-    """whether it makes sense to come back"""
+    retry: bool = True
+    """Whether the client may connect again."""
     to: str = ""
-    """the address of another node, where your session goes on"""
+    """Address of another node, where the session goes on."""
     ticket: str = ""
-    """what to show there instead of your token"""
+    """Ticket to show there instead of the token."""
 
 
 FromClient: TypeAlias = (

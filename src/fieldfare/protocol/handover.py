@@ -1,21 +1,23 @@
-"""How a session goes from one node to another: what the two say to each other.
+"""Handover messages: how a session moves from one node to another, and how replicas of a session are kept.
 
-    target                          source
-      | ---- Come -----------------> |   give me this session
-      | <--- Going ----------------- |   this is what it wants; I note from now on what it gets
-      | (asks for the same, and keeps aside what comes)
-      | ---- Ready ----------------> |   behind the subscriptions, on the same links
-      | <--- Vouch ----------------- |   if its client was there: this is who follows, with which ticket
-      | <--- Carry, Carry, Moved --- |   what waits for it, and what I noted
+    target                                     source
+      | ---- SessionRequest ------------------> |   the client is here: give me the session
+      | <--- SessionDescription --------------- |   these are its filters; deliveries are noted from now on
+      | (subscribes to the same, and stores the events that arrive meanwhile)
+      | ---- TargetReady ---------------------> |   behind the subscriptions, on the same links
+      | <--- ClientVoucher -------------------- |   if the client was at the source: its identity, and its ticket
+      | <--- StoredDeliveries … SessionTransferred
 
-All of it goes from link to link, in order, and behind all that was said there before. So when `Ready` is at the source,
-every event that the target will not get is there already; and when `Moved` is at the target, so are all subscriptions
-that the source knew of and that the target's promises overlap: a publisher that goes on there is heard by all. What
-both got is dropped at the target: the source's part of each publisher's events is the beginning, the target's the end.
+Every message goes from link to link, in order, behind all earlier messages on the same links. So when `TargetReady` is
+at the source, every event that the target will not get is at the source already; and when `SessionTransferred` is at
+the target, so are all subscriptions that the source knew and that overlap the session's advertisements: a publisher
+that continues at the target is heard by all. An event that both nodes got is dropped at the target: of each publisher's
+events the source has the beginning and the target the end.
 
-A *keeper* of a session, should its node fail for good, hears of it the same way: it asks for what the session wants
-and keeps what comes, gets what waits for the session, and is told what the client is done with. It needs no last word:
-a client that cannot get its session from its node has it taken over from there (`Come` with `take_over`).
+A *replica holder* of a session, for the case that its node fails for good, uses the same messages: the holder
+subscribes to the same filters and stores the events, gets the waiting deliveries, and hears which events the client has
+acknowledged (`ReplicaProgress`). There is no final message: a client that cannot get the session from its node has it
+taken over from the holder (`SessionRequest` with `take_over`).
 """
 
 from __future__ import annotations
@@ -26,62 +28,67 @@ import msgspec
 
 from fieldfare.protocol.numbers import Number
 
+VERSION: Final = 2
+"""Version of the handover messages; see `docs/reference/versions.md`."""
 
-class Word(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """Anything that nodes say about a session that moves. The ticket tells one attempt to move it from another."""
+
+class HandoverMessage(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
+    """Base class of the messages about the handover or the replica of a session."""
 
     session: str
     ticket: str
+    """Name of one attempt to move the session, which tells it from earlier and later attempts."""
 
 
-class Come(Word, frozen=True):
-    """Give me this session: a client that uses it is here."""
+class SessionRequest(HandoverMessage, frozen=True):
+    """Request of the target: its client is here, so the session should move here."""
 
     owner: str | None = None
-    """who it must belong to, if that matters"""
+    """Owner that the session must have; None: any."""
     take_over: bool = False
-    """from a keeper: its node does not answer"""
+    """To a replica holder: the session's node does not answer, so the replica becomes the session."""
 
 
-class Offer(Word, frozen=True):
-    """Have this session: say `Come`."""
+class SessionOffer(HandoverMessage, frozen=True):
+    """Offer of the source: the receiver may send a `SessionRequest`."""
 
     owner: str
 
 
-class Going(Word, frozen=True):
-    """It will come; this is what it wants and promises."""
+class SessionDescription(HandoverMessage, frozen=True):
+    """Identity and filters of a session that will be handed over, or of which the receiver is a replica holder."""
 
     identity: str
     owner: str
     subscriptions: dict[str, str] = {}
     advertisements: dict[str, str] = {}
-    keep: bool = False
-    """it stays here, but be its keeper"""
+    replica: bool = False
+    """Whether the session stays, and the receiver becomes a replica holder."""
 
 
-class Vouch(Word, frozen=True):
-    """Its client follows, and shows a ticket with this digest: take my word for who it is and what roles it has.
+class ClientVoucher(HandoverMessage, frozen=True):
+    """Identity and roles of a client that follows its session and will show a ticket of the given digest.
 
-    Said before `Moved`; `ticket` is that of the handover, as in all of these.
+    The source sends the voucher before `SessionTransferred`. The field `ticket` names the handover, as in all messages.
     """
 
     digest: bytes
     owner: str
     roles: tuple[str, ...] = ()
     until: float | None = None
-    """when its token ends"""
+    """Time at which the client's token ends."""
     token: str = ""
-    """the id of that, and when it was issued: it may become void"""
+    """Id of the client's token, which may be revoked."""
     issued: float | None = None
+    """Time at which the token was issued."""
 
 
-class Ready(Word, frozen=True):
-    """I have asked for all that it wants, and this follows on the same links."""
+class TargetReady(HandoverMessage, frozen=True):
+    """The target, or the replica holder, has subscribed to all filters; this message follows on the same links."""
 
 
-class Carried(msgspec.Struct, frozen=True, array_like=True):
-    """An event that waits for the session, under its number."""
+class StoredDelivery(msgspec.Struct, frozen=True, array_like=True):
+    """A delivery that waits for the session, with its event."""
 
     number: Number
     subscriptions: tuple[str, ...]
@@ -92,75 +99,88 @@ class Carried(msgspec.Struct, frozen=True, array_like=True):
     source: str
     replaces: str
     event: bytes
-    old: bool = False
-    """it had happened before the session asked for it"""
+    replayed: bool = False
+    """Whether the event happened before the session subscribed."""
 
 
-class Carry(Word, frozen=True):
-    """Some of what waits for the session."""
+class StoredDeliveries(HandoverMessage, frozen=True):
+    """Some of the deliveries that wait for the session."""
 
-    items: list[Carried]
+    items: list[StoredDelivery]
 
 
-class Moved(Word, frozen=True):
-    """That was all: it is yours."""
+class SessionTransferred(HandoverMessage, frozen=True):
+    """Last message of the source: the counts of the session, which belongs to the target from now on."""
 
     sequence: Number
-    """of the last event that it published"""
+    """Sequence number of the last event that the session published."""
     count: Number
-    """of its deliveries"""
-    done: Number
+    """Number of the last delivery."""
+    acknowledged: Number
     dropped: Number
-    had: list[tuple[str, str, Number]]
-    """publishers, and the last events of theirs that it has had"""
+    last_events: list[tuple[str, str, Number]]
+    """By publisher and identity: the last event that the session got at the source since the description."""
     doubt: Number = 0
-    """up to which number deliveries may be events that the client has had under other numbers"""
+    """Deliveries up to this number may be events that the client has had under other numbers."""
     moves: Number = 0
-    """how often the session has moved"""
+    """How often the session had changed its node before this handover."""
     lives: tuple[tuple[str, Number], ...] = ()
-    """in which lives of which logs its deliveries were numbered"""
+    """Lives of the logs in which deliveries were numbered."""
     warned: Number = 0
-    """of how many dropped deliveries the client was told"""
+    """Number of dropped deliveries that the client has confirmed to know."""
 
 
-class Done(Word, frozen=True):
-    """To a keeper: how far the session is."""
+class ReplicaProgress(HandoverMessage, frozen=True):
+    """Counts of a session, and the events that its client has acknowledged, for a replica holder."""
 
     sequence: Number
     count: Number
-    done: Number
+    acknowledged: Number
     moves: Number
-    had: list[tuple[str, str, Number]]
-    """publishers, and the last events of theirs that the client is done with"""
+    last_events: list[tuple[str, str, Number]]
+    """By publisher and identity: the last event that the client has acknowledged."""
 
 
-class Lost(Word, frozen=True):
-    """From a keeper: you did not answer, so the session has been taken over."""
+class SessionTakenOver(HandoverMessage, frozen=True):
+    """Message of a replica holder to the session's node, which did not answer: the replica is the session now."""
 
     identity: str
 
 
-class Elsewhere(Word, frozen=True):
-    """It is not here, but perhaps there."""
+class SessionNotHere(HandoverMessage, frozen=True):
+    """Answer to `SessionRequest`: the session is at another node, or the request is refused."""
 
     node: str = ""
+    """Node that may have the session; empty if none is known."""
     refused: str = ""
-    """why you cannot have it"""
+    """Reason of a refusal; empty if the session is elsewhere."""
 
 
-class Cancel(Word, frozen=True):
-    """Nothing comes of it: the client is somewhere else by now."""
+class CancelHandover(HandoverMessage, frozen=True):
+    """End of an attempt, such as when the client has gone to another node."""
 
 
-AnyWord: TypeAlias = Come | Offer | Going | Vouch | Ready | Carry | Moved | Done | Lost | Elsewhere | Cancel
+AnyHandoverMessage: TypeAlias = (
+    SessionRequest
+    | SessionOffer
+    | SessionDescription
+    | ClientVoucher
+    | TargetReady
+    | StoredDeliveries
+    | SessionTransferred
+    | ReplicaProgress
+    | SessionTakenOver
+    | SessionNotHere
+    | CancelHandover
+)
 encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(AnyWord).decode
+_decode: Final = msgspec.msgpack.Decoder(AnyHandoverMessage).decode
 
 
-def decode(data: bytes) -> AnyWord:
-    """What was said; ValueError if that cannot be read."""
+def decode(data: bytes) -> AnyHandoverMessage:
+    """Return the message in the content of an envelope; ValueError if there is none."""
     try:
-        word: AnyWord = _decode(data)
+        message: AnyHandoverMessage = _decode(data)
     except msgspec.DecodeError as error:
-        raise ValueError(f"nothing that is said of a session: {error}") from None
-    return word
+        raise ValueError(f"no handover message: {error}") from None
+    return message

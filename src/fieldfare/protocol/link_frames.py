@@ -14,9 +14,9 @@ import msgspec
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.numbers import NUMBER_LIMIT, Number
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the link protocol, with the messages inside the frames; a node refuses a neighbour of another version."""
-SUBPROTOCOL: Final = "fieldfare.v1.link"
+SUBPROTOCOL: Final = "fieldfare.v2.link"
 """Name of the WebSocket subprotocol between nodes."""
 MAX_FRAME: Final = 16 << 20
 """Largest frame, in bytes; a filter update of a neighbour may hold very many filters."""

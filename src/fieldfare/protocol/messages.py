@@ -1,8 +1,8 @@
-"""What brokers and clients say to each other. How that is written on a wire stands in `wire`.
+"""Messages between brokers, and between a bare broker and clients. `wire` writes messages as bytes.
 
-A client talks to its broker in `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave`, and hears
-`Deliver` and `Refuse`. Brokers talk to each other in `Forward` and `FilterUpdate`: an event, and a change of what the
-sender wants or will publish. All are plain values: a broker takes them and gives them, and never looks at a wire.
+A client sends `Publish`, `Subscribe`, `Unsubscribe`, `Advertise`, `Unadvertise` and `Leave` to a broker, and gets
+`Deliver` and `Refuse`. Brokers send each other `Forward` (an event) and `FilterUpdate` (a change of the filters of the
+sender). All messages are plain values: a broker takes and returns messages, and never looks at a wire.
 """
 
 from __future__ import annotations
@@ -19,138 +19,138 @@ About: TypeAlias = Literal["subscriptions", "advertisements"]
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
-    """Anything that is said on an interface."""
+    """Base class of all messages on an interface of a broker."""
 
 
 # From clients
 
 
 class Publish(Message, frozen=True):
-    """Something happened."""
+    """An event of a client, to be routed."""
 
     event: Event
     sequence: int | None = None
-    """counts the publisher's events, so that one said twice is told once; None: the broker counts"""
+    """The publisher's count of its events, so that a repeated event is routed once; None: the broker counts."""
 
 
 class Subscribe(Message, frozen=True):
-    """Tell me of such events from now on; under an id that is in use, instead of what it asked for."""
+    """Request for the events of a filter. An id in use gets the new filter."""
 
     id: str
     filter: Filter
 
 
 class Unsubscribe(Message, frozen=True):
-    """No more of that."""
+    """Request to end a subscription."""
 
     id: str
 
 
 class Advertise(Message, frozen=True):
-    """I shall publish such events."""
+    """Announcement of the client's future events, as a filter."""
 
     id: str
     filter: Filter
 
 
 class Unadvertise(Message, frozen=True):
-    """No more of those."""
+    """Request to end an advertisement."""
 
     id: str
 
 
 class Leave(Message, frozen=True):
-    """Goodbye: forget all that I asked for and promised."""
+    """Request to forget the client, with all subscriptions and advertisements."""
 
 
 # To clients
 
 
 class Deliver(Message, frozen=True):
-    """An event that you asked for."""
+    """An event for a client, with the matching subscriptions."""
 
     event: Event
     publisher: str
     sequence: int
     subscriptions: tuple[str, ...]
-    """the ids of all subscriptions that it matches"""
+    """Ids of all subscriptions of the client that the event matches."""
     by: str = ""
-    """the broker that counted, if the publisher did not: the three together tell events apart"""
+    """Broker that counted, if the publisher did not; with publisher and sequence, the identity of the event."""
     number: int = 0
-    """counts a session's deliveries, for a client that acknowledges them; see `mobility.sessions`"""
+    """Number of the delivery in the session, for a client that acknowledges; see `mobility.sessions`."""
 
 
 class Refuse(Message, frozen=True):
-    """What you said has no effect."""
+    """Answer to a message of the client without effect."""
 
     reason: str
     about: str = ""
-    """the id of a subscription or advertisement"""
+    """Id of the subscription or advertisement."""
 
 
 # Between brokers
 
 
 class Role(Enum):
-    """What a neighbour is to a broker. All peers, all parents and children, or some of each (*hybrid*)."""
+    """Role of a neighbour for a broker. All neighbours may be peers, or parents and children, or a mix (*hybrid*)."""
 
     PEER = "peer"
-    """is told what others want, and gets the events that it wants"""
+    """gets filter updates, and the events that match its filters"""
     PARENT = "parent"
-    """is told what others want, and gets every event"""
+    """gets filter updates, and every event"""
     CHILD = "child"
-    """is told nothing, and gets the events that it wants"""
+    """gets no filter updates, and the events that match its filters"""
     RESTING = "resting"
-    """the same, but it is not expected to want any: there is another way to it"""
+    """as a child, but is not expected to have filters: another way leads there"""
 
     @property
     def opposite(self) -> Role:
-        """What the broker is to that neighbour."""
+        """The role of the broker for the neighbour."""
         return {Role.PARENT: Role.CHILD, Role.CHILD: Role.PARENT}.get(self, self)
 
 
 class Connect(Message, frozen=True):
-    """The link to a neighbour is up. Said by whoever runs the broker, not by the neighbour."""
+    """The link to a neighbour is up. Sent by the host of the broker, not by the neighbour."""
 
     role: Role = Role.PEER
 
 
 class Disconnect(Message, frozen=True):
-    """The link to a neighbour is down, planned or not. Said by whoever runs the broker."""
+    """The link to a neighbour is down, planned or not. Sent by the host of the broker."""
 
 
 class Forward(Message, frozen=True):
-    """An event on its way."""
+    """An event under way between brokers."""
 
     event: Event
     publisher: str
     sequence: int
     by: str = ""
-    """the broker that counted, if the publisher did not"""
+    """Broker that counted, if the publisher did not."""
     source: str = ""
-    """the broker where it was published"""
+    """Broker where the event was published."""
     expires: float = 0.0
-    """when nobody is to get it any more, if ever"""
+    """Time after which no subscriber is to get the event; 0: never."""
     replaces: str = ""
-    """events of a publisher under such a name replace each other, as long as they wait for somebody"""
+    """Events of a publisher with the same name replace each other while they wait for a subscriber."""
     tag: bytes = b""
-    """by which others may know where it goes without looking at the event; see `prefix`"""
+    """Tag by which brokers on the way route without looking at the event; see `routing.prefix`."""
 
 
 class FilterUpdate(Message, frozen=True):
-    """First forget the removed filters, then note the added ones; both at once, lest events be lost in between."""
+    """A change of the sender's filters: first remove, then add, in a single step, lest events be lost in between."""
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
     about: About = "subscriptions"
     all: bool = False
-    """nothing but the added filters counts any more"""
+    """Whether the added filters replace all earlier ones."""
     topic: str = ""
-    """the class of events that it is about, where each has a tree of its own"""
+    """Class of events of this update, in overlays with a tree for each class."""
 
 
 class Envelope(Message, frozen=True):
-    """Something for a broker that need not be a neighbour. It goes from link to link, unread."""
+    """A message for a broker anywhere in the overlay; brokers on the way pass the content on unread."""
 
     to: str
     origin: str
@@ -158,20 +158,20 @@ class Envelope(Message, frozen=True):
 
 
 class TopicCheck(Message, frozen=True):
-    """Are you still below me on the tree of a topic? Tell me all that you want of me, be it nothing."""
+    """Question to a child on the tree of a topic: the child answers with all filters, even if there are none."""
 
     topic: str
 
 
 class TableCopy(Message, frozen=True):
-    """Keep for me what a neighbour has told me, should I fail."""
+    """Filters of a neighbour of the sender, for the broker to take over should the sender fail."""
 
     neighbour: str
-    tell: FilterUpdate
+    update: FilterUpdate
 
 
 class FlushRequest(Message, frozen=True):
-    """Say so when all that came before this on the tree of a topic has arrived, with you and beyond; see `turns`."""
+    """Request to answer when everything sent before on the tree of a topic has arrived; see `publisher_order`."""
 
     topic: str
     origin: str
@@ -179,42 +179,43 @@ class FlushRequest(Message, frozen=True):
 
 
 class FlushReply(Message, frozen=True):
-    """All has arrived."""
+    """Everything sent before the request has arrived, at the sender and beyond."""
 
-    question: FlushRequest
+    request: FlushRequest
 
 
 class LinkUpdate(Message, frozen=True):
-    """What a broker's links are, passed on by all to all. Only cyclic overlays need it."""
+    """The links of a broker, passed on by all brokers to all. Only overlays with cycles use link updates."""
 
     origin: str
     number: tuple[int, int]
-    """the origin's life and its count of changes: the highest is the latest"""
+    """Life of the origin and its count of changes: the highest number is the latest."""
     neighbours: tuple[str, ...]
 
 
 class InterestUpdate(Message, frozen=True):
-    """What the clients of a broker want, passed on by all to all. Only routing by trees of sources needs it."""
+    """A change of the filters of a broker's clients, passed on by all brokers to all; for trees of sources only."""
 
     origin: str
     number: tuple[int, int]
+    """Life of the origin and its count of changes: the highest number is the latest."""
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
     all: bool = False
-    """nothing but the added filters is wanted any more"""
+    """Whether the added filters replace all earlier ones."""
 
 
 class Overlay(Message, frozen=True):
-    """What nodes of a DHT say to each other to find their places; see `pastry`."""
+    """Base class of the messages by which the nodes of a DHT find a place; see `overlay_messages`."""
 
 
 class ControlMessage(Message, frozen=True):
-    """What brokers say in a small network of their own, over the same links. It may get lost; see `prefix`."""
+    """A message of the brokers' control overlay, over the same links, which may get lost; see `routing.prefix`."""
 
-    said: FilterUpdate | Forward
+    content: FilterUpdate | Forward
 
 
-Change: TypeAlias = (
+RoutingMessage: TypeAlias = (
     FilterUpdate
     | TopicCheck
     | TableCopy
@@ -225,11 +226,11 @@ Change: TypeAlias = (
     | Overlay
     | ControlMessage
 )
-"""what brokers tell each other of themselves"""
+"""All messages by which brokers keep their routes; all but `Forward` and `Envelope`."""
 
 
 class Send(msgspec.Struct, frozen=True):
-    """The effect of a message: another one, to a neighbour or a client."""
+    """A message to a neighbour or a client: an effect of a received message."""
 
     to: str
     message: Message

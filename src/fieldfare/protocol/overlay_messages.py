@@ -1,20 +1,23 @@
-"""Messages by which the brokers of a Pastry overlay find and keep their places; see `routing.overlays.pastry`."""
+"""Messages by which the brokers of a Pastry overlay find and keep places; see `routing.overlays.pastry`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fieldfare.protocol.messages import Overlay
 
+VERSION: Final = 2
+"""Version of the overlay messages; a change also raises `link_frames.VERSION`, which nodes compare when they meet."""
+
 
 class Join(Overlay, frozen=True):
-    """A new node looks for its place. It is passed on to the node that is nearest to it."""
+    """A new node looks for a place; nodes pass the message on to the node nearest to the new node."""
 
     joiner: str
     row: int = 0
-    """the first row of its table that nobody on the way has filled"""
+    """First row of the joiner's table that no node on the way has filled."""
     names: tuple[str, ...] = ()
-    """what it should know, collected on the way"""
+    """Nodes that the joiner should know, collected on the way."""
 
 
 class Welcome(Overlay, frozen=True):
@@ -24,26 +27,26 @@ class Welcome(Overlay, frozen=True):
 
 
 class Announce(Overlay, frozen=True):
-    """I am here, and these are my leaves. The answer is `State`, if there is anything to say."""
+    """The leaves of the sender, which has joined. The answer is `State`, if the receiver knows of other nodes."""
 
     leaves: tuple[str, ...]
 
 
 class State(Overlay, frozen=True):
-    """Nodes that you should know."""
+    """Nodes for the receiver to know."""
 
     names: tuple[str, ...]
 
 
 class Repair(Overlay, frozen=True):
-    """A node is no more, and these are the leaves left to me. The answer is `State`, with nodes to take its places."""
+    """A node has failed, and the sender has only `leaves` left. The answer is `State`, with nodes as replacement."""
 
     gone: str
     leaves: tuple[str, ...]
 
 
 class Gone(Overlay, frozen=True):
-    """A node is no more. Said by the node itself when it leaves, or by whoever runs this one when it has failed."""
+    """A node has left or failed. Sent by the leaving node, or by the host of the receiving node."""
 
     name: str
 

@@ -1,7 +1,7 @@
 """Messages as MessagePack, for links, logs and snapshots. `Connect` and `Disconnect` are never on a wire.
 
-Events are written by their own codec, and filters as text: what a neighbour of another version wrote can be read, and a
-dump can be read by people.
+Events have a separate codec. Filters are texts: neighbours of different versions understand each other, and a person
+can read a dump.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -17,21 +17,21 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, budget, parse
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.named import NamedFilter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage
 
-VERSION: Final = 1
-"""of the wire form; nodes say it when they meet, and refuse another one"""
+VERSION: Final = 2
+"""Version of the messages; a change also raises `link_frames.VERSION`, which nodes compare when they meet."""
 STEPS: Final = 1_000_000
-"""of work to understand a neighbour's filter, about a microsecond each"""
+"""Steps of work to parse a neighbour's filter, about a microsecond each."""
 SIZE: Final = 1 << 20
-"""characters of a neighbour's filter, about; it may have merged many into one"""
+"""Characters of a neighbour's filter, about; the neighbour may have merged many filters into one."""
 
 
 def encode(message: Message) -> bytes:
-    """A message as MessagePack.
+    """Return a message as MessagePack.
 
     >>> decode(encode(m.Subscribe("cheap", parse("price < 10"))))
     Subscribe(id='cheap', filter=parse('price < 10'))
@@ -40,7 +40,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes) -> Message:
-    """The message that was encoded; ValueError if there is none in the data."""
+    """Return the message in the data; ValueError if there is none."""
     try:
         message: Message = _DECODER.decode(data)
     except msgspec.DecodeError as error:
@@ -49,10 +49,10 @@ def decode(data: bytes) -> Message:
 
 
 def decode_leniently(data: bytes) -> tuple[Message, list[str]]:
-    """The message that was encoded, with the texts of filters in it that cannot be read here.
+    """Return the message in the data, and the texts of all filters unreadable here.
 
-    A neighbour that asks for something unreadable is taken to ask for everything: that may bring it too much, and loses
-    nothing. What it no longer asks for, if that is unreadable, is left as it is, for the same reason.
+    An unreadable added filter becomes `EVERYTHING`: the neighbour may get too many events, but loses none. An
+    unreadable removed filter stays, for the same reason.
     """
     try:
         return decode(data), []
@@ -69,7 +69,7 @@ def decode_leniently(data: bytes) -> tuple[Message, list[str]]:
                 return _UNREADABLE
 
         try:
-            message: Message = msgspec.msgpack.Decoder(_ANY, dec_hook=lenient).decode(data)
+            message: Message = msgspec.msgpack.Decoder(AnyMessage, dec_hook=lenient).decode(data)
         except msgspec.DecodeError as error:
             raise ValueError(f"no message: {error}") from None
         return _without_unreadable(message), unreadable
@@ -81,24 +81,24 @@ def _without_unreadable(message: Message) -> Message:
             added = dict.fromkeys(EVERYTHING if one is _UNREADABLE else one for one in message.added)
             removed = tuple(one for one in message.removed if one is not _UNREADABLE)
             return msgspec.structs.replace(message, added=tuple(added), removed=removed)
-        case m.ControlMessage(said=m.FilterUpdate() as said):
-            return m.ControlMessage(_without_unreadable(said))  # type: ignore[arg-type]
-        case m.TableCopy(neighbour=neighbour, tell=tell):
-            return m.TableCopy(neighbour, _without_unreadable(tell))  # type: ignore[arg-type]
+        case m.ControlMessage(content=m.FilterUpdate() as update):
+            return m.ControlMessage(_without_unreadable(update))  # type: ignore[arg-type]
+        case m.TableCopy(neighbour=neighbour, update=update):
+            return m.TableCopy(neighbour, _without_unreadable(update))  # type: ignore[arg-type]
     raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
 
 
 def encode_forward(
     event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str, tag: bytes
 ) -> bytes:
-    """A `Forward` whose event is in its written form already."""
+    """Return a `Forward` as MessagePack, from an encoded event: events are encoded once in a node."""
     forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
     rest = {"by": by, "source": source, "expires": expires, "replaces": replaces, "tag": tag}
     return msgspec.msgpack.encode({**forward, **rest})
 
 
 def to_wire(value: object) -> object:
-    """How msgspec is to write events and filters."""
+    """Return events and filters in a form for msgspec: the hook of the encoder."""
     match value:
         case Event():
             return msgpack.encode(value)
@@ -110,7 +110,7 @@ def to_wire(value: object) -> object:
 
 
 def from_wire(type: type, value: Any) -> object:
-    """How it is to read them."""
+    """Return an event or a filter from the form of `to_wire`: the hook of the decoder."""
     if type is Event:
         return msgpack.decode(value)
     match value:
@@ -122,7 +122,7 @@ def from_wire(type: type, value: Any) -> object:
 
 
 def filter_of(text: str) -> Filter:
-    """A neighbour's filter, within a budget."""
+    """Parse a neighbour's filter within a budget of steps and characters; ValueError if there is none."""
     read = _read_filter(text)
     if isinstance(read, Filter):
         return read
@@ -131,7 +131,7 @@ def filter_of(text: str) -> Filter:
 
 @lru_cache(maxsize=20_000)
 def _read_filter(text: str) -> Filter | ValueError:
-    """A filter, or why there is none. Neighbours often say the same again; and each is read twice (see `prepare`)."""
+    """Return a filter, or the error. Cached: neighbours repeat filters, and each is parsed twice (`prepare`)."""
     try:
         with budget.within(STEPS, SIZE):
             return parse(text)
@@ -142,23 +142,30 @@ def _read_filter(text: str) -> Filter | ValueError:
 
 
 def is_event(data: bytes) -> bool:
-    """Whether a message is a `Forward`, from the look of it; then there is no filter in it."""
+    """Tell from the first bytes whether a message is a `Forward`, which has no filters to parse."""
     return b"Forward" in data[:16]
 
 
 def prepare(messages: Iterable[bytes]) -> None:
-    """Read the filters of messages, and remember them: to decode these takes little time after that.
+    """Parse the filters of messages into a cache, which makes a later `decode` fast.
 
-    That is for whoever has a thread for it: a neighbour may say thousands of filters at once.
+    A node calls `prepare` in a thread, because a neighbour may send thousands of filters at once.
     """
     for data in messages:
         with suppress(ValueError):
             decode_leniently(data)
 
 
-_CLIENTS: Final = m.Publish | m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Leave | m.Deliver | m.Refuse
-_BROKERS: Final = (
-    m.Forward
+AnyMessage: TypeAlias = (
+    m.Publish
+    | m.Subscribe
+    | m.Unsubscribe
+    | m.Advertise
+    | m.Unadvertise
+    | m.Leave
+    | m.Deliver
+    | m.Refuse
+    | m.Forward
     | m.FilterUpdate
     | m.Envelope
     | m.TopicCheck
@@ -166,9 +173,10 @@ _BROKERS: Final = (
     | m.LinkUpdate
     | m.InterestUpdate
     | m.ControlMessage
+    | OverlayMessage
 )
-_ANY: Final = _CLIENTS | _BROKERS | OverlayMessage
+"""All messages that may be on a wire."""
 _UNREADABLE: Final = Filter(EVERYTHING.boxes)
-"""stands for a filter that cannot be read; told from another one only by `is`"""
+"""Stands for a filter that cannot be read; told from another filter only by `is`."""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
-_DECODER: Final = msgspec.msgpack.Decoder(_ANY, dec_hook=from_wire)
+_DECODER: Final = msgspec.msgpack.Decoder(AnyMessage, dec_hook=from_wire)

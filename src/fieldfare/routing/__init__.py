@@ -1,20 +1,83 @@
-"""One broker without I/O: messages in, messages out; and the strategies of routing."""
+"""One broker without I/O, a function of messages; and the strategies by which brokers route."""
 
 from typing import TYPE_CHECKING
 
 from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
-    from fieldfare.routing.broker import Broker
-    from fieldfare.routing.routes import Routes
-    from fieldfare.routing.strategies import STRATEGIES
+    from fieldfare.routing.broker import Broker, Routed
+    from fieldfare.routing.prefix.options import PrefixOptions
+    from fieldfare.routing.routes import LOCAL, ProtocolError, Routes
+    from fieldfare.routing.strategies import (
+        BOOK_MERGING,
+        COVERING,
+        FLOODING,
+        IDENTITY,
+        IMPERFECT,
+        MERGING,
+        PREFIX,
+        RENDEZVOUS,
+        SIMPLE,
+        SOURCES,
+        STRATEGIES,
+        Strategy,
+        by_name,
+        cyclic,
+        with_advertisements,
+    )
 
-__all__ = ["STRATEGIES", "Broker", "Routes"]
+__all__ = [
+    "BOOK_MERGING",
+    "COVERING",
+    "FLOODING",
+    "IDENTITY",
+    "IMPERFECT",
+    "LOCAL",
+    "MERGING",
+    "PREFIX",
+    "RENDEZVOUS",
+    "SIMPLE",
+    "SOURCES",
+    "STRATEGIES",
+    "Broker",
+    "PrefixOptions",
+    "ProtocolError",
+    "Routed",
+    "Routes",
+    "Strategy",
+    "by_name",
+    "cyclic",
+    "with_advertisements",
+]
 __getattr__ = lazy(
     __name__,
     {
-        "broker": ("Broker",),
-        "routes": ("Routes",),
-        "strategies": ("STRATEGIES",),
+        "broker": (
+            "Broker",
+            "Routed",
+        ),
+        "prefix.options": ("PrefixOptions",),
+        "routes": (
+            "LOCAL",
+            "ProtocolError",
+            "Routes",
+        ),
+        "strategies": (
+            "BOOK_MERGING",
+            "COVERING",
+            "FLOODING",
+            "IDENTITY",
+            "IMPERFECT",
+            "MERGING",
+            "PREFIX",
+            "RENDEZVOUS",
+            "SIMPLE",
+            "SOURCES",
+            "STRATEGIES",
+            "Strategy",
+            "by_name",
+            "cyclic",
+            "with_advertisements",
+        ),
     },
 )

@@ -1,13 +1,14 @@
 """`Broker`: one router of a network, as a function of a message, its sender and the time.
 
-It does no I/O and has no clock: whoever runs it hands it what arrives and sends what it answers. So the same broker
-runs in a node, in the simulator and under the tests. What it tells neighbours and where it sends an event its `Routes`
-say; here is what all strategies share: clients, events, duplicates.
+A broker does no I/O and has no clock: its caller passes each message that arrives and sends the messages that the
+broker returns. So the same broker runs in a node, in the simulator and under the tests. The `Routes` of a strategy
+decide which filters neighbours learn and where an event goes; the broker itself has the parts that all strategies
+share: clients, events, duplicates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -20,18 +21,30 @@ from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
 from fieldfare.routing.clients import Client, Clients
 from fieldfare.routing.deduplication import Deduplication
-from fieldfare.routing.routes import LOCAL, ProtocolError, To
+from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.tables.base import MakeIndex
 
 
 class Routed(NamedTuple):
-    """Where an event goes."""
+    """An event with its recipients: clients of the broker, and neighbours."""
 
     event: m.Forward
     clients: Mapping[str, list[str]]
-    """with the ids of what they asked for"""
+    """the ids of the matching subscriptions of each client"""
     neighbours: tuple[str, ...]
+    """empty while the event waits for earlier events of its publisher"""
+    messages: tuple[Send, ...] = ()
+    """requests to other brokers that an overlay needs before the event may leave"""
+
+    def sends(self) -> Iterator[Send]:
+        """Yield the messages that bring the event to its recipients: clients first, then neighbours."""
+        event = self.event
+        for client, ids in self.clients.items():
+            yield Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
+        yield from self.messages
+        for neighbour in self.neighbours:
+            yield Send(neighbour, event)
 
 
 class Broker:
@@ -54,30 +67,34 @@ class Broker:
         *,
         remember: float = 60.0,
         life: int = 0,
-        apart: bool = False,
+        separate_names: bool = False,
         index: MakeIndex = Index,
     ) -> None:
-        """A broker without clients and neighbours.
+        """Make a broker without clients and neighbours.
 
-        Its `life` is a number that grows each time it is started anew: what it counts must not be taken for what it
-        counted before. If whoever runs it tells clients and neighbours `apart`, they may share names.
-        Events are remembered for so many seconds, so that none is told twice. Many brokers in one process may share
-        what their filters have in common: then `index` makes parts of a `tables.shared_index.SharedIndex`.
+        Args:
+            name: the name of the broker, unique in the network.
+            strategy: the tables and the overlay by which the broker routes.
+            remember: seconds for which an event is remembered, so that a copy of the event is dropped.
+            life: a number that grows with every restart, so that counts of this life exceed those of earlier lives.
+            separate_names: let a client and a neighbour share a name, for a caller that tells the two apart.
+            index: makes an empty index of filters; many brokers in one process may share a `SharedIndex`.
         """
         self.name = name
         self.strategy = strategy
         self.life = life
-        self._apart = apart
+        self._separate_names = separate_names
         self.clients = Clients(named=name if strategy.named else None, index=index)
         self.routes = strategy.routes(name, life, index)
         self._seen = Deduplication(remember)
         self._count = life << 32
-        """of events whose publishers do not count them"""
+        """number of the last event whose publisher does not count its events"""
         self._sweeps: float | None = None
+        """time of the next sweep, if the routes need one"""
 
     @property
     def remember(self) -> float:
-        """For how many seconds events are remembered, at least; at most twice as long."""
+        """Seconds for which an event is remembered, at least; at most twice as long."""
         return self._seen.remember
 
     @property
@@ -87,49 +104,49 @@ class Broker:
 
     @property
     def entries(self) -> int:
-        """The size of the routing tables; all that clients want counts as what one interface wants."""
+        """The size of the routing tables; the filters of all clients together count as those of one interface."""
         return self.routes.entries
 
     @property
     def wakes(self) -> float | None:
-        """When it wants `tick` to be called, if at all."""
+        """The time at which the caller must call `tick`; None if no work is planned."""
         times = (self._sweeps, self.routes.wakes)
         return min((time for time in times if time is not None), default=None)
 
     # Messages
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent. A ProtocolError leaves everything as it was."""
+        """Process a message and return the messages to send. A ProtocolError leaves the broker unchanged."""
         handler = _HANDLERS.get(type(message))
         if handler is None:
-            raise ProtocolError(f"{type(message).__name__} is nothing that a broker is told")
+            raise ProtocolError(f"{type(message).__name__} is no message to a broker")
         if isinstance(message, FROM_NEIGHBOURS):
-            if not self.routes.knows(sender):
+            if not self.routes.accepts(sender):
                 raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no neighbour of {self.name}")
             if isinstance(message, FilterUpdate | m.InterestUpdate) and any(one.is_empty for one in message.added):
                 raise ProtocolError(f"{sender!r} subscribes to a filter that no event can match")
         elif isinstance(message, m.Connect):
-            if (sender in self.clients.all and not self._apart) or sender in (self.name, LOCAL):
+            if (sender in self.clients.all and not self._separate_names) or sender in (self.name, LOCAL):
                 raise ProtocolError(f"a neighbour cannot be called {sender!r}: a client is, or {self.name} itself")
-        elif (sender in self.routes.neighbours and not self._apart) or sender == LOCAL:
+        elif (sender in self.routes.neighbours and not self._separate_names) or sender == LOCAL:
             raise ProtocolError(f"{type(message).__name__} from {sender!r}, which is no client of {self.name}")
         sends: list[Send] = handler(self, message, sender, now)
-        if self._sweeps is None and self.routes.untidy:
+        if self._sweeps is None and self.routes.needs_sweep:
             self._sweeps = now + self._seen.remember
         return sends
 
     def retire(self, now: float) -> list[Send]:
-        """Leave the network for good; whoever runs the broker takes its links down after that."""
-        return self._pass_on(self.routes.retire(), now)
+        """Leave the network for good; the caller takes the links down after sending these messages."""
+        return self._release(self.routes.retire(), now)
 
     def tick(self, now: float) -> list[Send]:
-        """Let time pass: say what has waited long enough, and forget what is of no use."""
+        """Do the work that is due: sweep stale state, and let the overlay send its periodic messages."""
         sends: list[Send] = []
         if self._sweeps is not None and now >= self._sweeps:
-            sends = self._pass_on(self.routes.tidy(), now)
-            self._sweeps = now + self._seen.remember if self.routes.untidy else None
+            sends = self._release(self.routes.sweep(), now)
+            self._sweeps = now + self._seen.remember if self.routes.needs_sweep else None
         if self.routes.wakes is not None and now >= self.routes.wakes:
-            sends += self._pass_on(self.routes.tick(now), now)
+            sends += self._release(self.routes.tick(now), now)
         return sends
 
     # Clients
@@ -151,120 +168,110 @@ class Broker:
             problem = _problem(filter)
             if problem:
                 return [Send(sender, m.Refuse(problem, id))]
-        tell = self.clients.set(about, sender, id, filter)
-        return self._told([tell], now)
+        return self._apply_local([self.clients.set(about, sender, id, filter)], now)
 
     def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
-        return self._told(self.clients.leave(sender), now)
+        return self._apply_local(self.clients.leave(sender), now)
 
-    def _told(self, tells: Iterable[FilterUpdate], now: float) -> list[Send]:
-        """What neighbours hear of what clients want."""
-        return [
-            send
-            for tell in tells
-            if tell.added or tell.removed
-            for send in self._pass_on(self.routes.tell(tell, LOCAL), now)
-        ]
+    def _apply_local(self, updates: Iterable[FilterUpdate], now: float) -> list[Send]:
+        """Apply changes of the clients' filters; the result are the filter updates for neighbours."""
+        return [send for one in updates if one.added or one.removed for send in self._apply(one, LOCAL, now)]
 
     # Events
 
     def _publish(self, message: m.Publish, sender: str, now: float) -> list[Send]:
         if self.strategy.advertisements is not None and not self.clients.may_publish(sender, message.event):
-            return [Send(sender, m.Refuse("no advertisement of yours promises such an event"))]
+            return [Send(sender, m.Refuse("none of your advertisements matches the event"))]
         sequence, by = message.sequence, ""
         if sequence is None:
             self._count += 1
             sequence, by = self._count, self.name
-        event = m.Forward(message.event, sender, sequence, by, self.name)
-        if not self._is_new(event, now):
-            return []
-        return self._deliver(event) + self._pass_on(self.routes.enter(self.routes.mark(event)), now)
+        return self._forward(m.Forward(message.event, sender, sequence, by, self.name), LOCAL, now)
 
     def _forward(self, message: m.Forward, sender: str, now: float) -> list[Send]:
-        if not self._is_new(message, now):
-            return []
-        wanted = self.routes.match(message, sender)
-        return (self._deliver(message) if LOCAL in wanted else []) + self._send(message, wanted)
+        return [send for routed in self.route([message], sender, now) for send in routed.sends()]
 
     def note_seen(self, publisher: str, by: str, sequence: int, now: float) -> None:
-        """An event was here before, in an earlier life."""
+        """Remember an event of an earlier life, so that a copy of the event is dropped."""
         self._seen.is_new((publisher, by, sequence), now)
 
-    def spread(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Routed]:
-        """Where events go that are published here (by LOCAL) or come from a neighbour; without those seen before.
+    def route(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Routed]:
+        """Find the recipients of events that LOCAL or a neighbour sends; events seen before are left out.
 
-        This is for whoever brings them there by other means than messages, and matches batches of them at once.
+        All events enter a broker here, in batches: filters of clients are matched with the whole batch at once.
         """
         new = [event for event in events if self._is_new(event, now)]
-        if not self.routes.neighbours:
-            wanting = self.clients.match_many([event.event for event in new])
-            return [Routed(event, clients, ()) for event, clients in zip(new, wanting, strict=True)]
+        if not self.routes.neighbours and self.strategy.overlay != "rendezvous":  # where children need be no neighbours
+            return [Routed(event, clients, ()) for event, clients in zip(new, self._matching(new), strict=True)]
         if sender == LOCAL:
-            new = [self.routes.mark(event) for event in new]
-        wanted = [self.routes.match(event, sender) for event in new]
-        ours = [number for number, found in enumerate(wanted) if LOCAL in found or sender == LOCAL]
-        clients = dict(zip(ours, self.clients.match_many([new[number].event for number in ours]), strict=True))
+            new = [self.routes.tag(event) for event in new]
+        messages: list[tuple[Send, ...]] = []
+        recipients: list[set[str]] = []
+        for event in new:
+            released = self.routes.publish(event) if sender == LOCAL else [Outgoing(LOCAL, event)]
+            messages.append(tuple(Send(to, one) for to, one in released if not isinstance(one, m.Forward)))
+            held = len(messages[-1]) == len(released)
+            recipients.append(set() if held else self.routes.match(event, sender))
+        local = [number for number, found in enumerate(recipients) if LOCAL in found or sender == LOCAL]
+        clients = dict(zip(local, self._matching([new[number] for number in local]), strict=True))
         return [
-            Routed(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})))
-            for number, (event, found) in enumerate(zip(new, wanted, strict=True))
+            Routed(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})), others)
+            for number, (event, found, others) in enumerate(zip(new, recipients, messages, strict=True))
         ]
+
+    def _matching(self, events: Sequence[m.Forward]) -> list[dict[str, list[str]]]:
+        """Return the clients that each event matches, with the ids of their subscriptions."""
+        if len(events) == 1:  # a batch with a single event costs more than a match
+            return [self.clients.match(events[0].event)]
+        return self.clients.match_many([event.event for event in events])
 
     def _is_new(self, event: m.Forward, now: float) -> bool:
         return self._seen.is_new((event.publisher, event.by, event.sequence), now)
-
-    def _deliver(self, event: m.Forward) -> list[Send]:
-        """Give an event to the clients that want it."""
-        return [
-            Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
-            for client, ids in self.clients.match(event.event).items()
-        ]
-
-    def _send(self, event: m.Forward, wanted: set[str]) -> list[Send]:
-        """Send an event to the neighbours that want it."""
-        return [Send(neighbour, event) for neighbour in sorted(wanted - {LOCAL})]
 
     # Neighbours
 
     def _connect(self, message: m.Connect, sender: str, now: float) -> list[Send]:
         gone = self._disconnect(m.Disconnect(), sender, now) if sender in self.routes.roles else []
-        return gone + self._pass_on([*self.routes.connect(sender, message.role), *self.routes.reached(sender)], now)
+        return gone + self._release([*self.routes.connect(sender, message.role), *self.routes.link_up(sender)], now)
 
     def _disconnect(self, message: m.Disconnect, sender: str, now: float) -> list[Send]:
-        return self._pass_on([*self.routes.lost(sender), *self.routes.disconnect(sender)], now)
+        return self._release([*self.routes.link_down(sender), *self.routes.disconnect(sender)], now)
 
-    def lose(self, neighbour: str, now: float) -> list[Send]:
-        """A neighbour stays one, but what may get lost cannot be said to it for now."""
-        return self._pass_on(self.routes.lost(neighbour), now)
+    def link_down(self, neighbour: str, now: float) -> list[Send]:
+        """Stop sending control messages to a neighbour that cannot be reached; the neighbour stays a neighbour."""
+        return self._release(self.routes.link_down(neighbour), now)
 
-    def regain(self, neighbour: str, now: float) -> list[Send]:
-        """It can again: what may have got lost is said anew."""
-        return self.lose(neighbour, now) + self._pass_on(self.routes.reached(neighbour), now)
+    def link_up(self, neighbour: str, now: float) -> list[Send]:
+        """Send control messages to a neighbour again, beginning with those that may have been lost."""
+        return self.link_down(neighbour, now) + self._release(self.routes.link_up(neighbour), now)
 
-    def _tell(self, message: FilterUpdate, sender: str, now: float) -> list[Send]:
-        return self._pass_on(self.routes.tell(message, sender), now)
+    def _apply(self, message: FilterUpdate, sender: str, now: float) -> list[Send]:
+        return self._release(self.routes.apply(message, sender), now)
 
-    def _hear(self, message: m.Change, sender: str, now: float) -> list[Send]:
-        return self._pass_on(self.routes.hear(message, sender, now), now)
+    def _receive(self, message: m.RoutingMessage, sender: str, now: float) -> list[Send]:
+        return self._release(self.routes.receive(message, sender, now), now)
 
-    def _pass_on(self, told: list[To], now: float) -> list[Send]:
+    def _release(self, outgoing: list[Outgoing], now: float) -> list[Send]:
+        """Address outgoing messages; an event that waited for its turn goes to all neighbours that it matches."""
         sends: list[Send] = []
-        for neighbour, change in told:
-            if isinstance(change, m.Forward):
-                sends += self._send(change, self.routes.match(change, LOCAL))
+        for neighbour, message in outgoing:
+            if isinstance(message, m.Forward):
+                recipients = self.routes.match(message, LOCAL) - {LOCAL}  # clients have had the event
+                sends += [Send(one, message) for one in sorted(recipients)]
             else:
-                sends.append(Send(neighbour, change))
+                sends.append(Send(neighbour, message))
         return sends
 
     # Snapshots
 
     def snapshot(self) -> bytes:
-        """All that must not be lost: the clients, with what they want and promise, and which events were here."""
+        """Return the state that must survive a restart: clients with their filters, and the events seen lately."""
         return msgspec.msgpack.encode(
             _Snapshot(self.clients.all, self.name, self._seen, self._count), enc_hook=wire.to_wire, order="sorted"
         )
 
     def restore(self, data: bytes) -> None:
-        """Let a new broker have what is in a snapshot. Its links are down: neighbours tell it the rest again."""
+        """Load a snapshot into a new broker. Its links are down: neighbours send their filters when they connect."""
         if self.clients.all or self.routes.neighbours:
             raise ValueError("only a broker without clients and neighbours can be restored")
         try:
@@ -285,7 +292,7 @@ class Broker:
 
 
 def _problem(filter: Filter) -> str:
-    """Why a filter cannot be accepted."""
+    """Return the reason to refuse a filter; empty if the filter is acceptable."""
     if filter.is_empty:
         return "no event can match this filter"
     try:
@@ -303,7 +310,7 @@ class _Snapshot(msgspec.Struct):
     version: Literal[1] = 1
 
 
-_HEARD: Final = (
+_FOR_ROUTES: Final = (
     m.LinkUpdate,
     m.InterestUpdate,
     m.TopicCheck,
@@ -313,6 +320,7 @@ _HEARD: Final = (
     m.ControlMessage,
     *get_args(OverlayMessage),
 )
+"""messages that only some overlays know"""
 _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Publish: Broker._publish,
     m.Subscribe: Broker._subscribe,
@@ -323,7 +331,8 @@ _HANDLERS: Final[dict[type[Message], Callable[..., Any]]] = {
     m.Connect: Broker._connect,
     m.Disconnect: Broker._disconnect,
     m.Forward: Broker._forward,
-    m.FilterUpdate: Broker._tell,
-    **dict.fromkeys(_HEARD, Broker._hear),
+    m.FilterUpdate: Broker._apply,
+    **dict.fromkeys(_FOR_ROUTES, Broker._receive),
 }
-FROM_NEIGHBOURS: Final = (m.Forward, m.FilterUpdate, m.Disconnect, *_HEARD)
+FROM_NEIGHBOURS: Final = (m.Forward, m.FilterUpdate, m.Disconnect, *_FOR_ROUTES)
+"""messages that only a neighbour, or the caller in its place, may send"""

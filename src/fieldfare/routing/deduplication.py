@@ -1,7 +1,7 @@
-"""`Deduplication`: which events were here lately, so that none is told twice.
+"""`Deduplication`: the events seen lately, so that a broker handles each event once.
 
-Two sets take turns: when the younger has been filled for as long as events are to be remembered, it becomes the older,
-and what was the older is forgotten. So each event is remembered for that long at least, and twice that long at most.
+Two sets take turns: after the time to remember, the younger set becomes the older, and the older set is forgotten. So
+each event is remembered at least for this time, and at most twice as long.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TypeAlias
 import msgspec
 
 EventId: TypeAlias = tuple[str, str, int]
-"""a publisher, the broker that counted if it did not do so itself, and the count"""
+"""a publisher, the broker that counted if the publisher did not, and the count"""
 
 
 class Deduplication(msgspec.Struct):
-    """Events, remembered for so many seconds: more than it takes them to cross the network.
+    """Events, remembered for some seconds: longer than an event takes to cross the network.
 
     >>> seen, event = Deduplication(10.0), ("ana", "", 1)
     >>> seen.is_new(event, 0.0), seen.is_new(event, 9.0), seen.is_new(event, 30.0)
@@ -28,12 +28,12 @@ class Deduplication(msgspec.Struct):
     older: set[EventId] = set()
 
     def __contains__(self, event: EventId) -> bool:
-        """Was it here lately?"""
+        """Tell whether the event was seen lately."""
         return event in self.younger or event in self.older
 
     def is_new(self, event: EventId, now: float) -> bool:
-        """Is this the first time? It is noted."""
-        self.since = min(self.since, now)  # a clock that was set back
+        """Tell whether an event is seen for the first time, and remember the event."""
+        self.since = min(self.since, now)  # the clock may be set back
         if now - self.since > self.remember:
             forget = now - self.since > 2 * self.remember
             self.older, self.younger, self.since = (set() if forget else self.younger), set(), now

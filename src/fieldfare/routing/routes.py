@@ -1,8 +1,8 @@
-"""`Routes`: whom a broker tells what, and where it sends an event. Every routing strategy is one of these.
+"""`Routes`: the routing state of a broker. Every routing strategy is an implementation.
 
-The broker deals with clients and messages; routes see *interfaces* only: its neighbours by name, and all clients
-together as `LOCAL`. An interface changes its filters by a `FilterUpdate`, and routes answer with what each neighbour
-must be told in turn. This is `administer` of the book's framework; all the rest is the same for every strategy.
+The broker handles clients and messages; routes know *interfaces* only: the neighbours by name, and all clients together
+as `LOCAL`. An interface changes its filters by a `FilterUpdate`, and routes return the messages for neighbours in turn.
+`Routes` is `administer` of the book's framework; all the rest is the same for every strategy.
 """
 
 from __future__ import annotations
@@ -12,146 +12,148 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.protocol.messages import About, Change, FilterUpdate, Forward, Role
+from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role, RoutingMessage
 
 LOCAL: Final = ""
-"""the clients of the broker, all together"""
+"""the interface of all clients of the broker together"""
 
 
 class ProtocolError(ValueError):
-    """A message that its sender may not send. Nothing has changed."""
+    """A message that its sender may not send. The broker is unchanged."""
 
 
-class To(NamedTuple):
-    """What a neighbour is to be told; or, to LOCAL, an event that may go on its way now."""
+class Outgoing(NamedTuple):
+    """A message for a neighbour; or, addressed to LOCAL, an event that may leave now."""
 
     neighbour: str
-    change: Change | Forward
+    message: RoutingMessage | Forward
 
 
 class Routes(ABC):
-    """The routing state of one broker."""
+    """The routing state of a single broker."""
 
     def __init__(self) -> None:
-        """No neighbours yet."""
         self.roles: dict[str, Role] = {}
 
     @property
     def neighbours(self) -> Collection[str]:
-        """The brokers that it is linked to."""
+        """The names of the linked brokers."""
         return self.roles
 
-    def knows(self, neighbour: str) -> bool:
-        """May it talk to us?"""
+    def accepts(self, neighbour: str) -> bool:
+        """Tell whether messages from a broker are allowed."""
         return neighbour in self.roles
 
     @abstractmethod
-    def connect(self, neighbour: str, role: Role) -> list[To]:
-        """There is a new neighbour, of whom nothing is known and who knows nothing."""
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Add a neighbour, which knows nothing yet; return the messages that introduce the broker."""
 
     @abstractmethod
-    def disconnect(self, neighbour: str) -> list[To]:
-        """A neighbour is gone, with all it wanted and promised."""
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
+        """Remove a neighbour with all its filters; return the messages for the other neighbours."""
 
     @abstractmethod
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
-        """An interface changes what it wants, or what it will publish."""
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
+        """Apply a change of an interface's subscriptions or advertisements; return the updates for neighbours."""
 
     @property
-    def untidy(self) -> bool:
-        """Is there something that may have to be forgotten some time after?"""
+    def needs_sweep(self) -> bool:
+        """Whether there is state that may become stale with time."""
         return False
 
-    def tidy(self) -> list[To]:
-        """Forget what was useless the last time too."""
+    def sweep(self) -> list[Outgoing]:
+        """Forget the state that was already stale at the last sweep."""
         return []
 
     @property
     def wakes(self) -> float | None:
-        """When it wants `tick` to be called, if at all."""
+        """The time at which the caller must call `tick`; None if no work is planned."""
         return None
 
-    def tick(self, now: float) -> list[To]:
-        """Let time pass."""
+    def tick(self, now: float) -> list[Outgoing]:
+        """Do the work that is due by now."""
         return []
 
-    def reached(self, neighbour: str) -> list[To]:
-        """A neighbour can be talked to from now on. A running node finds it so again and again."""
+    def link_up(self, neighbour: str) -> list[Outgoing]:
+        """Begin to send control messages to a reachable neighbour. A node reports reachability again and again."""
         return []
 
-    def lost(self, neighbour: str) -> list[To]:
-        """For now it cannot."""
+    def link_down(self, neighbour: str) -> list[Outgoing]:
+        """Stop sending control messages to a neighbour that cannot be reached for now."""
         return []
 
-    def mark(self, event: Forward) -> Forward:
-        """An event is published here: let it have what helps others to forward it."""
+    def tag(self, event: Forward) -> Forward:
+        """Return an event that is published here with a tag for the brokers on its way."""
         return event
 
-    def enter(self, event: Forward) -> list[To]:
-        """An event is published here, and clients have it: let it go to neighbours, at once or after others."""
-        return [To(LOCAL, event)]
+    def publish(self, event: Forward) -> list[Outgoing]:
+        """Return an event that is published here if the event may leave now; an overlay may hold the event back."""
+        return [Outgoing(LOCAL, event)]
 
-    def retire(self) -> list[To]:
-        """Say goodbye to those who would otherwise have to find out."""
+    def retire(self) -> list[Outgoing]:
+        """Return the goodbyes of a broker that leaves the network, so that others need not detect its absence."""
         return []
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
-        """A neighbour says something that only some overlays know of."""
-        raise ProtocolError(f"{type(change).__name__} means nothing to this strategy: do all brokers have the same?")
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
+        """Process a message that only some overlays know; by default a ProtocolError."""
+        raise ProtocolError(f"{type(message).__name__} means nothing to this strategy: do all brokers have the same?")
 
     @abstractmethod
     def match(self, event: Forward, sender: str) -> set[str]:
-        """The interfaces that must get an event; never the neighbour that it came from."""
+        """Return the interfaces that must get an event; never the neighbour from which the event came."""
 
     def subjects(self) -> tuple[About, ...]:
-        """What neighbours are told about, in the order in which they must hear it."""
+        """Return the kinds of filters which neighbours learn, in the order in which they must learn them."""
         return ()
 
     def exports(self, neighbour: str, about: About = "subscriptions") -> tuple[Filter, ...]:
-        """All that a neighbour must know, as it was told."""
+        """Return all filters which a neighbour must know, in the form in which they were sent."""
         return ()
 
     @property
     @abstractmethod
     def entries(self) -> int:
-        """The size of the routing tables: how many pairs of a filter and an interface."""
+        """The size of the routing tables: the number of (filter, interface) pairs."""
 
 
 class LinkRoutes(Routes):
-    """Routes whose neighbours may get other roles, as it is done to let links rest."""
+    """Routes whose neighbours may change roles, so that an overlay with cycles can let links rest."""
 
     @abstractmethod
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """Let a neighbour have another role from now on. What it told us stays; what we told it we take back."""
+    def set_role(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Change the role of a neighbour.
+
+        The neighbour's filters stay; the filters sent to the neighbour are withdrawn.
+        """
 
 
 class Flooding(LinkRoutes):
-    """Every event goes everywhere, and nobody is told anything."""
+    """Every event goes to every broker, and no broker sends filters."""
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
-        """One more to flood."""
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Add a neighbour, which gets all events from now on."""
         self.roles[neighbour] = role
         return []
 
-    def disconnect(self, neighbour: str) -> list[To]:
-        """One less."""
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
+        """Remove a neighbour; there is nothing to withdraw."""
         del self.roles[neighbour]
         return []
 
-    def turn(self, neighbour: str, role: Role) -> list[To]:
-        """It is flooded from now on, or no more."""
+    def set_role(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Start or stop sending events to a neighbour."""
         self.roles[neighbour] = role
         return []
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
-        """Clients want something: that concerns nobody else."""
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
+        """Ignore the filters of clients: no neighbour learns them."""
         return []
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """All but the one that it came from."""
+        """Return all interfaces except the sender and neighbours over resting links."""
         return {one for one, role in self.roles.items() if one != sender and role is not Role.RESTING} | {LOCAL}
 
     @property
     def entries(self) -> int:
-        """One for each neighbour."""
+        """The number of neighbours: each counts as a table entry."""
         return len(self.roles)

@@ -1,4 +1,4 @@
-"""The routing strategies, each a choice of tables. From top to bottom neighbours know less and brokers think more.
+"""The routing strategies, each a choice of tables. From top to bottom neighbours know less and brokers compute more.
 
 | strategy | a neighbour knows |
 |---|---|
@@ -6,16 +6,16 @@
 | `simple` | every subscription, by name |
 | `identity` | every filter, once |
 | `covering` | the filters that no other covers |
-| `merging` | the same, merged where two are exactly one |
-| `imperfect` | the same, merged also where that lets a few events pass unasked |
-| `book-merging` | as covering; but each broker merges what an interface has told it, in its own table |
+| `merging` | the same, merged where the union of two filters is a filter |
+| `imperfect` | the same, merged also where a few unwanted events may pass |
+| `book-merging` | as covering; but each broker merges the filters of an interface in its own table |
 | `prefix` | as covering; but events are forwarded by tags, and matched only where they enter |
 
-For overlays with cycles there are `cyclic(strategy)`, which lets any of them use a tree of links that brokers agree on,
-and `SOURCES`: every event on the tree of shortest ways from where it was published.
+For overlays with cycles there are `cyclic(strategy)`, which lets any strategy use a tree of links on which brokers
+agree, and `SOURCES`: every event takes the tree of shortest ways from its broker.
 
-With advertisements (`with_advertisements`) subscriptions go only where something they overlap is advertised. Whether
-routing is peer-to-peer, hierarchical or hybrid is not a matter of the strategy but of the roles of neighbours.
+With advertisements (`with_advertisements`) subscriptions go only where an overlapping event is advertised. Hierarchical
+and hybrid routing are no strategies but roles of neighbours.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from fieldfare.matching.index import Index
-from fieldfare.routing.overlays.rendezvous import Rendezvous
-from fieldfare.routing.overlays.shared_tree import SharedTree
-from fieldfare.routing.overlays.source_trees import SourceTrees
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex, Table
@@ -37,56 +34,64 @@ from fieldfare.tables.merging.rules import Merging
 from fieldfare.tables.structures.distinct import DistinctTable
 
 MakeTable: TypeAlias = Callable[..., Table[Any]]
-"""an empty table; its `towards` and `index` come by name"""
+"""makes an empty table; `towards` and `index` are passed by name"""
 
 
 Order: TypeAlias = Literal["causal", "fifo", "none"]
-"""an event after those that may have caused it; after those that its publisher published before; or neither"""
+"""causal: an event comes after its causes; fifo: after the earlier events of its publisher; none: in any order"""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How to route."""
+    """The tables, the merging and the overlay by which a broker routes."""
 
     name: str
     table: MakeTable | None
-    """of subscriptions; None: flood"""
+    """makes the table of subscriptions; None: flood"""
     named: bool = False
-    """tell subscriptions apart by name"""
+    """tell subscriptions apart by name, not by filter"""
     merging: Merging | None = None
     merge_stored: bool = False
-    """merge what interfaces have told us, not what we tell neighbours"""
+    """merge the stored filters of interfaces, not the filters sent to neighbours"""
     advertisements: MakeTable | None = None
 
     overlay: Literal["acyclic", "tree", "sources", "rendezvous"] = "acyclic"
-    """links form no cycles; or they may, and a tree of them is used, or one for each source; or there is a DHT"""
+    """links without cycles; links with cycles and a shared tree, or a tree for each source; or a DHT"""
     field: str = "type"
-    """by which events are given to rendezvous"""
+    """the field by which events are assigned to rendezvous brokers"""
 
     topics: int = 64
-    """into which a rendezvous overlay divides the values of that field"""
+    """the number of topics into which a rendezvous overlay divides the values of the field"""
     replicas: int = 2
-    """how many brokers keep copies for a rendezvous"""
-    prefix: Prefix | None = None
-    """forward events by tags, with these settings"""
+    """the number of brokers with a copy of a rendezvous' table"""
+    prefix: PrefixOptions | None = None
+    """the options of forwarding by tags; None: forward by content"""
 
     @property
     def order(self) -> Order:
-        """The order that is kept while links stay as they are."""
+        """The order in which events arrive while links stay up."""
         return "fifo" if self.overlay in ("sources", "rendezvous") else "causal"
 
     def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
-        """The routing state of a new broker."""
+        """Return the routing state of a new broker. Each overlay is imported here: a node needs at most one."""
         if self.overlay == "sources":
+            from fieldfare.routing.overlays.source_trees import SourceTrees  # noqa: PLC0415
+
             return SourceTrees(name, life)
         if self.overlay == "rendezvous":
+            from fieldfare.routing.overlays.rendezvous import Rendezvous  # noqa: PLC0415
+
             return Rendezvous(name, self, life, index)
         if self.prefix is not None:
-            from fieldfare.routing.prefix.routes import Prefixed  # noqa: PLC0415 - which has brokers inside
+            from fieldfare.routing.prefix.routes import PrefixRoutes  # noqa: PLC0415 - has brokers inside
 
-            return Prefixed(name, self, life, index)
+            return PrefixRoutes(name, self, life, index)
         routes: LinkRoutes = Flooding() if self.table is None else TableRoutes(self, index)
-        return routes if self.overlay == "acyclic" else SharedTree(name, life, routes)
+        if self.overlay == "acyclic":
+            return routes
+        from fieldfare.routing.overlays.shared_tree import SharedTree  # noqa: PLC0415
+
+        return SharedTree(name, life, routes)
 
 
 FLOODING: Final = Strategy("flooding", None)
@@ -96,13 +101,13 @@ COVERING: Final = Strategy("covering", IndexedTable)
 MERGING: Final = Strategy("merging", IndexedTable, merging=Merging())
 IMPERFECT: Final = Strategy("imperfect", IndexedTable, merging=Merging(imperfect=True, budget=0.25))
 BOOK_MERGING: Final = Strategy("book-merging", IndexedTable, merging=Merging(), merge_stored=True)
-PREFIX: Final = Strategy("prefix", IndexedTable, prefix=Prefix())
+PREFIX: Final = Strategy("prefix", IndexedTable, prefix=PrefixOptions())
 
 _PLAIN: Final = (FLOODING, SIMPLE, IDENTITY, COVERING, MERGING, IMPERFECT, BOOK_MERGING, PREFIX)
 
 
 def by_name(name: str) -> Strategy:
-    """A strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`, or `rendezvous`.
+    """Return a strategy by name: one of STRATEGIES, perhaps with `+tree`, or `sources`, or `rendezvous`.
 
     >>> by_name("merging+ads+tree").overlay
     'tree'
@@ -118,14 +123,14 @@ def by_name(name: str) -> Strategy:
 
 
 def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> Strategy:
-    """The same, but subscriptions go only towards advertisements, which are routed by a table of their own."""
+    """Return the strategy with a table of advertisements, towards which subscriptions are routed."""
     if strategy.table is None:
-        raise ValueError("flooding tells nobody anything: advertisements cannot narrow that")
+        raise ValueError("flooding sends no filters: advertisements cannot reduce them")
     return replace(strategy, name=f"{strategy.name}+ads", advertisements=table)
 
 
 def cyclic(strategy: Strategy) -> Strategy:
-    """The same for an overlay with cycles, over a tree that brokers agree on, and another when a link breaks."""
+    """Return the strategy for an overlay with cycles: brokers agree on a tree, and on another when a link breaks."""
     if strategy.overlay != "acyclic":
         raise ValueError(f"{strategy.name} has its own way with cycles")
     if strategy.prefix is not None:
@@ -138,11 +143,11 @@ SOURCES: Final = replace(SIMPLE, name="sources", overlay="sources")
 
 RENDEZVOUS: Final = replace(COVERING, name="rendezvous", overlay="rendezvous")
 """for brokers that can all reach each other: subscriptions and events of a type meet at a broker found by hashing.
-Events of different types take different ways; those of one publisher wait for each other (`turns`)."""
+Events of different types take different ways; those of one publisher wait for each other (`publisher_order`)."""
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for plain in _PLAIN
     for strategy in ([plain] if plain.table is None or plain.merge_stored else [plain, with_advertisements(plain)])
 }
-"""by name, for overlays without cycles; flooding works in all"""
+"""strategies by name, for overlays without cycles; flooding works in all"""

@@ -1,23 +1,21 @@
 """Scenarios: a whole simulation in a file of TOML, from the links to the faults.
 
-`load` reads one, and says of an error where it is. `run` does what it says.
+`load` reads a scenario, and names the place of a mistake. `run` simulates a scenario.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-import msgspec.inspect
 
+from fieldfare import toml
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.strategies import Strategy, by_name
@@ -33,20 +31,21 @@ from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology, from_edges
 from fieldfare.simulation.trace import Record
 from fieldfare.simulation.workloads import Action, Count, Positive, Share
+from fieldfare.toml import TomlError
 
 STEPS: Final = 100
 """`run` says so many times how far it is while time passes, and once before it checks"""
 
 
 class ScenarioError(ValueError):
-    """What is wrong with a scenario, and where: `topology.brokers`."""
+    """A mistake in a scenario, with the place: `topology.brokers`."""
 
     def __init__(self, place: str, problem: object) -> None:
         super().__init__(f"{place}: {problem}" if place else str(problem))
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; what it does not know is a mistake."""
+    """A table of the file; an unknown key is a mistake."""
 
 
 # Brokers and links
@@ -70,7 +69,7 @@ _TOPOLOGIES: Final[dict[str, Callable[..., Topology]]] = {
 
 
 class Brokers(_Part, frozen=True):
-    """Who is whose neighbour. Which parameters count depends on the kind."""
+    """The topology of brokers; the kind decides which parameters count."""
 
     kind: Literal[
         "line",
@@ -99,7 +98,7 @@ class Brokers(_Part, frozen=True):
     """of the hierarchy; the first broker if none is named"""
 
     def make(self, seed: int) -> Topology:
-        """The topology."""
+        """Make the topology; a parameter that does not fit the kind is a mistake."""
         function = _TOPOLOGIES[self.kind]
         known = signature(function).parameters
         given = {
@@ -131,7 +130,7 @@ class Brokers(_Part, frozen=True):
 
 
 class Links(_Part, frozen=True):
-    """What links are made of."""
+    """The properties of all links."""
 
     latency: Annotated[float, msgspec.Meta(ge=0)] = 0.01
     """seconds"""
@@ -147,7 +146,7 @@ class Links(_Part, frozen=True):
     """seconds until it is"""
 
     def wire(self) -> links.Wire:
-        """A link as the network wants it."""
+        """Make the wire of all links."""
         spread: dict[str, links.Latency] = {
             "constant": self.latency,
             "uniform": links.uniform(self.latency / 2, self.latency * 3 / 2),
@@ -166,7 +165,7 @@ class Processing(_Part, frozen=True):
     """on each message, if constant"""
 
     def make(self, strategy: Strategy) -> Seconds:
-        """As the network wants it; what is to be measured is measured now."""
+        """Make the processing times; `measured` measures now."""
         if self.kind == "measured":
             return processing.measured(processing.calibrate(strategy))
         return self.seconds if self.kind == "constant" else None
@@ -176,14 +175,14 @@ class Processing(_Part, frozen=True):
 
 
 class Clients(workloads.Workload, frozen=True, kw_only=True):
-    """What clients do: a workload that is made, or one in a file."""
+    """The actions of clients: a random workload, or a workload in a file."""
 
     file: str | None = None
     """a Parquet file, beside the scenario; then all else does not count"""
 
 
 class Scenario(_Part, frozen=True):
-    """A simulation."""
+    """A scenario: topology, links, processing, strategy, workload and faults."""
 
     strategy: str = "covering"
     seed: int = 0
@@ -217,20 +216,16 @@ def parse(text: str) -> Scenario:
     'simple'
     >>> parse("topology.brokers = 'ten'")
     Traceback (most recent call last):
-    fieldfare.simulation.scenario.ScenarioError: topology.brokers: Expected `int | null`, got `str`
+    fieldfare.simulation.scenario.ScenarioError: line 1: topology.brokers: expected an integer, got a string
     """
     try:
-        return msgspec.convert(tomllib.loads(text), Scenario)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError("", f"no TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").removeprefix(".")
-        raise ScenarioError(place, _with_choices(problem, place)) from None
+        return toml.decode(text, Scenario)
+    except TomlError as error:
+        raise ScenarioError("", error) from None
 
 
 def strategy_of(name: str) -> Strategy:
-    """A strategy by name; ScenarioError if there is none, or none that a scenario can have."""
+    """Return a strategy by name; ScenarioError for unknown names, or strategies impossible in scenarios."""
     try:
         strategy = by_name(name)
     except ValueError as error:
@@ -240,31 +235,9 @@ def strategy_of(name: str) -> Strategy:
     return strategy
 
 
-def _with_choices(problem: str, place: str) -> str:
-    """A problem with what one may write there instead."""
-    here: Any = msgspec.inspect.type_info(Scenario)
-    for part in re.findall(r"[a-z_]+", place):
-        here = getattr(here, "item_type", here)
-        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
-        structs = [kind for kind in kinds if isinstance(kind, msgspec.inspect.StructType)]
-        tags = [str(kind.tag) for kind in structs if kind.tag_field == part]
-        if tags:
-            return f"{problem}; there are {', '.join(tags)}"
-        here = next((field.type for kind in structs for field in kind.fields if field.name == part), here)
-    if "enum" in problem and isinstance(here, msgspec.inspect.LiteralType | msgspec.inspect.UnionType):
-        kinds = here.types if isinstance(here, msgspec.inspect.UnionType) else (here,)
-        values = [value for kind in kinds for value in getattr(kind, "values", ())]
-        return f"{problem}; there are {', '.join(map(str, values))}"
-    if "unknown field" in problem and isinstance(here, msgspec.inspect.StructType):
-        return f"{problem}; there are {', '.join(field.name for field in here.fields)}"
-    if "Expected `array`, got `object`" in problem:
-        return f"{problem}: write [[{place}]]"
-    return problem
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a run."""
+    """The result of a run: figures, trace and violations."""
 
     scenario: Scenario
     topology: Topology
@@ -283,7 +256,7 @@ class Result:
 
 
 def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked: bool = True) -> Result:
-    """Do what a scenario says; `progress` is told how far it is, STEPS + 1 times.
+    """Simulate a scenario; `progress` is called STEPS + 1 times, with the share of the run done.
 
     >>> few = Clients(subscribers=5, subscriptions=5, publishers=1, events=20)
     >>> run(Scenario(workload=few)).violations
@@ -350,7 +323,7 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
 
 
 def _check_clients(actions: list[Action], topology: Topology) -> None:
-    """Those of a file may be anybody, and those that are made may be called as a broker is."""
+    """Refuse actions at unknown brokers, actions of absent clients, and clients with the name of a broker."""
     here: set[str] = set()
     for action in sorted(actions, key=lambda action: action.time):
         if isinstance(action, workloads.Attach):
@@ -366,7 +339,7 @@ def _check_clients(actions: list[Action], topology: Topology) -> None:
 
 
 def actions_of(scenario: Scenario) -> list[Action]:
-    """What clients do in a scenario."""
+    """Return the actions of all clients in a scenario."""
     if scenario.workload.file is None:
         return workloads.generate(scenario.workload, scenario.topology.make(scenario.seed).brokers, scenario.seed)
     try:

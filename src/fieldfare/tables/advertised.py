@@ -1,16 +1,16 @@
-"""`AdvertisedTable`: subscriptions travel only to where something they overlap is published.
+"""`AdvertisedTable`: subscriptions travel only towards publishers with an overlapping advertisement.
 
-Publishers say beforehand what they will publish. Advertisements are exported to all neighbours, just as subscriptions
-are when there are no advertisements; a subscription is told only to those neighbours that advertise something it
-overlaps. So there are two tables, and the one of advertisements says which way the subscriptions of the other may go.
+Publishers advertise events before they publish. All neighbours learn advertisements, as they learn subscriptions in a
+network without advertisements; a subscription goes only to neighbours with an overlapping advertisement. So there are
+two tables, and the table of advertisements directs the subscriptions of the other.
 
-When the last advertisement goes that a subscription overlapped, the subscription has lost its way, and there are two
-manners to clear up. Either who sent it takes it back: then each broker's entries at a neighbour are what the broker
-last said, and nothing else. Or the neighbour *drops* by itself what nobody else advertises any more, also when it
-arrives late: that saves the messages. But a subscription may cross the end of one advertisement and the beginning of
-another, or of the same again. The neighbour then accepts it, while its sender, hearing of the end, believes it dropped;
-if it is cancelled before the sender hears of the beginning, it stays there, and events go a way where nobody wants
-them. No event is lost in either manner.
+When the last overlapping advertisement ends, a subscription has no direction left. There are two ways to clear up.
+Either the sender withdraws the subscription: then the entries at a neighbour are exactly the last words of the broker.
+Or the neighbour itself *drops* subscriptions without an advertisement, late arrivals too, and saves the messages. The
+trap of dropping: a subscription may cross the end of one advertisement and the beginning of another. The neighbour then
+accepts the subscription, but its sender, on the news of the end, believes the subscription dropped. If the subscription
+is cancelled before the sender hears of the new advertisement, the entry stays for ever, and events go where nobody
+subscribes. Neither way loses an event.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from fieldfare.filters.advertisement import Advertisement
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, Towards
-from fieldfare.tables.updates import Update, Updates, apply
+from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 
-class Told(NamedTuple, Generic[Interface]):
-    """Whom to tell what."""
+class NeighbourUpdates(NamedTuple, Generic[Interface]):
+    """The updates for neighbours, of advertisements and of subscriptions."""
 
-    advertisements: Updates[Interface]
-    subscriptions: Updates[Interface]
+    advertisements: TableUpdates[Interface]
+    subscriptions: TableUpdates[Interface]
 
 
 class AdvertisedTable(Generic[Interface]):
-    """A table of advertisements and one of subscriptions, joined.
+    """A table of advertisements and a table of subscriptions, joined.
 
-    Both hold filters. An advertisement proper also promises that fields it does not mention will not occur, and a
-    filter cannot say that. To forget this promise errs on the safe side, if it is forgotten for covering and for
-    overlap alike: as filters `a = 1` covers `a = 1 AND b = 1` and stands for both, hence it must also overlap `b = 1`,
-    which as a promise it would not.
+    Both tables hold filters. An advertisement proper also excludes fields which it does not mention; a filter cannot
+    express the exclusion. Tables forget the exclusion, for covering and for overlap alike, which is safe: as filters,
+    `a = 1` covers `a = 1 AND b = 1` and stands for both, hence must also overlap `b = 1`, although the advertisement
+    would not.
     """
 
     def __init__(
@@ -47,24 +47,25 @@ class AdvertisedTable(Generic[Interface]):
     ) -> None:
         """Join two tables; the `towards` of the second must be `advertisers` of the first.
 
-        With `drop`, subscriptions that have lost their way are dropped where they are, not taken back. All brokers of a
-        network must do the same.
+        With `drop`, a table drops subscriptions without a direction instead of waiting for a withdrawal. All brokers of
+        a network must use the same setting.
         """
         self.advertisements = advertisements
         self.subscriptions = subscriptions
         self.drop = drop
 
-    def subscribe(self, update: Update, sender: Interface) -> Updates[Interface]:
-        """Let an interface change its subscriptions."""
+    def subscribe(self, update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
+        """Apply a change of the subscriptions of an interface; return the updates for neighbours."""
         if self.drop:
             update = update._replace(added=tuple(f for f in update.added if self._has_way(f, sender)))
         return apply(self.subscriptions, update, sender)
 
-    def advertise(self, update: Update, sender: Interface) -> Told[Interface]:
-        """Let an interface change its advertisements.
+    def advertise(self, update: TableUpdate, sender: Interface) -> NeighbourUpdates[Interface]:
+        """Apply a change of the advertisements of an interface; return the updates for neighbours.
 
-        Others hear of the advertisements, and the sender of the subscriptions that may go its way now, or no longer
-        may. Nobody else hears of subscriptions: what may go another's way depends on what the other advertises.
+        The other neighbours learn the advertisements. The sender learns the subscriptions which may now go in its
+        direction, or withdraws those which may no longer: the direction of other neighbours depends on their own
+        advertisements only.
         """
         changing = (*update.removed, *update.added)
         concerned = list(dict.fromkeys(s for a in changing for s in self.subscriptions.overlapping(a)))
@@ -75,25 +76,28 @@ class AdvertisedTable(Generic[Interface]):
         if self.drop:
             lost = ()
             self._drop(concerned)
-        return Told(told, {sender: Update(gained, lost)} if gained or lost else {})
+        return NeighbourUpdates(told, {sender: TableUpdate(gained, lost)} if gained or lost else {})
 
     def may_publish(self, event: Mapping[str, object], publisher: Interface) -> bool:
-        """Has the publisher advertised such an event?"""
+        """Tell whether an advertisement of the publisher matches the event."""
         return publisher in self.advertisements.match(event)
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a subscription that the event matches."""
         return self.subscriptions.match(event)
 
     def _drop(self, filters: list[Filter]) -> None:
-        """Forget those that have no way to go: nobody need be told, for nobody was."""
+        """Forget the subscriptions without a direction.
+
+        No neighbour learns of the removal, because no neighbour knew them.
+        """
         for filter in filters:
             for interface in list(self.subscriptions.interfaces(filter)):
                 if not self._has_way(filter, interface):
                     self.subscriptions.remove(filter, interface)
 
     def _has_way(self, filter: Filter, interface: Interface) -> bool:
-        """Does somebody else advertise what an interface wants? A client may wait until somebody does."""
+        """Tell whether another interface advertises events for a filter. A client may wait for an advertisement."""
         return interface not in self.subscriptions.neighbours or any(
             self.advertisements.interfaces(advertisement) - {interface}
             for advertisement in self.advertisements.overlapping(filter)
@@ -101,7 +105,7 @@ class AdvertisedTable(Generic[Interface]):
 
 
 def advertisers(advertisements: Table[Interface]) -> Towards[Interface]:
-    """Where subscriptions may go: to the neighbours that advertise something they overlap."""
+    """Return the direction of subscriptions: the neighbours with an overlapping advertisement."""
 
     def towards(filter: Filter) -> frozenset[Interface]:
         return advertisements.neighbours & {
@@ -114,13 +118,13 @@ def advertisers(advertisements: Table[Interface]) -> Towards[Interface]:
 
 
 def as_filter(advertisement: Advertisement) -> Filter:
-    """A filter that matches all events that an advertisement determines: fields that it mentions may be missing.
+    """Return a filter for all events that an advertisement allows; the mentioned fields may be missing from an event.
 
     >>> from fieldfare.filters import parse
     >>> str(as_filter(Advertisement(parse("symbol = 'IBM'"))))
     "symbol IS MISSING OR symbol = 'IBM'"
     """
-    sides = {path: advertisement.promised(path) for path in sorted(advertisement.filter.fields())}
+    sides = {path: advertisement.advertised(path) for path in sorted(advertisement.filter.fields())}
     return Filter([Branch({path: values for path, values in sides.items() if not values.is_full})])
 
 

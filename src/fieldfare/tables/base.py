@@ -1,9 +1,9 @@
-"""`Table`: filters with the interfaces they came from. What every routing table here can do.
+"""`Table`: filters with the interfaces from which they came, the interface of every routing table.
 
-An *interface* is where a filter came from and where its events go: a neighbour broker, or a local client. A table
-answers three questions: which filters say it all (`roots`), which neighbours must know a filter (`forwards`), and which
-interfaces does an event concern (`match`)? All structures give the same answers; they differ in how many comparisons
-of filters that takes, which is counted in `tests`.
+An *interface* is the origin of a filter and the target of its events: a neighbour broker, or a local client. A table
+answers three questions. Which filters cover all others (`roots`)? Which neighbours must know a filter (`forwards`)?
+Which interfaces get an event (`match`)? All structures give the same answers; they differ in the number of filter
+comparisons, counted in `tests`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from fieldfare.filters.filter import Filter
 
 Interface = TypeVar("Interface", bound=Hashable)
 Towards = Callable[[Filter], AbstractSet[Interface]]
-"""the neighbours that may be told of a filter; under advertisements those that advertise something overlapping it"""
+"""returns the neighbours that may learn a filter; under advertisements, the neighbours with an overlapping
+advertisement"""
 
 
 @dataclass
 class Tests:
-    """Comparisons made so far: the cost that depends on no machine."""
+    """Numbers of comparisons so far: a cost that does not depend on the machine."""
 
     __test__ = False  # pytest, this is not for you
 
@@ -33,68 +34,68 @@ class Tests:
     match: int = 0
 
     def covers(self, a: Filter, b: Filter) -> bool:
-        """Does a cover b?"""
+        """Tell whether filter a covers filter b, and count the comparison."""
         self.cover += 1
         return a.covers(b)
 
     def overlaps(self, a: Filter, b: Filter) -> bool:
-        """Do a and b overlap?"""
+        """Tell whether two filters overlap, and count the comparison."""
         self.overlap += 1
         return a.overlaps(b)
 
     def matches(self, filter: Filter, event: Mapping[str, object]) -> bool:
-        """Does the event match?"""
+        """Tell whether an event matches a filter, and count the comparison."""
         self.match += 1
         return filter.matches(event)
 
 
-class Relations(Protocol):
-    """An index of filters under themselves: what a table on an index needs of it."""
+class FilterIndex(Protocol):
+    """An index in which each filter is its own id: the part of `Index` on which tables rely."""
 
     def add(self, id: Filter, filter: Filter) -> None:
-        """Take up a filter."""
+        """Store a filter under an id."""
 
     def add_many(self, items: Iterable[tuple[Filter, Filter]]) -> None:
-        """Take up filters."""
+        """Store several filters at once, which is faster than one by one."""
 
     def remove(self, id: Filter) -> None:
-        """Forget a filter."""
+        """Forget the filter of an id."""
 
     def __contains__(self, id: object) -> bool:
-        """Is it there?"""
+        """Tell whether the id is stored."""
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """Those that cover a filter."""
+        """Return the ids of the filters that cover a given filter."""
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """Those that a filter covers."""
+        """Return the ids of the filters which a given filter covers."""
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """Those that overlap a filter."""
+        """Return the ids of the filters that overlap a given filter."""
 
     def match(self, event: Mapping[str, object]) -> list[Filter]:
-        """Those that an event matches."""
+        """Return the ids of the filters that an event matches."""
 
     def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
-        """Those that each of several events matches."""
+        """Return the ids of the matching filters for each of several events."""
 
 
-MakeIndex: TypeAlias = Callable[[], Relations]
-"""an empty index"""
+MakeIndex: TypeAlias = Callable[[], FilterIndex]
+"""makes an empty index"""
 
 
 class Table(ABC, Generic[Interface]):
     """A set of (filter, interface) pairs.
 
-    A table is *redundant* if it keeps every pair it was given, and *non-redundant* if it forgets the pairs whose filter
-    is covered by another one of the same interface: a neighbour that removes the covering filter says itself what that
-    uncovers. Order is the order of arrival wherever filters are listed, so the same operations give the same table.
+    A *redundant* table keeps every pair. A *non-redundant* table forgets a pair if another filter of the same interface
+    covers the filter: a neighbour that removes the covering filter sends the uncovered filters again. Filters are
+    listed in the order of arrival, so the same operations give the same table.
     """
 
     redundant: bool
 
     def __init__(self, neighbours: Iterable[Interface] = (), *, towards: Towards[Interface] | None = None) -> None:
-        """An empty table of a broker with some neighbours; all other interfaces are local clients."""
+        """Make an empty table of a broker with some neighbours; all other interfaces are local clients."""
         self.neighbours: frozenset[Interface] = frozenset(neighbours)
         self.towards: Towards[Interface] = towards or (lambda _: self.neighbours)
         self.tests = Tests()
@@ -103,42 +104,42 @@ class Table(ABC, Generic[Interface]):
 
     @abstractmethod
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair; False if nothing changed, since it was there or is covered by what the interface has.
+        """Store a pair; False if the pair was stored already, or a filter of the interface covers the new filter.
 
-        A filter that nothing can match is refused with a ValueError.
+        A filter that no event can match is refused with a ValueError.
         """
 
     def add_many(self, pairs: Iterable[tuple[Filter, Interface]]) -> int:
-        """Store many pairs; says how many of them changed something."""
+        """Store many pairs; return the number of pairs that changed the table."""
         return sum(self.add(filter, interface) for filter, interface in pairs)
 
     @abstractmethod
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair; False if it was not there."""
+        """Forget a pair; False if the pair was not stored."""
 
     @abstractmethod
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over all stored filters, in the order of arrival."""
 
     @abstractmethod
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from; empty if it is not stored."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
 
     def drop(self, interface: Interface) -> list[Filter]:
-        """Forget all pairs of an interface; gives their filters."""
+        """Forget all pairs of an interface and return the filters of these pairs."""
         gone = [filter for filter in self.filters() if interface in self.interfaces(filter)]
         for filter in gone:
             self.remove(filter, interface)
         return gone
 
     def replace(self, interface: Interface, filters: Iterable[Filter]) -> None:
-        """Let an interface have just these filters."""
+        """Give an interface exactly these filters and no others."""
         self.drop(interface)
         for filter in filters:
             self.add(filter, interface)
 
     def __len__(self) -> int:
-        """How many different filters are stored?"""
+        """Return the number of distinct filters."""
         return sum(1 for _ in self.filters())
 
     def __contains__(self, filter: object) -> bool:
@@ -148,43 +149,51 @@ class Table(ABC, Generic[Interface]):
 
     @abstractmethod
     def roots(self) -> list[Filter]:
-        """The minimal cover: the filters that no other stored filter covers."""
+        """Return the minimal cover: the filters that no other stored filter covers."""
 
     @abstractmethod
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that must know a stored filter: they have no cover of it from elsewhere."""
+        """Return the neighbours that must know a stored filter: no other interface covers the filter for them."""
 
     @abstractmethod
     def beneath(self, filter: Filter) -> list[Filter]:
-        """All that a neighbour may have to be told of when a stored filter goes, or more; it covers them all."""
+        """Return filters which a neighbour may have to learn when a stored filter goes.
+
+        The stored filter covers all of them.
+
+        The list may be too long, never too short.
+        """
 
     @abstractmethod
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
 
     @abstractmethod
     def covering(self, filter: Filter) -> list[Filter]:
-        """The stored filters that cover a given one."""
+        """Return the stored filters that cover a given filter."""
 
     @abstractmethod
     def covered(self, filter: Filter) -> list[Filter]:
-        """The stored filters that a given one covers."""
+        """Return the stored filters which a given filter covers."""
 
     @abstractmethod
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one."""
+        """Return the stored filters that overlap a given filter."""
 
     # For implementations
 
     def _told(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that would be told of a filter if nothing covered it: not the only one that it came from."""
+        """Return the neighbours that would learn a filter if nothing covered the filter.
+
+        The only interface of a filter is left out: a neighbour does not learn its own filter.
+        """
         from_where = self.interfaces(filter)
         towards = frozenset(self.towards(filter))
         return towards - from_where if len(from_where) == 1 else towards
 
 
 def satisfiable(filter: Filter) -> Filter:
-    """The filter itself; ValueError if nothing can match it."""
+    """Return the filter unchanged; raise a ValueError if no event can match the filter."""
     if filter.is_empty:
         raise ValueError("no event can match this filter: it has no place in a table")
     return filter

@@ -1,8 +1,9 @@
-"""`CoverGraph`: the filters of a table as a graph to look at. An edge leads from a filter to one that it covers.
+"""`CoverGraph`: the filters of a table as a graph for display, with an edge from a filter to each covered filter.
 
-As a *poset* the graph has all immediate covers: an edge for each pair with nothing in between. As a *forest* each
-filter has one cover at most, as in the tables that are forests. Either way the roots, which nothing covers, are the
-minimal cover. Beside the edges there are the pairs of roots that merge perfectly, which one filter could replace.
+As a *poset* the graph has all immediate covers: an edge for each covering pair with no filter in between. As a *forest*
+each filter has at most a single cover, as in the tables that are forests. In both, the roots, which nothing covers, are
+the minimal cover. Beside the edges the graph has the pairs of roots that merge perfectly, so that a single filter could
+replace both.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import satisfiable
-from fieldfare.tables.structures.forest import Forest
+
+if TYPE_CHECKING:
+    from fieldfare.tables.structures.forest import Forest
 
 Structure: TypeAlias = Literal["poset", "forest"]
 Edge: TypeAlias = tuple[int, int]
-"""the place of a filter and that of one that it covers"""
+"""positions of a filter and of a filter below"""
 
 MOST_ROOTS: Final = 400
-"""beyond, nobody wants to see which of them merge"""
+"""with more roots, the search for mergers is too slow, and its result too large to look at"""
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
-    """Two roots, by their places, and the filter that is exactly their union."""
+class RootMerge:
+    """Two roots, by position, and the filter that is exactly their union."""
 
     first: int
     second: int
@@ -37,23 +40,26 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CoverGraph:
-    """Filters, whose they are, and how they cover each other."""
+    """Filters with their interfaces, their covering relations and their mergers."""
 
     filters: tuple[Filter, ...]
     interfaces: tuple[tuple[str, ...], ...]
     edges: tuple[Edge, ...]
-    mergers: tuple[Merge, ...]
+    mergers: tuple[RootMerge, ...]
     complete: bool
-    """are these all mergers? If there are too many roots, none are looked for"""
+    """False if there were too many roots to look for mergers"""
 
     @property
     def roots(self) -> list[int]:
-        """The places of the filters that no other covers."""
+        """The positions of the filters that no other filter covers."""
         covered = {lower for _, lower in self.edges}
         return [place for place in range(len(self.filters)) if place not in covered]
 
     def matching(self, event: Mapping[str, object]) -> list[int]:
-        """The places of the filters that an event matches; below a filter that it does not match, none need a look."""
+        """Return the positions of the filters that an event matches.
+
+        The search goes down from the roots and stops below each filter which the event does not match.
+        """
         covers = _neighbours(len(self.filters), [(lower, upper) for upper, lower in self.edges])
         below = _neighbours(len(self.filters), self.edges)
         matched: set[int] = set()
@@ -64,7 +70,7 @@ class CoverGraph:
 
 
 def cover_graph(pairs: Iterable[tuple[Filter, str | None]], structure: Structure = "poset") -> CoverGraph:
-    """The graph of filters and the interfaces they came from, if known; one that comes more than once is one node.
+    """Build the graph of filters and the interfaces from which they came, if known; equal filters are a single node.
 
     >>> from fieldfare.filters import parse
     >>> texts = ["x < 9", "x < 7", "x < 5", "y = 1"]
@@ -77,9 +83,7 @@ def cover_graph(pairs: Iterable[tuple[Filter, str | None]], structure: Structure
         if interface is not None:
             whose[interface] = None
     filters = tuple(known)
-    forest = Forest()
-    for filter in filters:
-        forest.add(filter)
+    forest = _forest(filters)
     edges = sorted(_tree_edges(filters, forest) if structure == "forest" else immediate_covers(filters, forest))
     lower = {below for _, below in edges}
     roots = [place for place in range(len(filters)) if place not in lower]
@@ -88,13 +92,14 @@ def cover_graph(pairs: Iterable[tuple[Filter, str | None]], structure: Structure
     return CoverGraph(filters, tuple(tuple(whose) for whose in known.values()), tuple(edges), mergers, few)
 
 
-def immediate_covers(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge]:
-    """The transitive reduction of covering. The forest of the filters saves most comparisons.
+def immediate_covers(filters: Sequence[Filter], forest: Forest | None = None) -> Iterator[Edge]:
+    """Yield the transitive reduction of covering, as edges. The forest of the filters saves most comparisons.
 
-    Of filters that cover each other without being equal, the first stands above.
+    Of filters with the same meaning that are not equal, the first stands above.
     """
+    forest = forest or _forest(filters)
     place_of = {filter: place for place, filter in enumerate(filters)}
-    above: list[int] = []  # for each filter those that cover it, as the bits of a number
+    above: list[int] = []  # for each filter its covers, as the bits of a number
     for place, filter in enumerate(filters):
         places = (place_of[other] for other in forest.covering(filter))
         above.append(sum(1 << p for p in places if p < place or (p > place and not filter.covers(filters[p]))))
@@ -103,6 +108,15 @@ def immediate_covers(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge
         for upper in _bits(covers):
             far |= above[upper]
         yield from ((upper, place) for upper in _bits(covers & ~far))
+
+
+def _forest(filters: Iterable[Filter]) -> Forest:
+    from fieldfare.tables.structures.forest import Forest  # noqa: PLC0415 - a node need not load forests at its start
+
+    forest = Forest()
+    for filter in filters:
+        forest.add(filter)
+    return forest
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -120,15 +134,15 @@ def _tree_edges(filters: Sequence[Filter], forest: Forest) -> Iterator[Edge]:
             yield place_of[node.parent.filter], place
 
 
-def _mergers(filters: Sequence[Filter], roots: Sequence[int]) -> Iterator[Merge]:
+def _mergers(filters: Sequence[Filter], roots: Sequence[int]) -> Iterator[RootMerge]:
     for first, second in combinations(roots, 2):
         merged = _merged(filters[first], filters[second])
         if merged is not None:
-            yield Merge(first, second, merged)
+            yield RootMerge(first, second, merged)
 
 
 def _merged(a: Filter, b: Filter) -> Filter | None:
-    """The perfect merger of two filters neither of which covers the other."""
+    """Return the perfect merger of two filters, neither of which covers the other; None if there is none."""
     if len(a.branches) == len(b.branches) == 1 and not _alike(a.branches[0], b.branches[0]):
         return None  # told without making the union
     try:
@@ -138,7 +152,7 @@ def _merged(a: Filter, b: Filter) -> Filter | None:
 
 
 def _alike(a: Branch, b: Branch) -> bool:
-    """Do two boxes differ along one dimension only, so that they make one box?"""
+    """Tell whether two boxes differ along a single dimension, so that their union is a box."""
     return a.keys() == b.keys() and sum(side != b[dimension] for dimension, side in a.items()) <= 1
 
 
@@ -150,7 +164,7 @@ def _neighbours(count: int, edges: Iterable[Edge]) -> list[list[int]]:
 
 
 def _downwards(count: int, below: list[list[int]], covers: list[list[int]]) -> Iterator[int]:
-    """All places, each after those above it."""
+    """Yield all positions, each after the positions above."""
     waiting = [len(uppers) for uppers in covers]
     ready = [place for place in range(count) if not waiting[place]]
     while ready:

@@ -1,11 +1,11 @@
-"""Where to draw the boxes of a graph whose edges lead downwards, and the lines between them.
+"""The drawing of a graph whose edges lead downwards: positions of boxes, and the lines between them.
 
-Boxes stand in layers, each below everything that leads to it. An edge that passes through layers gets a bend in each,
-which has a place of its own there. Then the layers are put in an order with few crossings (each box goes to the mean of
-its neighbours in the layer beside it, back and forth), and within that order everything moves as near to its neighbours
-as the others let it. Parts that are not connected are drawn one by one and set like words in lines.
+Boxes stand in layers, each below all its predecessors. An edge across several layers gets a bend in each layer, with a
+position of its own. Then the boxes of a layer are ordered to avoid crossings (each box moves to the mean of its
+neighbours in the adjacent layer, downwards and upwards in turn), and within the order all boxes move as close to their
+neighbours as the others allow. Connected parts are drawn separately and set in lines, like words of a text.
 
-All this is arithmetic on sizes: what stands in the boxes is not known here. The same graph gives the same drawing.
+The layout is arithmetic on sizes; the content of the boxes does not matter. The same graph gives the same drawing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Edge: TypeAlias = tuple[int, int]
 
 
 class Point(NamedTuple):
-    """A place in a drawing: x to the right, y downwards."""
+    """A position in a drawing: x to the right, y downwards."""
 
     x: float
     y: float
 
 
 class Size(NamedTuple):
-    """How large something is."""
+    """The width and height of a box or a drawing."""
 
     width: float
     height: float
@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """How far things are kept apart."""
+    """The distances between boxes, layers, bends and parts."""
 
     beside: float = 24
     below: float = 44
@@ -43,7 +43,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """For each box its upper left corner, for each edge the points from box to box, and how large it all is."""
+    """The upper left corner of each box, the points of each edge, and the size of the whole."""
 
     corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
@@ -53,13 +53,13 @@ class Drawing:
 GAPS: Final = Gaps()
 _SWEEPS: Final = 12
 _ASPECT: Final = 1.6
-"""width to height that a drawing of many parts aims at"""
+"""ratio of width to height at which a drawing of many parts aims"""
 
 
 def draw(sizes: Sequence[Size], edges: Sequence[Edge], *, links: Iterable[Edge] = (), gaps: Gaps = GAPS) -> Drawing:
-    """A drawing of boxes of given sizes. An edge leads from an upper box to a lower one; there must be no cycles.
+    """Draw boxes of given sizes. An edge leads from an upper box to a lower box; cycles raise a ValueError.
 
-    Parts between whose boxes there are links are drawn beside each other where that is possible.
+    Parts with `links` between their boxes are drawn beside each other where possible.
 
     >>> drawing = draw([Size(40, 20), Size(40, 20)], [(0, 1)])
     >>> drawing.corners, drawing.routes
@@ -85,7 +85,7 @@ def draw(sizes: Sequence[Size], edges: Sequence[Edge], *, links: Iterable[Edge] 
 
 
 def _parts(count: int, edges: Iterable[Edge]) -> list[list[int]]:
-    """The connected parts: large ones first, otherwise in the order of their first boxes."""
+    """Return the connected parts: large parts first, otherwise in the order of their first boxes."""
     beside: list[list[int]] = [[] for _ in range(count)]
     for upper, lower in edges:
         beside[upper].append(lower)
@@ -105,7 +105,7 @@ def _parts(count: int, edges: Iterable[Edge]) -> list[list[int]]:
 
 
 def _beside_each_other(parts: list[list[int]], links: Iterable[Edge]) -> list[list[int]]:
-    """The parts in their order, but each followed by those that it is linked with."""
+    """Return the parts in their order, but each followed by the parts with a link to it."""
     part_of = {place: number for number, part in enumerate(parts) for place in part}
     linked: dict[int, list[int]] = {}
     for one, other in links:
@@ -123,7 +123,7 @@ def _beside_each_other(parts: list[list[int]], links: Iterable[Edge]) -> list[li
 
 
 def _set(sizes: Sequence[Size], gap: float) -> Iterator[tuple[float, float]]:
-    """The corners of parts that are set in lines about as wide as suits the whole."""
+    """Yield the corners of parts, set in lines whose width suits the whole."""
     area = sum((width + gap) * (height + gap) for width, height in sizes)
     line = max([(area * _ASPECT) ** 0.5, *(width for width, _ in sizes)])
     left = top = tallest = 0.0
@@ -146,7 +146,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Net:
-    """Boxes and bends in layers. Both are called knots here; those from `boxes` on are bends."""
+    """Boxes and bends in layers. Both are called knots here; knots from `boxes` on are bends."""
 
     layers: list[list[int]]
     up: dict[int, list[int]]
@@ -204,7 +204,7 @@ def _net(places: Sequence[int], sizes: Sequence[Size], edges: Sequence[Edge]) ->
 
 
 def _layers(places: Sequence[int], edges: Iterable[Edge]) -> dict[int, int]:
-    """The longest way down to each box."""
+    """Return the layer of each box: the length of the longest path from the top."""
     below: dict[int, list[int]] = {place: [] for place in places}
     waiting = dict.fromkeys(places, 0)
     for upper, lower in edges:
@@ -226,7 +226,7 @@ def _layers(places: Sequence[int], edges: Iterable[Edge]) -> dict[int, int]:
 
 
 def _first_order(places: Sequence[int], edges: Iterable[Edge]) -> list[int]:
-    """Depth first from the tops: a forest drawn in this order has no crossings."""
+    """Return the boxes depth first from the top: a forest drawn in this order has no crossings."""
     below: dict[int, list[int]] = {place: [] for place in places}
     for upper, lower in edges:
         below[upper].append(lower)
@@ -245,7 +245,7 @@ def _first_order(places: Sequence[int], edges: Iterable[Edge]) -> list[int]:
 
 
 def _order(net: _Net) -> None:
-    """Sort each layer by where its knots' neighbours are, downwards and upwards in turn; the best order is kept."""
+    """Sort each layer by its knots' neighbours, downwards and upwards in turn, and keep the best order."""
     best, fewest = [list(layer) for layer in net.layers], _crossings(net)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -274,7 +274,7 @@ def _sort(layer: list[int], beside: Sequence[int], neighbours: dict[int, list[in
 
 
 def _crossings(net: _Net) -> int:
-    """How many lines cross, all layers together."""
+    """Count the crossings of lines in all layers."""
     return sum(
         _inversions([place for knot in layer for place in sorted(places_below[k] for k in net.down.get(knot, ()))])
         for layer, following in zip(net.layers, net.layers[1:], strict=False)
@@ -283,7 +283,7 @@ def _crossings(net: _Net) -> int:
 
 
 def _inversions(numbers: Sequence[int]) -> int:
-    """The pairs in which the larger comes first, counted while merging."""
+    """Count the pairs in which the larger number comes first, by merge sort."""
     if len(numbers) < 2:
         return 0
     half = len(numbers) // 2
@@ -300,14 +300,19 @@ def _inversions(numbers: Sequence[int]) -> int:
 
 
 def _centres(net: _Net, gaps: Gaps) -> dict[int, float]:
-    """The x of every knot: first side by side, then layer by layer as near to its neighbours as order allows."""
+    """Return the x of every knot.
+
+    First side by side, then layer by layer as close to the neighbours as the order allows.
+    """
     offsets = [_offsets(layer, net, gaps) for layer in net.layers]
     x = {
         knot: offset
         for layer, some in zip(net.layers, offsets, strict=True)
         for knot, offset in zip(layer, some, strict=True)
     }
-    for sweep in range(_SWEEPS + 1):  # the last goes downwards: what hangs on one box hangs straight below it
+    for sweep in range(
+        _SWEEPS + 1
+    ):  # the last sweep goes downwards, so that a single child hangs straight below its parent
         downwards = sweep % 2 == 0
         order = range(len(net.layers)) if downwards else range(len(net.layers) - 1, -1, -1)
         first, second = (net.up, net.down) if downwards else (net.down, net.up)
@@ -322,7 +327,7 @@ def _centres(net: _Net, gaps: Gaps) -> dict[int, float]:
 
 
 def _offsets(layer: Sequence[int], net: _Net, gaps: Gaps) -> list[float]:
-    """Where the centres are if everything stands as close as it may."""
+    """Return the centres of the knots of a layer if all stand as close together as the gaps allow."""
     found: list[float] = []
     right = 0.0
     for before, knot in zip([None, *layer], layer, strict=False):
@@ -334,10 +339,10 @@ def _offsets(layer: Sequence[int], net: _Net, gaps: Gaps) -> list[float]:
 
 
 def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to those wanted (in squares) that keep order and distance.
+    """Return the positions nearest to the wanted positions (least squares) that keep order and distance.
 
-    Without the offsets that is the nearest rising sequence: neighbours that are in each other's way become a block,
-    which stands at their mean.
+    Without the offsets the result is the nearest rising sequence: knots in each other's way form a block, which stands
+    at the mean of its knots.
     """
     blocks: list[tuple[float, int]] = []
     for place, offset in zip(wanted, offsets, strict=True):

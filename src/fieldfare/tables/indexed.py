@@ -1,13 +1,13 @@
-"""`IndexedTable`: a routing table that walks no graph. It asks the engine, and remembers two witnesses a filter.
+"""`IndexedTable`: a routing table over the matching engine. The table keeps two witnesses a filter, and no graph.
 
-What a neighbour j must know is the minimal cover of what others than j want. So j need not hear of a filter f exactly
-if some cover of f came from elsewhere than from j alone. Whether that is so for every neighbour takes two *witnesses*
-at most: a cover of f and, if it came from one neighbour only, another cover that did not come from that neighbour only.
-A filter without witnesses is a root; one with a single witness, from neighbour j only, must be told to j; one with both
-is hidden, and stays so until a witness goes or changes its interfaces. Only then are new witnesses looked for.
+A neighbour j must know the minimal cover of the filters of all others. So j need not know a filter f exactly if some
+cover of f did not come from j alone. At most two *witnesses* answer the question for every neighbour: a cover of f and,
+if the cover came from a single neighbour, another cover which did not come from the same neighbour alone. A filter
+without witnesses is a root. A filter with a single witness, from neighbour j alone, goes to j. A filter with both is
+hidden until a witness goes or changes its interfaces; only then does the table look for new witnesses.
 
-Witnesses are found by the engine's index over the *exposed* filters (all that are not hidden), which are few. Each
-filter being witness to two others on average, a change costs a few look-ups, however many filters there are.
+Witnesses are found with an index over the *exposed* filters (all that are not hidden), which are few. On average each
+filter is witness to two others, so a change costs a few look-ups, however many filters there are.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from typing import Final, Generic, TypeAlias
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.tables.base import Interface, MakeIndex, Relations, Table, Towards, satisfiable
+from fieldfare.tables.base import FilterIndex, Interface, MakeIndex, Table, Towards, satisfiable
 
 _FEW: Final = 32
-"""filters of one interface that are compared one by one; beyond, they get an index. (A part of a universe is free.)"""
+"""filters of an interface that are compared pairwise; with more, the interface gets an index (a shared index costs
+nothing)"""
 
 Watch: TypeAlias = Callable[[Filter, Interface, bool], None]
-"""is told of every pair that comes (True) or goes"""
+"""called with each pair that is added (True) or removed (False)"""
 
 
 @dataclass(eq=False, slots=True)
 class _Entry(Generic[Interface]):
-    """A filter, where it came from, and who testifies that it need not be told."""
+    """A filter with its interfaces and its witnesses."""
 
     filter: Filter
     order: int
-    """of arrival"""
+    """number of arrival"""
     interfaces: set[Interface] = field(default_factory=set)
     witnesses: tuple[_Entry[Interface], ...] = ()
     testified: dict[Filter, _Entry[Interface]] = field(default_factory=dict)
-    """the entries that it is a witness to"""
+    """the entries with this entry as a witness"""
 
 
 class IndexedTable(Table[Interface]):
@@ -53,7 +54,7 @@ class IndexedTable(Table[Interface]):
         index: MakeIndex = Index,
         watch: Watch[Interface] | None = None,
     ) -> None:
-        """An empty table; `index` makes what it asks, an `Index` or a part of a `Universe`."""
+        """Make an empty table; `index` makes an empty `Index` or a part of a `SharedIndex`."""
         super().__init__(neighbours, towards=towards)
         self.redundant = redundant
         self._index = index
@@ -66,16 +67,16 @@ class IndexedTable(Table[Interface]):
         self._roots: dict[Filter, None] = {}
         self._own: dict[Interface, dict[Filter, None]] = {}
         """the filters of each interface"""
-        self._own_index: dict[Interface, Relations] = {}
+        self._own_index: dict[Interface, FilterIndex] = {}
 
     # Pairs
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair; for many pairs, `add_many` is faster."""
         return self.add_many([(filter, interface)]) == 1
 
     def add_many(self, pairs: Iterable[tuple[Filter, Interface]]) -> int:
-        """Store many pairs; says how many of them changed something."""
+        """Store many pairs, with a single update of the indexes; return the number of pairs that changed the table."""
         fresh: dict[Filter, _Entry[Interface]] = {}
         grown: list[_Entry[Interface]] = []
         changes = 0
@@ -109,7 +110,7 @@ class IndexedTable(Table[Interface]):
         return not own or (filter not in own and (self.redundant or not self._own_covering(filter, interface)))
 
     def _leave(self, filter: Filter, interface: Interface, fresh: dict[Filter, _Entry[Interface]]) -> None:
-        """Forget a pair whose filter may not have come to the indexes yet."""
+        """Forget a pair whose filter may not be in the indexes yet."""
         entry = fresh.get(filter)
         if entry is None:
             self.remove(filter, interface)
@@ -120,7 +121,7 @@ class IndexedTable(Table[Interface]):
             del self._entries[filter], fresh[filter]
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair, and look for new witnesses where the filter was a witness."""
         entry = self._entries.get(filter)
         if entry is None or interface not in entry.interfaces:
             return False
@@ -137,16 +138,16 @@ class IndexedTable(Table[Interface]):
         return True
 
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over a copy, so that the table may change meanwhile."""
         return iter(list(self._entries))
 
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         entry = self._entries.get(filter)
         return frozenset() if entry is None else entry.interfaces
 
     def drop(self, interface: Interface) -> list[Filter]:
-        """Forget all pairs of an interface."""
+        """Forget all pairs of an interface, in the order of arrival."""
         gone = self._sorted(self._own.get(interface, ()))
         for filter in gone:
             self.remove(filter, interface)
@@ -161,11 +162,11 @@ class IndexedTable(Table[Interface]):
     # Questions
 
     def roots(self) -> list[Filter]:
-        """The minimal cover: the filters without witnesses."""
+        """Return the minimal cover: the filters without witnesses."""
         return self._sorted(self._roots)
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that must know a filter."""
+        """Return the neighbours that must know a filter, from its witnesses alone, without a comparison."""
         entry = self._entries.get(filter)
         if entry is None or len(entry.witnesses) == 2:
             return frozenset()
@@ -175,24 +176,24 @@ class IndexedTable(Table[Interface]):
         return frozenset() if only is None else self._told(filter) & only
 
     def beneath(self, filter: Filter) -> list[Filter]:
-        """The filters that this one is a witness to: for others nothing changes when it goes."""
+        """Return the filters with this filter as a witness: for all others nothing changes when the filter goes."""
         entry = self._entries.get(filter)
         return [] if entry is None else self._sorted(entry.testified)
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return set().union(*(self._entries[filter].interfaces for filter in self._all.match(event)))
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The stored filters that cover a given one."""
+        """Return the stored filters that cover a given filter, in the order of arrival."""
         return self._sorted(self._all.covering(filter))
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The stored filters that a given one covers."""
+        """Return the stored filters which a given filter covers, in the order of arrival."""
         return self._sorted(self._all.covered(filter))
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one."""
+        """Return the stored filters that overlap a given filter, in the order of arrival."""
         return self._sorted(self._all.overlapping(filter))
 
     def _sorted(self, filters: Iterable[Filter]) -> list[Filter]:
@@ -201,15 +202,18 @@ class IndexedTable(Table[Interface]):
     # Witnesses
 
     def _only(self, entry: _Entry[Interface]) -> frozenset[Interface] | None:
-        """The one neighbour that a filter came from, as a set; None if it also came from elsewhere."""
+        """Return the single neighbour from which a filter came, as a set.
+
+        None if the filter also came from elsewhere.
+        """
         if len(entry.interfaces) != 1 or not entry.interfaces <= self.neighbours:
             return None
         return frozenset(entry.interfaces)
 
     def _find_witnesses(self, entry: _Entry[Interface]) -> None:
-        """Look for covers that hide a filter: first among the exposed ones, then, if those leave doubt, among all.
+        """Look for covers that hide a filter: first among the exposed filters, then, if doubt remains, among all.
 
-        What is covered at all is covered by a root, hence by an exposed filter.
+        A covered filter is covered by a root, hence by an exposed filter.
         """
         found = self._pick(entry, self._exposed)
         if len(found) == 1 and self._only(found[0]) is not None:
@@ -218,13 +222,13 @@ class IndexedTable(Table[Interface]):
         if entry.filter in self._exposed:
             self._testify(entry)
 
-    def _pick(self, entry: _Entry[Interface], index: Relations) -> tuple[_Entry[Interface], ...]:
-        """A cover that is enough alone, else two that are enough together, else one, else none."""
+    def _pick(self, entry: _Entry[Interface], index: FilterIndex) -> tuple[_Entry[Interface], ...]:
+        """Return a cover that suffices alone, else two that suffice together, else a single cover, else nothing."""
         by_only: dict[frozenset[Interface], _Entry[Interface]] = {}
         for filter in index.covering(entry.filter):
             cover = self._entries[filter]
             if cover is entry or (cover.order > entry.order and entry.filter.covers(filter)):
-                continue  # of two filters that mean the same, the older is the cover
+                continue  # of two filters with the same meaning, the older is the cover
             only = self._only(cover)
             if only is None:
                 return (cover,)
@@ -234,9 +238,9 @@ class IndexedTable(Table[Interface]):
         return tuple(by_only.values())
 
     def _testify(self, entry: _Entry[Interface]) -> None:
-        """An exposed filter is new, or came from elsewhere too: let it be witness to the exposed filters it covers.
+        """Make an exposed filter a witness to the exposed filters below, after its arrival or a new interface.
 
-        What a hidden filter covers is hidden by the same witnesses: only exposed ones need to be asked.
+        Filters below a hidden filter are hidden by the same witnesses, so only exposed filters need a look.
         """
         only = self._only(entry)
         for filter in self._exposed.covered(entry.filter):
@@ -250,7 +254,7 @@ class IndexedTable(Table[Interface]):
                 self._witnessed_by(other, (other.witnesses[0], entry))
 
     def _suffice(self, entry: _Entry[Interface]) -> None:
-        """A filter came from elsewhere too, so whatever it is one of two witnesses to needs the other no more."""
+        """Drop the second witnesses beside a filter that now came from elsewhere too: the filter suffices alone."""
         for other in list(entry.testified.values()):
             if len(other.witnesses) == 2:
                 self._witnessed_by(other, (entry,))
@@ -273,7 +277,7 @@ class IndexedTable(Table[Interface]):
         elif not exposed and filter in self._exposed:
             self._exposed.remove(filter)
 
-    # The filters of one interface
+    # The filters of an interface
 
     def _own_covering(self, filter: Filter, interface: Interface) -> bool:
         index = self._own_index.get(interface)

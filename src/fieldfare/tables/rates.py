@@ -1,10 +1,10 @@
-"""Rates: how many events an interface gets at most, and how many each root of a table has seen of late.
+"""Rates: limits on the events an interface gets, and counts of the events that each root of a table has seen lately.
 
-Time is cut into windows of one length, and whoever asks says what time it is. In each window a `Gate` lets at most so
-many events pass to an interface; the others are lost to it. A `Meter` counts the events of the windows, keeps the
-last few counts, and gives their averages, from which load may be balanced.
+Time is cut into windows of equal length, and the caller passes the time. In each window a `Gate` lets a limited number
+of events pass to an interface; further events are lost for the interface. A `Meter` counts the events of a window,
+keeps the last few counts, and returns averages, from which load may be balanced.
 
-Both are values: a change gives a new one.
+Both are immutable values: a change returns a new value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Gate(Generic[Interface]):
-    """At most so many events in a window to each interface; without a limit to those that have none.
+    """A limit on the events of each interface in a window; an interface without a limit gets all events.
 
     >>> gate = Gate(1.0, {"ana": 1})
     >>> passed, gate = gate.admit({"ana", "ben"}, now=0.1)
@@ -35,20 +35,20 @@ class Gate(Generic[Interface]):
     window: float
     limits: Mapping[Interface, int]
     number: int = 0
-    """of the window that the counts are of"""
+    """number of the window to which the counts belong"""
     counts: Mapping[Interface, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, now: float) -> Gate[Interface]:
-        """The gate in the window of a time; time does not run backwards."""
+        """Return the gate in the window of a time. The window never goes back, even if the clock does."""
         number = max(self.number, int(now // self.window))
         return self if number == self.number else replace(self, number=number, counts=MappingProxyType({}))
 
     def is_open(self, interface: Interface) -> bool:
-        """May it get another event in this window?"""
+        """Tell whether the interface may get another event in the present window."""
         return interface not in self.limits or self.counts.get(interface, 0) < self.limits[interface]
 
     def admit(self, interfaces: Iterable[Interface], now: float) -> tuple[set[Interface], Gate[Interface]]:
-        """Those of the interfaces that may get an event now, and the gate after they got it."""
+        """Return the interfaces that may get an event now, and the gate after they got the event."""
         gate = self.at(now)
         passed = {interface for interface in interfaces if gate.is_open(interface)}
         return passed, replace(gate, counts=_counted(gate.counts, passed & gate.limits.keys()))
@@ -62,10 +62,10 @@ def admitted(
     *,
     skip: bool = False,
 ) -> set[Interface]:
-    """The interfaces of a forest that want an event and for which the gate is open, in the window that it is at.
+    """Return the interfaces of a forest that an event matches and for which the gate is open.
 
-    With `skip`, nothing is looked at below a filter all of whose interfaces have had their share. That is quick, and
-    may keep the event from others below: they have seen fewer events than the filter above them.
+    With `skip`, the search stops below a filter all of whose interfaces have reached their limits. The search is
+    faster, but may withhold the event from interfaces below, which have had fewer events than the filter above.
     """
     found: set[Interface] = set()
     todo = [forest.top]
@@ -80,7 +80,7 @@ def admitted(
 
 @dataclass(frozen=True)
 class Meter(Generic[Key]):
-    """Counts of events, of this window and of some before it.
+    """Counts of events in the present window and in some earlier windows.
 
     >>> meter: Meter[str] = Meter(window=10.0, keep=2)
     >>> meter = meter.count(["a"], now=1.0).count(["a", "b"], now=2.0).count(["a"], now=11.0)
@@ -90,14 +90,14 @@ class Meter(Generic[Key]):
 
     window: float
     keep: int = 8
-    """how many windows are remembered"""
+    """number of earlier windows that are remembered"""
     number: int | None = None
     counts: Mapping[Key, int] = field(default_factory=lambda: MappingProxyType({}))
     history: tuple[Mapping[Key, int], ...] = ()
-    """the counts of the windows before, oldest first"""
+    """the counts of the earlier windows, oldest first"""
 
     def at(self, now: float) -> Meter[Key]:
-        """The meter in the window of a time: a window that ended becomes history, and so do those without events."""
+        """Return the meter in the window of a time. Past windows become history, also those without events."""
         number = int(now // self.window)
         if self.number is None:
             return replace(self, number=number)
@@ -109,24 +109,24 @@ class Meter(Generic[Key]):
         return replace(self, number=number, counts=empty, history=past)
 
     def count(self, keys: Iterable[Key], now: float) -> Meter[Key]:
-        """An event concerned these."""
+        """Return the meter after an event for these keys."""
         meter = self.at(now)
         return replace(meter, counts=_counted(meter.counts, keys))
 
     def averages(self, now: float) -> dict[Key, float]:
-        """Events in a window, averaged over the windows that are remembered, this one not counted."""
+        """Return the events in a window, averaged over the remembered windows without the present window."""
         history = self.at(now).history
         keys = dict.fromkeys(key for counts in history for key in counts)
         return {key: sum(counts.get(key, 0) for counts in history) / len(history) for key in keys}
 
 
 def covers(rate: int | None, other: int | None) -> bool:
-    """Does one limit let pass all that another does? None is no limit."""
+    """Tell whether a limit admits all events which another limit admits; None is no limit."""
     return rate is None or (other is not None and rate >= other)
 
 
 def merged(rate: int | None, other: int | None) -> int | None:
-    """The smallest limit that covers both."""
+    """Return the smallest limit that covers both limits."""
     return rate if covers(rate, other) else other
 
 

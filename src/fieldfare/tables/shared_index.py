@@ -1,12 +1,12 @@
-"""`SharedIndex`: how the filters of many tables relate, worked out once for all of them.
+"""`SharedIndex`: the relations between the filters of many tables, computed once for all tables.
 
-In a simulated network every broker has tables, and the same filters stand in most of them. To ask an index at each
-broker anew which of its filters cover a new one would be to work out the same relations a thousand times. A universe
-has one index of all filters that it ever saw and remembers, for each of them, what covers it and what it covers; an
-event is matched once. Each table has a `Part` of it, which answers like an index of its own filters would.
+In a simulated network most filters stand in the tables of most brokers. A separate index at each broker would compute
+the same covering relations a thousand times. A shared index holds all filters ever added and remembers, for each
+filter, its covers and the filters below; an event is matched once. Each table has a `SharedIndexPart`, which answers
+like an index of the table's own filters.
 
-It trades memory for time: all pairs in which one covers the other are kept. For one broker with very many filters an
-index of its own is the better choice.
+The shared index trades memory for time: all covering pairs are kept. For a single broker with very many filters an
+`Index` of its own is the better choice.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 
 _EVENTS: Final = 10_000
-"""that are remembered"""
+"""number of events whose matches are remembered"""
 
 
 class SharedIndex:
-    """All filters of many tables."""
+    """All filters of many tables, with their covering relations."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._index: Index[Filter] = Index()
         self.larger: dict[Filter, dict[Filter, None]] = {}
-        """the filters that cover one, itself included"""
+        """the covers of each filter, itself included"""
         self.smaller: dict[Filter, dict[Filter, None]] = {}
         self._matched: dict[int, tuple[Mapping[str, object], dict[Filter, None]]] = {}
-        """the last events, by identity, with what they match: they will be asked about at the next broker"""
+        """the last events, by identity, with the matching filters: the next broker asks for the same event"""
 
-    def part(self) -> Part:
-        """An empty part."""
-        return Part(self)
+    def part(self) -> SharedIndexPart:
+        """Return an empty part, for a single table."""
+        return SharedIndexPart(self)
 
     def see(self, filter: Filter) -> None:
-        """Take up a filter, if it is new."""
+        """Add a filter, and compute its relations, unless the filter is known."""
         if filter in self.larger:
             return
         self._index.add(filter, filter)
@@ -52,11 +51,11 @@ class SharedIndex:
             self.larger[other][filter] = None
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """All that overlap a filter."""
+        """Return all filters of all tables that overlap a given filter."""
         return self._index.overlapping(filter)
 
     def matching(self, event: Mapping[str, object]) -> dict[Filter, None]:
-        """All that an event matches."""
+        """Return all filters of all tables that an event matches, as the keys of a dict."""
         known = self._matched.get(id(event))
         if known is None:
             if len(self._matched) > _EVENTS:
@@ -65,37 +64,36 @@ class SharedIndex:
         return known[1]
 
 
-class Part:
-    """The filters of one table: like an `Index` whose ids are the filters themselves.
+class SharedIndexPart:
+    """The filters of a single table: like an `Index` whose ids are the filters themselves.
 
     >>> from fieldfare.filters import parse
-    >>> universe = SharedIndex()
-    >>> here, there = universe.part(), universe.part()
+    >>> shared = SharedIndex()
+    >>> here, there = shared.part(), shared.part()
     >>> here.add(parse("x < 5"), parse("x < 5"))
     >>> there.add(parse("x < 9"), parse("x < 9"))
     >>> here.covering(parse("x < 3")), there.covered(parse("x < 9")), here.match({"x": 7})
     ([parse('x < 5')], [parse('x < 9')], [])
     """
 
-    __slots__ = ("_own", "_universe")
+    __slots__ = ("_own", "_shared")
 
-    def __init__(self, universe: SharedIndex) -> None:
-        """No filters."""
-        self._universe = universe
+    def __init__(self, shared: SharedIndex) -> None:
+        self._shared = shared
         self._own: dict[Filter, None] = {}
 
     def add(self, id: Filter, filter: Filter) -> None:
-        """Take up a filter."""
-        self._universe.see(filter)
+        """Store a filter in the part, and in the shared index if new."""
+        self._shared.see(filter)
         self._own[filter] = None
 
     def add_many(self, items: Iterable[tuple[Filter, Filter]]) -> None:
-        """Take up filters."""
+        """Store several filters in the part, in order."""
         for id, filter in items:
             self.add(id, filter)
 
     def remove(self, id: Filter) -> None:
-        """Forget a filter; the universe does not."""
+        """Forget a filter in the part; the shared index keeps the filter."""
         del self._own[id]
 
     def __contains__(self, filter: object) -> bool:
@@ -108,25 +106,25 @@ class Part:
         return iter(self._own)
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """Those that cover a filter."""
-        self._universe.see(filter)
-        return self._both(self._universe.larger[filter])
+        """Return the filters of the part that cover a given filter."""
+        self._shared.see(filter)
+        return self._both(self._shared.larger[filter])
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """Those that a filter covers."""
-        self._universe.see(filter)
-        return self._both(self._universe.smaller[filter])
+        """Return the filters of the part which a given filter covers."""
+        self._shared.see(filter)
+        return self._both(self._shared.smaller[filter])
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """Those that overlap a filter."""
-        return [other for other in self._universe.overlapping(filter) if other in self._own]
+        """Return the filters of the part that overlap a given filter."""
+        return [other for other in self._shared.overlapping(filter) if other in self._own]
 
     def match(self, event: Mapping[str, object]) -> list[Filter]:
-        """Those that an event matches."""
-        return self._both(self._universe.matching(event))
+        """Return the filters of the part that an event matches."""
+        return self._both(self._shared.matching(event))
 
     def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
-        """Those that each of several events matches."""
+        """Return the matching filters of the part for each of several events."""
         return list(map(self.match, events))
 
     def _both(self, found: dict[Filter, None]) -> list[Filter]:

@@ -1,13 +1,13 @@
-"""What a broker tells its neighbours when an interface changes its mind.
+"""The updates for neighbours when an interface changes its filters.
 
-A neighbour knows of us only the *exported* filters: those that say all that others than itself want, without what a
-larger one says already. When an interface adds or removes filters, that set changes a little, and `apply` finds the
-difference without computing the set anew: only the filters added and removed, and those beneath the removed ones, can
-enter or leave it.
+A neighbour knows only the *exported* filters of a broker: the minimal cover of the filters from all other interfaces.
+When an interface adds or removes filters, the exported set changes a little. `apply` finds the difference without a new
+computation of the set: only the filters added and removed, and those beneath the removed filters, can enter or leave
+the set.
 
-The other side does its part. It forgets what a newer, larger filter of ours covers, so nobody takes that back. For the
-same reason we must say again what the removal of the larger one uncovers, in the same message: were there a moment in
-between, events would be lost in it.
+The neighbour does its part: a new, larger filter makes the neighbour forget the covered filters, so no broker withdraws
+them. For the same reason the removal of the larger filter must add the uncovered filters again, in the same message: a
+pause in between would lose events.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, satisfiable
 
 
-class Update(NamedTuple):
-    """Filters that an interface adds and removes at once: first all removals, then all additions.
+class TableUpdate(NamedTuple):
+    """Filters which an interface adds and removes at once: first all removals, then all additions.
 
-    SUB(f) is `Update(added=(f,))`, and UNSUB(f) with the filters U that it uncovers is `Update(U, (f,))`.
+    SUB(f) is `TableUpdate(added=(f,))`, and UNSUB(f) with the uncovered filters U is `TableUpdate(U, (f,))`.
     """
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
-Updates: TypeAlias = dict[Interface, Update]
-"""whom to tell what; who need not hear of anything is not in it"""
+TableUpdates: TypeAlias = dict[Interface, TableUpdate]
+"""the update of each neighbour; a neighbour without an update is left out"""
 
 
-def apply(table: Table[Interface], update: Update, sender: Interface) -> Updates[Interface]:
-    """Let an interface change its filters; gives what each neighbour must be told.
+def apply(table: Table[Interface], update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
+    """Apply a change of an interface's filters to a table; return the updates for the neighbours.
 
-    The sender is told nothing: its own wishes do not change what others want of it.
+    The sender gets no update: the own filters of a neighbour do not change the filters of the others.
     """
     for filter in update.added:
-        satisfiable(filter)  # all of the update, or nothing of it
+        satisfiable(filter)  # the update is applied as a whole or not at all
     named = dict.fromkeys((*update.removed, *update.added))
     before = {filter: _told(table, filter) for filter in named}
     removed, beneath = _remove(table, update.removed, sender)
@@ -53,40 +53,40 @@ def apply(table: Table[Interface], update: Update, sender: Interface) -> Updates
             lost.setdefault(neighbour, []).append(filter)
     gained: dict[Interface, list[Filter]] = {}
     for filter, told in after.items():
-        # Who knew a larger filter has forgotten this one. To ask whether it was told of it before would lose events: a
-        # forest in approximative mode also names neighbours that know a larger one.
+        # A neighbour that knew a larger filter has forgotten the smaller. `before` cannot replace this test without the
+        # loss of events: a forest in approximative mode also names neighbours that know a larger filter.
         forgotten = beneath.get(filter, frozenset()) & lost.keys()
         for neighbour in told:
             if neighbour in forgotten or neighbour not in before.get(filter, told):
                 gained.setdefault(neighbour, []).append(filter)
     return {
-        neighbour: Update(tuple(gained.get(neighbour, ())), tuple(lost.get(neighbour, ())))
+        neighbour: TableUpdate(tuple(gained.get(neighbour, ())), tuple(lost.get(neighbour, ())))
         for neighbour in in_order((*lost, *gained))
     }
 
 
 def exported(table: Table[Interface], neighbour: Interface) -> tuple[Filter, ...]:
-    """All that a neighbour must know, from scratch: for one that is new, or has forgotten.
+    """Return all filters which a neighbour must know, from scratch: for a new neighbour, or one after a loss of state.
 
-    In a hierarchy the only neighbour is the master, whom we tell everything and who tells us nothing: then these are
-    the roots of the table, and `apply` sends the master what becomes a root and what no longer is one.
+    In a hierarchy the only neighbour is the master, which learns all filters and sends none. Then the result is the
+    roots of the table, and `apply` sends the master the filters that become or cease to be roots.
     """
     return tuple(filter for filter in table.filters() if neighbour in table.forwards(filter))
 
 
-def replacement(table: Table[Interface], filters: Iterable[Filter], sender: Interface) -> Update:
-    """The update after which an interface has just these filters.
+def replacement(table: Table[Interface], filters: Iterable[Filter], sender: Interface) -> TableUpdate:
+    """Return the update after which an interface has exactly these filters.
 
-    It lets a redundant table serve neighbours. Such a table does not forget what newer filters cover, so after single
-    updates it would keep for ever what the neighbour has since removed in silence.
+    With such updates a redundant table can serve neighbours. A redundant table does not forget covered filters, so
+    after incremental updates the table would keep for ever the filters which the neighbour has silently dropped.
     """
     wanted = dict.fromkeys(filters)
     had = dict.fromkeys(filter for filter in table.filters() if sender in table.interfaces(filter))
-    return Update(tuple(f for f in wanted if f not in had), tuple(f for f in had if f not in wanted))
+    return TableUpdate(tuple(f for f in wanted if f not in had), tuple(f for f in had if f not in wanted))
 
 
 def in_order(interfaces: Iterable[Interface]) -> list[Interface]:
-    """Interfaces, each once, in an order that is the same in every run, which that of a set is not."""
+    """Return the interfaces, each once, in an order that is the same in every run, unlike the order of a set."""
     return sorted(set(interfaces), key=repr)
 
 
@@ -97,9 +97,11 @@ def _told(table: Table[Interface], filter: Filter) -> frozenset[Interface]:
 def _remove(
     table: Table[Interface], filters: Iterable[Filter], sender: Interface
 ) -> tuple[list[Filter], dict[Filter, frozenset[Interface]]]:
-    """Forget pairs; gives those that were there, and the filters beneath them, with who knew a larger one instead.
+    """Forget pairs.
 
-    One after the other: what lies beneath a filter is asked when those above it are gone.
+    Return the removed filters, and the filters beneath with the neighbours that knew a larger filter instead.
+
+    The removal goes filter by filter: the filters beneath are determined after the larger filters are gone.
     """
     removed: list[Filter] = []
     beneath: dict[Filter, frozenset[Interface]] = {}

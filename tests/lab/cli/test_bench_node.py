@@ -43,7 +43,7 @@ def test_sessions_are_measured(tmp_path: Path) -> None:
     [
         (("--no-peer", "--filters", "many"), "numbers with commas"),
         (("--no-peer", "--filters", "105"), "multiple of 10"),
-        (("--no-peer", "--only", "Kafka"), "nobody is called so"),
+        (("--no-peer", "--only", "Kafka"), "there is no contender 'Kafka'"),
         (("--sessions", "10_000_000".replace("_", "")), "ulimit"),
     ],
 )

@@ -19,7 +19,7 @@ from websockets.streams import StreamReader
 
 from fieldfare_lab.node import contest, fieldfare_node, sessions, websocket
 from fieldfare_lab.node import load as loads
-from fieldfare_lab.node.crew import Contender, Send, Take, Wishes
+from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, Send, Take
 from fieldfare_lab.node.servers import Server, free_ports
 
 SMALL = contest.Effort(events=300, seconds=0.5, rounds=2)
@@ -49,9 +49,9 @@ def no_server() -> Iterator[Server]:
     yield Server(free_ports(1)[0], (os.getpid(),), 1.0)
 
 
-async def read_file(folder: Path, lost: int, port: int, wishes: Wishes, take: Take) -> object:
+async def read_file(folder: Path, lost: int, port: int, by_subscriber: FiltersBySubscriber, take: Take) -> object:
     load = loads.make(1, filters=20, subscribers=4)
-    receivers = [said.receivers for said in loads.events(load, 100)]
+    receivers = [event.receivers for event in loads.events(load, 100)]
     path = folder / str(port)
     path.touch()
 
@@ -60,7 +60,7 @@ async def read_file(folder: Path, lost: int, port: int, wishes: Wishes, take: Ta
             while True:
                 for line in file:
                     number, at = map(int, line.split())
-                    for one in wishes:
+                    for one in by_subscriber:
                         if one in receivers[number] and number != lost:
                             take(one, number, at)
                 await asyncio.sleep(0.005)
@@ -68,7 +68,7 @@ async def read_file(folder: Path, lost: int, port: int, wishes: Wishes, take: Ta
     return asyncio.create_task(follow())
 
 
-async def write_file(folder: Path, port: int, mine: Sequence[loads.Said]) -> Send:
+async def write_file(folder: Path, port: int, mine: Sequence[loads.LoadEvent]) -> Send:
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
         with (folder / str(port)).open("a") as file:
             file.writelines(f"{mine[place].number} {at}\n" for place, at in zip(range(start, stop), due, strict=True))
@@ -77,7 +77,7 @@ async def write_file(folder: Path, port: int, mine: Sequence[loads.Said]) -> Sen
 
 
 def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("fieldfare_lab.node.crew.PATIENCE", 0.3)
+    monkeypatch.setattr("fieldfare_lab.node.client_processes.PATIENCE", 0.3)
     load = loads.make(1, filters=20, subscribers=4)
     effort = contest.Effort(events=100, seconds=0.05, rounds=1)
     good, bad = (
@@ -160,4 +160,4 @@ def test_idle_sessions_cost_little_and_are_reached() -> None:
 
 def test_more_sessions_than_files_are_refused() -> None:
     with pytest.raises(ValueError, match="ulimit"):
-        sessions.measure(sessions.room_for() + 1)
+        sessions.measure(sessions.raise_connection_limit() + 1)

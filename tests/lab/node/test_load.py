@@ -30,15 +30,15 @@ def made(shape: dict[str, int], seed: int) -> loads.Load:
 @given(shapes, st.integers(0, 2**32))
 def test_the_oracle_agrees_with_brute_force(shape: dict[str, int], seed: int) -> None:
     load = made(shape, seed)
-    filters = [(wish.subscriber, parse(wish.text)) for wish in load.wishes]
+    filters = [(bound.subscriber, parse(bound.text)) for bound in load.filters]
     due: list[list[int]] = [[] for _ in range(load.subscribers)]
-    for said in loads.events(load, 20):
-        matching = [subscriber for subscriber, filter in filters if filter.matches(said.fields)]
+    for event in loads.events(load, 20):
+        matching = [subscriber for subscriber, filter in filters if filter.matches(event.fields)]
         assert len(matching) == load.matches
-        assert set(matching) == set(said.receivers)
-        assert len(said.receivers) == min(load.matches, load.subscribers)
+        assert set(matching) == set(event.receivers)
+        assert len(event.receivers) == min(load.matches, load.subscribers)
         for subscriber in set(matching):
-            due[subscriber].append(said.number)
+            due[subscriber].append(event.number)
     assert due == loads.expected(load, 20)
 
 
@@ -46,28 +46,28 @@ def test_the_oracle_agrees_with_brute_force(shape: dict[str, int], seed: int) ->
 @given(shapes, st.integers(0, 2**32))
 def test_bindings_say_what_filters_say(shape: dict[str, int], seed: int) -> None:
     load = made(shape, seed)
-    for said in loads.events(load, 10):
-        for wish in load.wishes:
-            arguments = dict(wish.arguments)
+    for event in loads.events(load, 10):
+        for bound in load.filters:
+            arguments = dict(bound.arguments)
             assert arguments.pop("x-match") == "all"
-            bound = all(said.asked.get(field) == value for field, value in arguments.items())
-            assert bound == parse(wish.text).matches(said.fields)
+            passes = all(event.compared.get(field) == value for field, value in arguments.items())
+            assert passes == parse(bound.text).matches(event.fields)
 
 
 def test_the_load_of_the_bar() -> None:
     load = loads.make(1)
-    assert len(load.wishes) == len({wish.text for wish in load.wishes}) == 10_000
-    assert set(Counter(wish.subscriber for wish in load.wishes).values()) == {100}
+    assert len(load.filters) == len({bound.text for bound in load.filters}) == 10_000
+    assert set(Counter(bound.subscriber for bound in load.filters).values()) == {100}
     assert {len(receivers) for receivers in load.receivers} == {10}
     # No single field gives a group away.
     for field in loads.FIELDS:
         assert len({group[field] for group in load.groups}) < 50
-    kinds = {type(value) for wish in load.wishes for _, value in wish.equalities}
+    kinds = {type(value) for bound in load.filters for _, value in bound.equalities}
     assert kinds == {str, int}
-    one, two = [[parse(wish.text) for wish in load.wishes[at : at + 10]] for at in (0, 5000)]
-    said = next(said for said in loads.events(load, 100_000) if said.asked == load.groups[0])
-    assert [filter.matches(said.fields) for filter in one] == [True] * 10
-    assert not any(filter.matches(said.fields) for filter in two)
+    one, two = [[parse(bound.text) for bound in load.filters[at : at + 10]] for at in (0, 5000)]
+    event = next(event for event in loads.events(load, 100_000) if event.compared == load.groups[0])
+    assert [filter.matches(event.fields) for filter in one] == [True] * 10
+    assert not any(filter.matches(event.fields) for filter in two)
 
 
 @settings(deadline=None, max_examples=30)
@@ -76,13 +76,13 @@ def test_a_seed_gives_one_load(shape: dict[str, int], seed: int) -> None:
     load = made(shape, seed)
     assert load == made(shape, seed)
     assert list(loads.events(load, 30))[:7] == list(loads.events(load, 7))
-    held = Counter(wish.subscriber for wish in load.wishes)
+    held = Counter(bound.subscriber for bound in load.filters)
     if load.matches <= load.subscribers:
         assert max(held.values()) - min(held[one] for one in range(load.subscribers)) <= 1
 
 
 def test_seeds_differ() -> None:
-    assert loads.make(1, filters=100).wishes != loads.make(2, filters=100).wishes
+    assert loads.make(1, filters=100).filters != loads.make(2, filters=100).filters
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.routes import Prefixed
+from fieldfare.routing.prefix.options import PrefixOptions
+from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare_lab.prefix import network
-from fieldfare_lab.prefix.bed import CLIENTS, NEVER, Bed, Course, Window, topology
+from fieldfare_lab.prefix.testbed import CLIENTS, NEVER, Bed, Course, Window, topology
 from fieldfare_lab.prefix.workload import Mix
 from fieldfare_lab.results import Settings
 
@@ -18,7 +18,13 @@ DENSE = Mix(names=5)
 
 
 def course(events: int = 90, **more: Any) -> Course:
-    options = {"distribution": "uniform", "prefix": Prefix(refresh=NEVER), "mix": DENSE, "seed": 1, "events": events}
+    options = {
+        "distribution": "uniform",
+        "prefix": PrefixOptions(refresh=NEVER),
+        "mix": DENSE,
+        "seed": 1,
+        "events": events,
+    }
     return Course(**{**options, **more})
 
 
@@ -32,7 +38,7 @@ def test_the_topology() -> None:
 
 
 def test_what_brokers_share_changes_nothing() -> None:
-    given = course(40, prefix=Prefix(refresh=3.0), keep=15, depths=(1, None))
+    given = course(40, prefix=PrefixOptions(refresh=3.0), keep=15, depths=(1, None))
     shared, real = (list(Bed(given, shared=one).run(3)) for one in (True, False))
     assert shared == real
     assert shared[-1].updates > 2
@@ -41,8 +47,8 @@ def test_what_brokers_share_changes_nothing() -> None:
 
 
 def test_with_a_tree_that_is_always_fresh_nothing_goes_astray() -> None:
-    stale = list(Bed(course(40, prefix=Prefix(threshold=0.8, refresh=NEVER))).run(3))
-    windows = list(Bed(course(40, prefix=Prefix(threshold=0.0, refresh=NEVER), depths=(0, 2, None))).run(3))
+    stale = list(Bed(course(40, prefix=PrefixOptions(threshold=0.8, refresh=NEVER))).run(3))
+    windows = list(Bed(course(40, prefix=PrefixOptions(threshold=0.0, refresh=NEVER), depths=(0, 2, None))).run(3))
     nothing, shallow, fresh = windows[0::3], windows[1::3], windows[2::3]
     assert all(one.needless == one.loose == 0 for one in fresh)
     assert sum(one.needless for one in stale) > 0
@@ -62,8 +68,8 @@ def test_subscriptions_that_go() -> None:
 
 
 def test_a_lost_event_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    bed = Bed(course(prefix=Prefix(threshold=0.0)))
-    monkeypatch.setattr(Prefixed, "_read", lambda self, tag: set())
+    bed = Bed(course(prefix=PrefixOptions(threshold=0.0)))
+    monkeypatch.setattr(PrefixRoutes, "_read", lambda self, tag: set())
     with pytest.raises(RuntimeError, match="lost"):
         list(bed.run(1))
 

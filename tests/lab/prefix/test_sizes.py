@@ -14,7 +14,7 @@ from fieldfare.events.event import fields_of
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.labels import ALPHABET, Order
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.tagging import match
+from fieldfare.routing.prefix.selection import match
 from fieldfare.routing.prefix.tree import Tree
 from fieldfare_lab.prefix import layout, queries, sizes
 from fieldfare_lab.prefix.experiments import EXPERIMENTS

@@ -10,13 +10,13 @@ from rich.console import Console
 
 from fieldfare_lab import report
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of
-from fieldfare_lab.tables import scaling
+from fieldfare_lab.tables import scale
 from fieldfare_lab.tables.experiments import EXPERIMENTS
 from fieldfare_lab.tables.workload import Workload, operator
 
 SMALL = Settings(replications=1, scale=0.06, clock=itertools.count().__next__)
 ALWAYS = (
-    "same roots", "same entries", "tell the same", "no test at all", "nothing that was asked for is lost",
+    "same roots", "same entries", "send the same filters", "no test at all", "no matching event is lost",
     "the exported set means the roots", "always fewer than naive", "the same merged roots",
 )  # fmt: skip
 """claims that hold for any number of filters"""
@@ -40,10 +40,10 @@ def test_experiments_run(name: str) -> None:
 
 
 def test_scaling_stops_at_the_budget() -> None:
-    result = scaling.scaling(SMALL, (20, 40), budget=10**9)
+    result = scale.scaling(SMALL, (20, 40), budget=10**9)
     assert all(None not in line for curves in result.curves for line in curves.lines.values())
     assert all(claim.holds for claim in result.claims if "same roots" in claim.text)
-    nobody = scaling.scaling(SMALL, (20, 40), budget=0)
+    nobody = scale.scaling(SMALL, (20, 40), budget=0)
     assert all(set(line) == {None} for curves in nobody.curves for line in curves.lines.values())
 
 

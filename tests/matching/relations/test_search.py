@@ -6,16 +6,17 @@ import random
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import filters
 
 from fieldfare.filters import Filter, parse
 from fieldfare.filters.branch import Branch
-from fieldfare.filters.examples import example_fields
+from fieldfare.filters.examples import example
 from fieldfare.matching import backend
 from fieldfare.matching.index import Index
-from fieldfare.matching.relations.witnesses import ANYTHING, extremes
+from fieldfare.matching.relations.witnesses import ANYTHING, witnesses_of
 from fieldfare_lab.bench.workloads import generate
 
 KERNELS = ["numba", "numpy"]
@@ -28,7 +29,7 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(deadline=None)
+@few(20)
 @given(
     stored=st.lists(filters(), min_size=1, max_size=12),
     changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=8),
@@ -41,7 +42,7 @@ def test_relations_agree_with_each_filter(
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
     known = dict(enumerate(stored))
     if settle:
-        index.settle()
+        index.compact()
     check(index, known, asked[0])
     for i, replacement in changes:
         if replacement is not None:
@@ -142,26 +143,24 @@ def test_a_filter_is_never_missed_while_it_is_updated() -> None:
         mover.join()
 
 
-@settings(deadline=None)
 @given(filters())
 def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
     for branch in wanted.branches:
-        fields = example_fields(branch)
-        first, last = extremes(branch)
+        first, last = witnesses_of(branch)
         for path, side in branch.items():
-            if isinstance(path, str) and path in fields:
-                assert side.matches(fields[path])
+            if isinstance(path, str):
+                assert side.matches(example(side))
             for found in (first, last):
                 if isinstance(path, str) and path in found and found[path] is not ANYTHING:
                     assert side.matches(found[path])
 
 
-@settings(max_examples=60, deadline=None)
+@few(50)
 @given(st.lists(filters(), min_size=1, max_size=8), st.booleans())
 def test_filters_read_back_as_they_were_added(stored: list[Filter], settle: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels="numba")
     if settle:
-        index.settle()
+        index.compact()
     for i, wanted in enumerate(stored):
         assert index.filter(i) == wanted
 

@@ -8,7 +8,7 @@ import pytest
 from tools.mobility.channels import world
 
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.messages import Attach, Go, Gone, SendAway
+from fieldfare.mobility.channels.messages import Attach, MoveClients, MoveRequest, SessionMoved
 from fieldfare.mobility.messages import Acknowledge, MoveOut
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation import checker
@@ -59,7 +59,7 @@ def test_channels_hear_only_what_they_do_not_know(
     network.settle()
     publish(network, "pat")
     before = updates(network)
-    network.move("ana", "a1", Attach(taken=network.taken["ana"], source="a0"))
+    network.move("ana", "a1", Attach(received=network.taken["ana"], source="a0"))
     network.settle()
     assert updates(network) - before == expected
     publish(network, "pat", 3)
@@ -83,7 +83,7 @@ def test_a_target_that_was_told_before_tells_channels_nothing_when_the_client_co
         network.detach("ana")
         publish(network, "pat")
         before = network.brokers[target].updates
-        network.move("ana", target, Attach(taken=network.taken["ana"], source=source))
+        network.move("ana", target, Attach(received=network.taken["ana"], source=source))
         network.settle()
         assert network.brokers[target].updates - before == (not prepared)
         arrived = max(record.time for record in network.trace if isinstance(record, Arrived))
@@ -106,7 +106,7 @@ def test_a_session_that_was_expected_in_vain_leaves_nothing_there(domain: Domain
         for server in domain.servers
         if "news" in network.brokers[server].channels
     ]
-    assert [list(host.state.wants) for host in hosts] == [["a3"]]
+    assert [list(host.state.subscriptions) for host in hosts] == [["a3"]]
 
 
 @BOTH
@@ -118,7 +118,7 @@ def test_who_was_away_for_long_gets_all_in_order(domain: Domain) -> None:
     publish(network, "pat", 20)
     network.move("pat", "a3", Attach(source="a2"))
     publish(network, "pat", 20)
-    network.move("ana", "a3", Attach(taken=0, source="a0"))
+    network.move("ana", "a3", Attach(received=0, source="a0"))
     network.settle()
     assert got(network, "ana") == list(range(1, 41))
 
@@ -133,12 +133,12 @@ def test_a_client_that_never_rests_gets_all_once_and_in_order(domain: Domain, se
     for i in range(40):
         to = f"a{(i * 3 + seed) % 4}"
         if i % 2:
-            network.move("ana", to, Attach(taken=network.taken.get("ana"), source=last, moves=i // 2 + 1))
+            network.move("ana", to, Attach(received=network.taken.get("ana"), source=last, moves=i // 2 + 1))
             last = to
         network.publish("pat", {"type": "news", "n": 5})
         network.run(network.now + 0.3)
     network.settle()
-    network.move("ana", "a1", Attach(taken=network.taken.get("ana"), source=last, moves=21))
+    network.move("ana", "a1", Attach(received=network.taken.get("ana"), source=last, moves=21))
     network.settle()
     assert got(network, "ana") == list(range(1, 41))
     assert checker.safety(network.trace) == []
@@ -147,9 +147,9 @@ def test_a_client_that_never_rests_gets_all_once_and_in_order(domain: Domain, se
 @BOTH
 def test_an_access_server_sends_clients_away(domain: Domain) -> None:
     def hear(client: str, message: Message) -> None:
-        if isinstance(message, Go):
+        if isinstance(message, MoveRequest):
             went.append(client)
-            network.move(client, message.to, Attach(taken=network.taken.get(client), source="a0"))
+            network.move(client, message.to, Attach(received=network.taken.get(client), source="a0"))
 
     went: list[str] = []
     network = start(domain, {"ana": "a0", "bob": "a0", "pat": "a2"}, hear=hear)
@@ -157,7 +157,7 @@ def test_an_access_server_sends_clients_away(domain: Domain) -> None:
         network.subscribe(client, "x", NEWS)
     network.settle()
     publish(network, "pat")
-    network.say("operator of a0", SendAway("a3", sessions=1))
+    network.say("operator of a0", MoveClients("a3", sessions=1))
     publish(network, "pat", 2)
     assert went == ["ana"]
     assert list(network.brokers["a3"].sessions) == ["ana"]
@@ -194,17 +194,17 @@ def test_applications_share_a_session_each_at_its_place(domain: Domain) -> None:
     network.say("mail", Acknowledge(3))
     network.say("clock", Acknowledge(1))
     session = network.brokers["a0"].sessions["ana"]
-    assert [delivery.number for delivery in session.kept] == [2, 3]  # the clock is not done with them
-    network.move("mail", "a1", Attach("ana", "mail", taken=3, source="a0"))
+    assert [delivery.number for delivery in session.pending] == [2, 3]  # the clock is not done with them
+    network.move("mail", "a1", Attach("ana", "mail", received=3, source="a0"))
     network.settle()
-    assert ("clock", Gone("ana", "a1")) in heard
+    assert ("clock", SessionMoved("ana", "a1")) in heard
     publish(network, "pat")
-    network.move("clock", "a1", Attach("ana", "clock", taken=3))
+    network.move("clock", "a1", Attach("ana", "clock", received=3))
     publish(network, "pat")
     assert got(network, "mail") == got(network, "clock") == [1, 2, 3, 4, 5]
     network.say("clock", Acknowledge(5))
     network.say("mail", Acknowledge(5))
-    assert network.brokers["a1"].sessions["ana"].kept == []
+    assert network.brokers["a1"].sessions["ana"].pending == []
 
 
 def test_a_session_keeps_only_so_much() -> None:
@@ -214,7 +214,7 @@ def test_a_session_keeps_only_so_much() -> None:
     network.detach("ana")
     publish(network, "pat", 12)
     session = network.brokers["a0"].sessions["ana"]
-    assert (len(session.kept), session.lost) == (5, 7)
+    assert (len(session.pending), session.lost) == (5, 7)
     network.move("ana", "a1", Attach(source="a0"))
     network.settle()
     assert got(network, "ana") == [8, 9, 10, 11, 12]
@@ -230,9 +230,11 @@ def test_a_session_that_is_over_is_nowhere(domain: Domain) -> None:
     publish(network, "pat", 2)
     assert got(network, "ana") == []
     assert "ana" not in network.brokers["a0"].sessions
-    assert all("ana" not in network.brokers[server]._stays for server in domain.servers)
+    assert all("ana" not in network.brokers[server]._visits for server in domain.servers)
     assert not any(
-        channel.state.wants for server in domain.servers for channel in network.brokers[server].channels.values()
+        channel.state.subscriptions
+        for server in domain.servers
+        for channel in network.brokers[server].channels.values()
     )
 
 
@@ -247,10 +249,10 @@ def test_a_session_that_goes_to_another_domain_stays_in_its_own(ordered: bool) -
     network.subscribe("ana", "x", NEWS)
     network.settle()
     publish(network, "pat")
-    network.move("ana", "ya0", Attach("ana@x", taken=1, source="xa0"))
+    network.move("ana", "ya0", Attach("ana@x", received=1, source="xa0"))
     publish(network, "pat", 2)
     assert got(network, "ana") == [1, 2, 3]
     assert network.brokers["yr0"].channels == {}  # only channels of its own domain were told
-    network.move("ana", "xa1", Attach("ana@x", taken=3, source="ya0"))
+    network.move("ana", "xa1", Attach("ana@x", received=3, source="ya0"))
     publish(network, "pat", 2)
     assert got(network, "ana") == [1, 2, 3, 4, 5]

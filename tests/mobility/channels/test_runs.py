@@ -36,7 +36,7 @@ def test_order_holds_when_everybody_answers_everybody(ordered: bool, moves: bool
             if moves and dice.random() < 0.3:
                 at = network.where(client) or ""
                 moved[client] += 1
-                attach = Attach(taken=network.taken.get(client), source=at, moves=moved[client])
+                attach = Attach(received=network.taken.get(client), source=at, moves=moved[client])
                 network.move(client, dice.choice(access), attach)
 
     domain = Domain(("r0", "r1", "r2"), types=tuple(TYPES), ordered=ordered)

@@ -10,7 +10,13 @@ from tools.mobility.channels import World, world
 
 from fieldfare.filters import parse
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.messages import Balance, Recall, Relocate, Wanted, Watch
+from fieldfare.mobility.channels.messages import (
+    BalanceLoad,
+    InterestReply,
+    RelocateChannel,
+    SubscribePast,
+    WatchInterest,
+)
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
@@ -43,7 +49,7 @@ def test_a_channel_that_is_relocated_all_the_time_loses_and_doubles_nothing(doma
     network.settle()
     for i in range(60):
         network.at(network.now + i * 0.2, network.publish, dice.choice(["ana", "bob"]), {"type": "news", "n": i})
-        relocate = Relocate("news", dice.choice(domain.servers))
+        relocate = RelocateChannel("news", dice.choice(domain.servers))
         network.at(network.now + i * 0.2 + 0.1, network.say, f"operator of {dice.choice(domain.servers)}", relocate)
         if i % 5 == 0:
             network.at(network.now + i * 0.2, network.subscribe, "cyd", str(i), f"type = 'news' AND n > {i}")
@@ -62,7 +68,7 @@ def test_looking_up_a_channel_takes_one_step_and_a_correction_when_it_has_moved(
     home = ORDERED.home("news")
     there = next(server for server in ORDERED.servers if server != home)
     sent = network.traffic["a0", home].other
-    network.say(f"operator of {home}", Relocate("news", there))
+    network.say(f"operator of {home}", RelocateChannel("news", there))
     network.settle()
     for _ in range(3):
         network.publish("ana", {"type": "news"})
@@ -78,7 +84,7 @@ def test_load_is_balanced() -> None:
     domain = Domain(("r0", "r1", "r2"), types=types)
     network = start(domain, ana="a0").network
     for type in types:
-        network.say(f"operator of {domain.home(type)}", Relocate(type, "r0"))
+        network.say(f"operator of {domain.home(type)}", RelocateChannel(type, "r0"))
     network.settle()
 
     def publish() -> dict[str, int]:
@@ -93,7 +99,7 @@ def test_load_is_balanced() -> None:
 
     assert publish()["r0"] == 60
     for _ in range(12):
-        network.say("operator of r0", Balance())
+        network.say("operator of r0", BalanceLoad())
         network.settle()
         publish()
     loads = publish()
@@ -106,7 +112,7 @@ def test_who_comes_late_gets_what_was_before_and_then_what_follows() -> None:
     for i in range(6):
         network.publish("ana", {"type": "news", "n": i})
     network.settle()
-    network.say("bob", Recall("x", parse("type = 'news' AND n < 6"), 10))
+    network.say("bob", SubscribePast("x", parse("type = 'news' AND n < 6"), 10))
     network.publish("ana", {"type": "news", "n": 5})
     network.settle()
     network.publish("ana", {"type": "news", "n": 2})
@@ -127,7 +133,7 @@ def test_only_servers_that_promise_such_events_hear_of_wishes() -> None:
     network.settle()
     network.subscribe("cyd", "x", "type = 'news' AND n = 3")
     network.settle()
-    tables = {name: network.brokers[name].places[""].member.proxies.get("news") for name in ("a0", "a1", "a2")}
+    tables = {name: network.brokers[name].services[""].member.proxies.get("news") for name in ("a0", "a1", "a2")}
     assert [name for name, table in tables.items() if table is not None and len(table)] == ["a0"]
 
 
@@ -154,14 +160,14 @@ def test_a_client_may_know_what_anybody_wants(domain: Domain) -> None:
     network.subscribe("bob", "x", "type = 'news' AND n > 3")
     network.subscribe("cyd", "x", "type = 'stock'")
     network.settle()
-    network.say("ana", Watch())
+    network.say("ana", WatchInterest())
     network.settle()
 
-    last = [message for _, message in heard if isinstance(message, Wanted)][-1]
+    last = [message for _, message in heard if isinstance(message, InterestReply)][-1]
     assert set(last.filters) == {parse("type = 'news' AND n > 3"), parse("type = 'stock'")}
     network.subscribe("bob", "y", "type = 'news' AND n > 1")
     network.unsubscribe("cyd", "x")
     network.settle()
-    last = [message for _, message in heard if isinstance(message, Wanted)][-1]
+    last = [message for _, message in heard if isinstance(message, InterestReply)][-1]
     assert set(last.filters) == {parse("type = 'news' AND n > 1")}
-    assert all(client == "ana" for client, message in heard if isinstance(message, Wanted))
+    assert all(client == "ana" for client, message in heard if isinstance(message, InterestReply))

@@ -20,10 +20,11 @@ from tests.node.talking import line, settings, talking, until
 from fieldfare.events.event import Event
 from fieldfare.filters import Filter, parse
 from fieldfare.node import bridges
-from fieldfare.node.bridges import Arrived, Batch, BridgeError, Leaving, Problem, Runner, runner
-from fieldfare.node.config.config import Config, ConfigError, load
+from fieldfare.node.bridges import Batch, BridgeError, IncomingEvent, OutgoingEvent, Rejection, Runner, runner
+from fieldfare.node.config import Config, ConfigError, load
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
+from fieldfare.retry import Backoff
 
 
 class Fake:
@@ -32,16 +33,16 @@ class Fake:
     def __init__(
         self, wants: str = "", *, promises: str = "TRUE", fails: Callable[[str], bool] = lambda _: False
     ) -> None:
-        self.wants: Filter | None = parse(wants) if wants else None
-        self.promises: Filter | None = parse(promises) if promises else None
-        self.to_come: list[Arrived | Problem] = []
-        self.got: list[Leaving] = []
+        self.subscription: Filter | None = parse(wants) if wants else None
+        self.advertisement: Filter | None = parse(promises) if promises else None
+        self.to_come: list[IncomingEvent | Rejection] = []
+        self.got: list[OutgoingEvent] = []
         self.hopeless: set[object] = set()
         self.connections = 0
         self._fails = fails
         self._more = asyncio.Event()
 
-    def say(self, *messages: Arrived | Problem) -> None:
+    def say(self, *messages: IncomingEvent | Rejection) -> None:
         self.to_come += messages
         self._more.set()
 
@@ -70,27 +71,26 @@ class Fake:
             self._more.clear()
             await self._more.wait()
 
-    async def outgoing(self, leaving: Sequence[Leaving], /) -> Sequence[Problem]:
+    async def outgoing(self, leaving: Sequence[OutgoingEvent], /) -> Sequence[Rejection]:
         self._perhaps_fail("out")
         self.got += [one for one in leaving if one.event.get("x") not in self.hopeless]
         self._perhaps_fail("confirm")
-        return [Problem("hopeless") for one in leaving if one.event.get("x") in self.hopeless]
+        return [Rejection("hopeless") for one in leaving if one.event.get("x") in self.hopeless]
 
 
-def x(*numbers: int, ids: bool = False) -> list[Arrived]:
-    return [Arrived(Event(x=number), id=str(number) if ids else "") for number in numbers]
+def x(*numbers: int, ids: bool = False) -> list[IncomingEvent]:
+    return [IncomingEvent(Event(x=number), id=str(number) if ids else "") for number in numbers]
 
 
 def begin(service: Context, fake: Fake, name: str = "fake") -> Runner:
     made = Runner(service.node, name, fake, "fake")
-    service.node.beside(made.run())
+    service.node.spawn(made.run())
     return made
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE", 0.005)
-    monkeypatch.setattr(runner, "LONGEST_PAUSE", 0.02)
+    monkeypatch.setattr(runner, "BACKOFF", Backoff(0.005, 0.02))
 
 
 def run(test: Any) -> None:
@@ -200,7 +200,7 @@ def test_bad_messages_are_counted_and_do_not_stop_it() -> None:
         async with running(settings()) as node, talking(node) as ana:
             await ana.subscribe("s", "x > 0")
             made = begin(node, fake)
-            fake.say(Problem("unreadable"), *x(1), Problem("unreadable too"))
+            fake.say(Rejection("unreadable"), *x(1), Rejection("unreadable too"))
             assert await ana.events(1) == [{"x": 1}]
             await until(lambda: not fake.to_come)
             assert (made.status().bad, made.status().problem) == (2, "unreadable too")
@@ -240,7 +240,7 @@ def test_what_came_in_does_not_go_out_by_the_same_bridge_on_any_node() -> None:
             same = begin(b, there)
             another = begin(b, other, "other")
             await until(lambda: same.status().up and another.status().up)
-            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].heard)  # what b wants
+            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].written)  # what b wants
             here.say(*x(1))
             await until(lambda: other.got)
             await bob.publish(1, {"x": 2})
@@ -256,7 +256,7 @@ def test_time_to_live_goes_both_ways() -> None:
             await ana.subscribe("s", "x > 0")
             fake = Fake("y > 0")
             made = begin(node, fake)
-            fake.say(Arrived(Event(x=1), 1000), Arrived(Event(x=2), 0.000_001), Arrived(Event(x=3)))
+            fake.say(IncomingEvent(Event(x=1), 1000), IncomingEvent(Event(x=2), 0.000_001), IncomingEvent(Event(x=3)))
             assert await ana.events(2) == [{"x": 1}, {"x": 3}]
             await ana.publish(1, {"y": 1}, ttl=1000.0)
             await ana.publish(2, {"y": 2})
@@ -293,7 +293,7 @@ def test_a_session_that_was_ended_begins_anew() -> None:
             fake = Fake("x > 0")
             made = begin(node, fake)
             await until(lambda: made.status().up)
-            await node.node.submit(lambda broker, now: broker.end("bridge:fake", now))
+            await node.node.submit(lambda broker, now: broker.sessions.end("bridge:fake", now))
             fake.say(*x(1))
             await until(lambda: made.status().incoming == 1 and fake.connections == 2)
             await bob.publish(1, {"x": 7})
@@ -320,12 +320,12 @@ def test_whatever_fails_nothing_is_lost(schedule: list[bool], count: int) -> Non
             assert made.status().incoming == count
             assert list(dict.fromkeys(one.event["y"] for one in fake.got)) == list(range(1, count + 1))
 
-    original = runner.FIRST_PAUSE, runner.LONGEST_PAUSE
-    runner.FIRST_PAUSE, runner.LONGEST_PAUSE = 0.001, 0.002  # type: ignore[misc]
+    original = runner.BACKOFF
+    runner.BACKOFF = Backoff(0.001, 0.002)  # type: ignore[misc]
     try:
         asyncio.run(test())
     finally:
-        runner.FIRST_PAUSE, runner.LONGEST_PAUSE = original  # type: ignore[misc]
+        runner.BACKOFF = original  # type: ignore[misc]
 
 
 # The tables
@@ -360,14 +360,18 @@ def test_a_kind_of_your_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "says"),
     [
-        ({}, "bridge[0].kind", "say which kind of bridge it is: mqtt"),
-        ({"kind": "mqqt"}, "bridge[0].kind", "there is no kind 'mqqt'"),
+        ({}, "bridge[0].kind", "the kind of the bridge is missing (choices: mqtt)"),
+        (
+            {"kind": "mqqt"},
+            "bridge[0].kind",
+            "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, or your own as package.module:make)",
+        ),
         ({"kind": "no_such_module:make", "name": "n"}, "bridge[0].kind", "no module no_such_module"),
         ({"kind": "json:make", "name": "n"}, "bridge[0].kind", "json has no function make"),
         ({"kind": "json:make"}, "bridge[0].name", "needs a name"),
         ({"kind": "mqtt", "name": "a b"}, "bridge[0].name", "letters, digits"),
         ({"kind": "mqtt", "name": 3}, "bridge[0].name", "letters, digits"),
-        ({"kind": "mqtt"}, "bridge[0]", "url is missing"),
+        ({"kind": "mqtt"}, "bridge[0]", "the setting 'url' is missing"),
     ],
 )
 def test_mistakes(table: dict[str, Any], key: str, says: str) -> None:
@@ -392,5 +396,5 @@ def test_tables_come_from_the_file(tmp_path: Path) -> None:
     )
     [made] = bridges.make_all(load(file, {}, {}))
     assert (made.name, made.kind) == ("plant", "mqtt")
-    assert str(made.bridge.promises) == "type = 't'"
-    assert made.bridge.wants is None
+    assert str(made.bridge.advertisement) == "type = 't'"
+    assert made.bridge.subscription is None

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,18 +23,21 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from tests import needs
+from tests.certificates import self_signed
 from tests.node.talking import settings, talking, until
 from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
-from fieldfare.node.bridges import Arrived, Leaving, Problem, Status, mqtt, runner
-from fieldfare.node.bridges.mqtt_messages import ID, In, Message, Out, arrived, leaving
-from fieldfare.node.config.config import ConfigError
+from fieldfare.node.bridges import IncomingEvent, OutgoingEvent, Rejection, Status, mqtt, runner
+from fieldfare.node.bridges.mqtt_messages import ID, IncomingRule, Message, OutgoingRule, event_of, message_of
+from fieldfare.node.config import ConfigError
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
+from fieldfare.retry import Backoff
 
-PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed: apt-get install mosquitto")
+PROGRAM = needs.program("mosquitto")
+needs_mosquitto = pytest.mark.needs("mosquitto")
 
 
 class Mosquitto:
@@ -107,8 +108,7 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(runner, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(runner, "BACKOFF", Backoff(0.05, 0.2))
 
 
 @contextlib.asynccontextmanager
@@ -422,9 +422,8 @@ def test_what_an_earlier_configuration_subscribed_to_is_counted(broker: Mosquitt
 
 @needs_mosquitto
 def test_passwords_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = shutil.which("mosquitto_passwd")
-    if program is None:
-        pytest.skip("mosquitto_passwd is not installed")
+    program = needs.program("mosquitto_passwd")
+    assert program is not None
     users, rights = tmp_path / "users", tmp_path / "rights"
     subprocess.run([program, "-c", "-b", str(users), "plant", "secret"], check=True)
     rights.write_text("user plant\ntopic readwrite allowed/#\n")
@@ -479,13 +478,8 @@ def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
 @needs_mosquitto
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # paho, when it trusts no certificate
 def test_tls(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([openssl, *command.split(), *names], check=True, capture_output=True)
+    self_signed(certificate, key)
     broker = Mosquitto(tmp_path, f"certfile {certificate}", f"keyfile {key}")
     broker.url = broker.url.replace("mqtt:", "mqtts:")
     broker.start()
@@ -511,9 +505,9 @@ def test_tls(tmp_path: Path) -> None:
 # What a message means
 
 
-def event(rule: In, **message: Any) -> Mapping[str, object]:
-    got = arrived(rule, Message("a/b", **message))
-    assert isinstance(got, Arrived), got
+def event(rule: IncomingRule, **message: Any) -> Mapping[str, object]:
+    got = event_of(rule, Message("a/b", **message))
+    assert isinstance(got, IncomingEvent), got
     return got.event.tree
 
 
@@ -542,18 +536,18 @@ def event(rule: In, **message: Any) -> Mapping[str, object]:
     ],
 )
 def test_payloads(payload: bytes, content_type: str, tree: dict[str, object]) -> None:
-    assert event(In("a/b"), payload=payload, content_type=content_type) == tree
+    assert event(IncomingRule("a/b"), payload=payload, content_type=content_type) == tree
 
 
 @pytest.mark.parametrize("payload", [b"1, 2", b'1, "x": 2', b"", b"nope"])
 def test_what_says_json_and_is_not_is_refused(payload: bytes) -> None:
-    got = arrived(In("a/b"), Message("a/b", payload, "application/json"))
-    assert isinstance(got, Problem)
-    assert got.text.startswith("a message to a/b: ")
+    got = event_of(IncomingRule("a/b"), Message("a/b", payload, "application/json"))
+    assert isinstance(got, Rejection)
+    assert got.reason.startswith("a message to a/b: ")
 
 
 def test_fields_in_the_order_of_their_weight() -> None:
-    rule = In("+/+", {"room": 1, "far": 5, "all": "topic"}, "t")
+    rule = IncomingRule("+/+", {"room": 1, "far": 5, "all": "topic"}, "t")
     properties = (
         ("x", "text"),
         ("room", "?"),
@@ -566,19 +560,19 @@ def test_fields_in_the_order_of_their_weight() -> None:
     assert event(rule, payload=b'{"x": 1, "type": "p"}', properties=properties) == {
         "room": "b", "type": "t", "tag": ("1", "2", "3"), "x": 1, "all": "a/b",
     }  # fmt: skip
-    assert event(In("+/+"), reply_to="r/1", correlation=b"c") == {"reply_to": "r/1", "correlation_data": b"c"}
-    assert event(In("+/+"), properties=(("time", "2026-01-01T00:00:00Z"),)) == {
+    assert event(IncomingRule("+/+"), reply_to="r/1", correlation=b"c") == {"reply_to": "r/1", "correlation_data": b"c"}
+    assert event(IncomingRule("+/+"), properties=(("time", "2026-01-01T00:00:00Z"),)) == {
         "time": datetime(2026, 1, 1, tzinfo=UTC)
     }
 
 
 def test_the_id_of_a_message_is_what_the_rule_says() -> None:
-    def id(rule: In, payload: bytes, *properties: tuple[str, str]) -> str:
-        got = arrived(rule, Message("a/b", payload, properties=properties))
-        assert isinstance(got, Arrived)
+    def id(rule: IncomingRule, payload: bytes, *properties: tuple[str, str]) -> str:
+        got = event_of(rule, Message("a/b", payload, properties=properties))
+        assert isinstance(got, IncomingEvent)
         return got.id
 
-    plain, named = In("a/b"), In("a/b", id="n")
+    plain, named = IncomingRule("a/b"), IncomingRule("a/b", id="n")
     assert id(plain, b'{"id": 1}') == id(named, b'{"id": 1}') == ""
     assert id(named, b'{"n": 1}') == id(named, b'{"n": 1}') != id(named, b'{"n": 2}')
     assert id(named, b'{"n": 1}') != id(named, b'{"n": "1"}')
@@ -602,17 +596,17 @@ trees = st.dictionaries(
 @given(trees)
 def test_an_event_comes_through_as_it_was(tree: dict[str, object]) -> None:
     sent = Event(tree)
-    message = leaving(Out("TRUE", "t"), Leaving(sent, "i/1"), 0)
+    message = message_of(OutgoingRule("TRUE", "t"), OutgoingEvent(sent, "i/1"), 0)
     assert isinstance(message, Message)
-    got = arrived(In("t"), message)
-    assert isinstance(got, Arrived)
+    got = event_of(IncomingRule("t"), message)
+    assert isinstance(got, IncomingEvent)
     assert repr(got.event) == repr(sent)  # NaN is not equal to itself
 
 
 def test_topics_out_of_fields() -> None:
     def topic(template: str, **fields: object) -> str:
-        message = leaving(Out("TRUE", template), Leaving(Event(fields), "i/1"), 0)
-        return message.topic if isinstance(message, Message) else message.text
+        message = message_of(OutgoingRule("TRUE", template), OutgoingEvent(Event(fields), "i/1"), 0)
+        return message.topic if isinstance(message, Message) else message.reason
 
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert topic("a/{x}/{y.z}/{t}", x=True, y={"z": 1.5}, t=moment) == "a/true/1.5/2026-01-01T00:00:00Z"
@@ -621,17 +615,17 @@ def test_topics_out_of_fields() -> None:
     for value in ("a/b", [1], None, b"x"):
         assert "cannot be a level of a topic" in topic("a/{x}", x=value)
     for value in ("#", "+", "a\x00", "\x7f", "x" * 70_000):
-        assert "no topic that one can publish to" in topic("a/{x}", x=value)
+        assert "not a topic that messages can be published to" in topic("a/{x}", x=value)
     for value in ("", "$SYS/x"):
-        assert "no topic that one can publish to" in topic("{x}", x=value)
+        assert "not a topic that messages can be published to" in topic("{x}", x=value)
 
 
 def test_requests_and_answers() -> None:
-    one = Leaving(Event(reply_to="r/1", correlation_data=b"c"), "i/1")
-    message = leaving(Out("TRUE", "t"), one, 0)
+    one = OutgoingEvent(Event(reply_to="r/1", correlation_data=b"c"), "i/1")
+    message = message_of(OutgoingRule("TRUE", "t"), one, 0)
     assert isinstance(message, Message)
     assert (message.reply_to, message.correlation) == ("r/1", b"c")
-    answer = leaving(Out("TRUE", "{reply_to}"), one, 0)
+    answer = message_of(OutgoingRule("TRUE", "{reply_to}"), one, 0)
     assert isinstance(answer, Message)
     assert (answer.topic, answer.reply_to) == ("r/1", "")
 
@@ -645,26 +639,26 @@ GOOD: dict[str, Any] = {"url": "mqtt://h:1", "in": [{"topic": "a/+"}]}
     ("table", "key", "says"),
     [
         ({"url": "http://h"}, "url", "write mqtt://HOST:PORT"),
-        ({"url": "mqtt://h:x"}, "url", "this is no URL"),
+        ({"url": "mqtt://h:x"}, "url", "this is not a URL"),
         ({"url": "mqtt://h/topic"}, "url", "write mqtt://HOST:PORT"),
-        ({"url": "mqtt://ana:secret@h"}, "url", "must not hold a name or password"),
-        ({"in": []}, "", "nothing comes in and nothing goes out"),
-        ({"in": [{"topic": "a/#/b"}]}, "in[0].topic", "is no topic"),
-        ({"in": [{"topic": "a"}, {"topic": "b+"}]}, "in[1].topic", "is no topic"),
-        ({"in": [{"topic": "$share/g"}]}, "in[0].topic", "is no topic"),
-        ({"in": [{"topic": "a"}, {"topic": "a"}]}, "in", "two have the same topic"),
+        ({"url": "mqtt://ana:secret@h"}, "url", "must not contain a name or password"),
+        ({"in": []}, "", "no events come in or go out"),
+        ({"in": [{"topic": "a/#/b"}]}, "in[0].topic", "is not a topic"),
+        ({"in": [{"topic": "a"}, {"topic": "b+"}]}, "in[1].topic", "is not a topic"),
+        ({"in": [{"topic": "$share/g"}]}, "in[0].topic", "is not a topic"),
+        ({"in": [{"topic": "a"}, {"topic": "a"}]}, "in", "two rules have the same topic"),
         ({"in": [{"topic": "a/+", "fields": {"x": 2}}]}, "in[0].fields", "a/+ has levels 0 to 1"),
-        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[0].fields[...]", ">= 0"),
-        ({"in": [{"topic": "a", "qos": 2}]}, "in[0].qos", "invalid enum value 2"),
-        ({"in": [{"topik": "a"}]}, "in[0]", "there is no setting topik; did you mean topic?"),
+        ({"in": [{"topic": "a/+", "fields": {"x": -1}}]}, "in[0].fields.x", ">= 0"),
+        ({"in": [{"topic": "a", "qos": 2}]}, "in[0].qos", "2 is not valid (choices: 0, 1)"),
+        ({"in": [{"topik": "a"}]}, "in[0]", "there is no setting 'topik'; did you mean 'topic'?"),
         ({"out": [{"filter": "x <", "topic": "a"}]}, "out[0].filter", "line 1"),
-        ({"out": [{"filter": "x > 1", "topic": "a/{x"}]}, "out[0].topic", "is no topic with fields"),
-        ({"out": [{"filter": "x > 1", "topic": "a/+"}]}, "out[0].topic", "is no topic with fields"),
-        ({"out": [{"filter": "x > 1"}]}, "out[0]", "topic is missing"),
-        ({"outt": []}, "", "there is no setting outt"),
+        ({"out": [{"filter": "x > 1", "topic": "a/{x"}]}, "out[0].topic", "is not a topic with fields"),
+        ({"out": [{"filter": "x > 1", "topic": "a/+"}]}, "out[0].topic", "is not a topic with fields"),
+        ({"out": [{"filter": "x > 1"}]}, "out[0]", "the setting 'topic' is missing"),
+        ({"outt": []}, "", "there is no setting 'outt'; did you mean 'out'?"),
         ({"password": "secret"}, "username", "is missing"),
-        ({"password": 17}, "password", "expected str"),
-        ({"password_variable": "NO_SUCH_VARIABLE"}, "password_variable", "there is no variable"),
+        ({"password": 17}, "password", "expected a string"),
+        ({"password_variable": "NO_SUCH_VARIABLE"}, "password_variable", "the environment has no variable"),
         ({"authorities": "/no/such/file"}, "authorities", "there is no file"),
         ({"certificate": "/no/such/file"}, "certificate", "go together"),
     ],
@@ -690,12 +684,16 @@ def test_the_settings_in_the_documentation() -> None:
 def test_what_it_wants_and_promises() -> None:
     out = [{"filter": "x > 1", "topic": "a"}, {"filter": "y = 2", "topic": "b"}]
     status = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b", "type": "u"}], "out": out})
-    assert status.wants is not None
-    assert status.promises is not None
-    assert [status.wants.matches(event) for event in ({"x": 2}, {"y": 2}, {"x": 1})] == [True, True, False]
-    assert [status.promises.matches(event) for event in ({"type": "t"}, {"type": "u"}, {"x": 1})] == [True, True, False]
+    assert status.subscription is not None
+    assert status.advertisement is not None
+    assert [status.subscription.matches(event) for event in ({"x": 2}, {"y": 2}, {"x": 1})] == [True, True, False]
+    assert [status.advertisement.matches(event) for event in ({"type": "t"}, {"type": "u"}, {"x": 1})] == [
+        True,
+        True,
+        False,
+    ]
     loose = mqtt.make("id", {**GOOD, "in": [{"topic": "a", "type": "t"}, {"topic": "b"}]})
-    assert loose.promises is not None
-    assert loose.promises.matches({})
-    assert loose.wants is None
+    assert loose.advertisement is not None
+    assert loose.advertisement.matches({})
+    assert loose.subscription is None
     assert status.settings.client_id == "id"

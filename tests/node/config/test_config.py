@@ -9,9 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldfare.node.config import config as c
-from fieldfare.node.config import config as configuration
-from fieldfare.node.config.config import Config, ConfigError, RoleSettings, Secret, duration, load, size
+from fieldfare.node import config as c
+from fieldfare.node.config import (
+    Config,
+    ConfigError,
+    RoleSettings,
+    Secret,
+    checks,
+    duration,
+    load,
+    names,
+    size,
+    sources,
+)
+from fieldfare.node.config.quantities import SIZES, TIMES
+from fieldfare.node.config.settings import SECTIONS
 from fieldfare.routing.strategies import STRATEGIES
 
 HIDDEN = "correct-horse-battery-staple-xyzzy-0123456789"
@@ -34,7 +46,7 @@ def refused(tmp_path: Path, text: str, environment: dict[str, str] | None = None
 
 def test_with_nothing_given_a_node_is_safe_and_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "rome.example.org")
-    monkeypatch.setattr(configuration, "_machine", lambda: "c0ffee")
+    monkeypatch.setattr(names, "_machine", lambda: "c0ffee")
     config = load(None, {}, {})
     assert config == Config(name="rome-7400-c0ffee")
     assert (config.host, config.port, config.data, config.security) == ("127.0.0.1", 7400, "", None)
@@ -172,10 +184,10 @@ def test_every_setting_has_a_variable() -> None:
         sessions=c.Sessions(limit=12000, policy="disconnect"),
     )
     keys = {
-        *(key for key in Config.__struct_fields__ if key not in {*c._SECTIONS, "bridge"}),
-        *(f"{name}.{key}" for name, part in c._SECTIONS.items() for key in part.__struct_fields__ if key != "roles"),
+        *(key for key in Config.__struct_fields__ if key not in {*SECTIONS, "bridge"}),
+        *(f"{name}.{key}" for name, part in SECTIONS.items() for key in part.__struct_fields__ if key != "roles"),
     }
-    assert set(c.VARIABLES.values()) == keys
+    assert set(sources.VARIABLES.values()) == keys
 
 
 def test_flags_are_given_as_values_or_texts() -> None:
@@ -247,71 +259,71 @@ def test_the_named_secret_wins_over_the_general_name() -> None:
 SECURE = f"[security]\nsecret = '{HIDDEN}'\n"
 
 MISTAKES = [
-    ("prot = 7400", "TMP/node.toml: there is no setting prot; did you mean port? (there are name, host,"),
-    ("[log]\nsegment_byte = 1", "TMP/node.toml: log: there is no setting segment_byte; did you mean segment_bytes?"),
-    ("segment_bytes = 1", "there is no setting segment_bytes; did you mean log.segment_bytes?"),
-    ("[lgo]\nsync = 'full'", "there is no setting lgo; did you mean log?"),
-    ("zzz = 1", "there is no setting zzz (there are name,"),
-    ("port = '7400'", "TMP/node.toml: port: expected int, got str"),
-    ("port = 65536", "port: expected int <= 65535"),
-    ("port = true", "port: expected int, got bool"),
-    ("port = ", "TMP/node.toml: is no TOML: Invalid value (at "),
+    ("prot = 7400", "TMP/node.toml, line 1: there is no setting 'prot'; did you mean 'port'? (there are name, host,"),
+    ("[log]\nsegment_byte = 1", "TMP/node.toml, line 2: log: there is no setting 'segment_byte'; did you mean 'segment_bytes'?"),
+    ("segment_bytes = 1", "there is no setting 'segment_bytes'; did you mean 'log.segment_bytes'?"),
+    ("[lgo]\nsync = 'full'", "there is no setting 'lgo'; did you mean 'log'?"),
+    ("zzz = 1", "there is no setting 'zzz' (there are name,"),
+    ("port = '7400'", "TMP/node.toml, line 1: port: expected an integer, got a string"),
+    ("port = 65536", "port: expected an integer <= 65535"),
+    ("port = true", "port: expected an integer, got a boolean"),
+    ("port = \n", "TMP/node.toml, line 1: this is not TOML: Invalid value (column "),
     ("port = 0", "TMP/node.toml: name: with port 0"),
     ("name = 'a b'", "name: a name has letters"),
-    ("log.sync = 'ful'", "log.sync: invalid enum value 'ful'; write 'normal' or 'full'"),
-    ("sessions.policy = 'drop'", "write 'buffer' or 'drop-oldest' or 'disconnect'"),
-    ("log = 1", "TMP/node.toml: log: expected table, got int: write [log]"),
+    ("log.sync = 'ful'", "TMP/node.toml, line 1: log.sync: 'ful' is not valid; did you mean 'full'? (choices: 'normal', 'full')"),
+    ("sessions.policy = 'drop'", "(choices: 'buffer', 'drop-oldest', 'disconnect')"),
+    ("log = 1", "TMP/node.toml, line 1: log: expected a table, got an integer: write [log]"),
     ("log.max_bytes = '64 potatoes'", "log.max_bytes: a size is a number with B, kB"),
-    ("log.max_bytes = 1.5", 'log.max_bytes: expected int, got float; a number, or a text as "64MB"'),
-    ("log.max_bytes = '0MB'", "log.max_bytes: expected int >= 1"),
+    ("log.max_bytes = 1.5", 'log.max_bytes: expected an integer, got a number; a number, or a string as "64MB"'),
+    ("log.max_bytes = '0MB'", "log.max_bytes: expected an integer >= 1"),
     ("log.max_seconds = '-1d'", "log.max_seconds: a duration is a number with ms"),
     ("log.max_seconds = '7y'", "log.max_seconds: a duration is a number with ms"),
-    ("log.max_seconds = nan", "log.max_seconds: expected float"),
-    ("log.max_seconds = inf", "log.max_seconds: expected float <= 1"),
+    ("log.max_seconds = nan", "log.max_seconds: expected a number"),
+    ("log.max_seconds = inf", "log.max_seconds: expected a number <= 1"),
     ("log.max_bytes = 1000", "log.segment_bytes: a segment must not be larger than the log"),
     ("log.max_seconds = 60", "log.segment_seconds: a segment must not get older"),
-    ("sessions.limit = 0", "sessions.limit: expected int >= 1"),
-    ("join = 'ws://a'", "join: expected list, got str"),
-    ("join = [1]", "TMP/node.toml: join[0]: expected str, got int"),
-    ("join = ['http://a:7400']", "join: 'http://a:7400' will not do; write a URL as ws://"),
-    ("join = ['rome:7400']", "join: 'rome:7400' will not do"),
-    ("join = ['ws://']", "join: 'ws://' will not do"),
-    ("join = ['ws://a:99999']", "join: this is no URL"),
-    ("join = ['ws://a b']", "will not do"),
+    ("sessions.limit = 0", "sessions.limit: expected an integer >= 1"),
+    ("join = 'ws://a'", "join: expected an array, got a string"),
+    ("join = [1]", "TMP/node.toml, line 1: join[0]: expected a string, got an integer"),
+    ("join = ['http://a:7400']", "join: 'http://a:7400' is not valid; write a URL as ws://"),
+    ("join = ['rome:7400']", "join: 'rome:7400' is not valid"),
+    ("join = ['ws://']", "join: 'ws://' is not valid"),
+    ("join = ['ws://a:99999']", "join: this is not a URL"),
+    ("join = ['ws://a b']", "is not valid"),
     ("join = ['ws://a/?token=b']", "join: a URL must end with its path, before ? and #; a token goes into join_token"),
-    ("join = ['ws://ana:b@c']", "join: a URL must not hold a name or password"),
-    ("public_url = 'ftp://a'", "public_url: 'ftp://a' will not do; write a URL as ws://example.org:7400, with ws://, wss://, http://, https://"),
+    ("join = ['ws://ana:b@c']", "join: a URL must not contain a name or password"),
+    ("public_url = 'ftp://a'", "public_url: 'ftp://a' is not valid; write a URL as ws://example.org:7400, with ws://, wss://, http://, https://"),
     ("strategy = 'best'", "strategy: there is no strategy 'best'; there are flooding, simple"),
     ("strategy = 'covering+tree'", "strategy: covering+tree is for networks with cycles, and running nodes form a tree"),
     ("strategy = 'sources'", "strategy: sources is for networks with cycles"),
     ("strategy = 'rendezvous'", "strategy: rendezvous is for networks with cycles"),
-    ("data = 'node.toml'", "data: TMP/node.toml is no folder"),
-    ("host = '0.0.0.0'", "TMP/node.toml: host: with 0.0.0.0 others can reach this node, and nothing says who may do what"),
+    ("data = 'node.toml'", "data: TMP/node.toml is not a folder"),
+    ("host = '0.0.0.0'", "TMP/node.toml, line 1: host: with 0.0.0.0 others can reach this node, and no setting says who may do what"),
     ("host = ''", "host: with no host others"),
-    ("host = 'example.org'", "or say insecure = true"),
-    ("[bridge]\ntype = 'mqtt'", "bridge: expected list, got table: write [[bridge]]"),
-    ("tls.certificate = 'node.toml'", "tls.key: is missing, and a certificate is of no use"),
-    ("tls.key = 'node.toml'", "tls.certificate: is missing, and a key is of no use"),
+    ("host = 'example.org'", "or write insecure = true"),
+    ("[bridge]\ntype = 'mqtt'", "line 1: bridge: expected an array, got a table: write [[bridge]]"),
+    ("tls.certificate = 'node.toml'", "tls.key: is missing, and a certificate needs it"),
+    ("tls.key = 'node.toml'", "tls.certificate: is missing, and a key needs it"),
     ("tls.authorities = 'no.pem'", "tls.authorities: there is no file TMP/no.pem"),
-    ("[security]", "TMP/node.toml: security: tokens are checked with a secret or with a public_key: give one"),
-    ("security = 1", "security: expected table, got int: write [security]"),
-    (SECURE + "public_key = 'node.toml'", "give one of them, and not both"),
+    ("[security]", "TMP/node.toml, line 1: security: tokens are checked with a secret or with a public_key: give one"),
+    ("security = 1", "security: expected a table, got an integer: write [security]"),
+    (SECURE + "public_key = 'node.toml'", "give one of the two, not both"),
     ("security.secret = 'too short'", "security.secret: must have 32 bytes at least, and has 9"),
-    ("security.secret = 12345678", "security.secret: expected str, got int"),
-    (SECURE + "algorithms = ['none']", "security.algorithms: 'none' will not do with a secret: there are HS256"),
-    (SECURE + "algorithms = ['RS256']", "security.algorithms: 'RS256' will not do with a secret"),
+    ("security.secret = 12345678", "security.secret: expected a string, got an integer"),
+    (SECURE + "algorithms = ['none']", "security.algorithms: 'none' is not valid with a secret (choices: HS256"),
+    (SECURE + "algorithms = ['RS256']", "security.algorithms: 'RS256' is not valid with a secret"),
     (SECURE + "algorithms = ['HS512']", "security.secret: must have 64 bytes"),
-    ("security.public_key = 'node.toml'", "security.algorithms: say which"),
+    ("security.public_key = 'node.toml'", "security.algorithms: name the algorithms"),
     ("security.public_key = 'no.pem'", "security.public_key: there is no file TMP/no.pem"),
-    ("security.public_key = 'node.toml'\nsecurity.algorithms = ['HS256']", "'HS256' will not do with a public key"),
-    (SECURE + "anonymous = 'clint'", "security.anonymous: there is no such role; did you mean client? (there are admin, client, node)"),
+    ("security.public_key = 'node.toml'\nsecurity.algorithms = ['HS256']", "'HS256' is not valid with a public key"),
+    (SECURE + "anonymous = 'clint'", "security.anonymous: there is no such role; did you mean 'client'? (there are admin, client, node)"),
     (SECURE + "anonymous = 'client'\n[security.roles.guest]", "security.anonymous: there is no such role (there are guest)"),
-    (SECURE + "roles = 1", "security.roles: expected table, got int"),
-    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublsh = true", "security.roles.trader: there is no setting publsh; did you mean publish?"),
-    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublish = 1", "TMP/node.toml: security.roles.trader.publish: expected bool | str, got int"),
-    (SECURE + "roles.trader = true", "security.roles.trader: expected table, got bool"),
-    (SECURE + "[security.roles.trader]\nsubscribe = 'price <'", "TMP/node.toml: security.roles.trader.subscribe: true, false or a filter; line 1, column"),
-    (SECURE + "[security.roles.trader]\nsubscribe = ''", "security.roles.trader.subscribe: true, false or a filter"),
+    (SECURE + "roles = 1", "security.roles: expected a table, got an integer"),
+    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublsh = true", "line 5: security.roles.trader: there is no setting 'publsh'; did you mean 'publish'?"),
+    (SECURE + "[security.roles.ok]\n[security.roles.trader]\npublish = 1", "TMP/node.toml, line 5: security.roles.trader.publish: expected a boolean or a string, got an integer"),
+    (SECURE + "roles.trader = true", "security.roles.trader: expected a table, got a boolean"),
+    (SECURE + "[security.roles.trader]\nsubscribe = 'price <'", "TMP/node.toml, line 4: security.roles.trader.subscribe: expected true, false or a filter; line 1, column"),
+    (SECURE + "[security.roles.trader]\nsubscribe = ''", "security.roles.trader.subscribe: expected true, false or a filter"),
     (SECURE + "[security.roles.trader]\nsubscribe = 'a < 1 AND a > 2'", "nothing can match"),
 ]  # fmt: skip
 
@@ -324,11 +336,11 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"FIELDFARE_PORT": "many"}, "FIELDFARE_PORT: port: expected int, got str"),
+        ({"FIELDFARE_PORT": "many"}, "FIELDFARE_PORT: port: expected an integer, got a string"),
         ({"FIELDFARE_PORT": "tcp://10.0.0.1:7400"}, "FIELDFARE_PORT: port: this is a URL, as Kubernetes sets"),
-        ({"FIELDFARE_DASHBOARD": "maybe"}, "FIELDFARE_DASHBOARD: dashboard: expected bool, got str"),
-        ({"FIELDFARE_JOIN": "ws://a,b"}, "FIELDFARE_JOIN: join: 'b' will not do"),
-        ({"FIELDFARE_STRATEGIE": "simple"}, "FIELDFARE_STRATEGIE: there is no such variable; did you mean FIELDFARE_STRATEGY?"),
+        ({"FIELDFARE_DASHBOARD": "maybe"}, "FIELDFARE_DASHBOARD: dashboard: expected a boolean, got a string"),
+        ({"FIELDFARE_JOIN": "ws://a,b"}, "FIELDFARE_JOIN: join: 'b' is not valid"),
+        ({"FIELDFARE_STRATEGIE": "simple"}, "FIELDFARE_STRATEGIE: there is no such variable; did you mean 'FIELDFARE_STRATEGY'?"),
         ({"FIELDFARE_HOST": "0.0.0.0"}, "FIELDFARE_HOST: host: with 0.0.0.0 others can reach"),
         ({"FIELDFARE_TOKEN_SECRET": "short"}, "FIELDFARE_TOKEN_SECRET: security.secret: must have 32 bytes"),
         ({"FIELDFARE_TOKEN_SECRET": "\udc80" * 40}, "FIELDFARE_TOKEN_SECRET: security.secret: a secret must be text"),
@@ -343,11 +355,11 @@ def test_a_mistake_in_the_environment_is_named(environment: dict[str, str], mess
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"sesions.limit": 1}, "--sesions.limit: there is no such setting; did you mean sessions.limit?"),
-        ({"public_ulr": "x"}, "--public-ulr: there is no such setting; did you mean public_url?"),
+        ({"sesions.limit": 1}, "--sesions.limit: there is no such setting; did you mean 'sessions.limit'?"),
+        ({"public_ulr": "x"}, "--public-ulr: there is no such setting; did you mean 'public_url'?"),
         ({"bridge": [{}]}, "--bridge: there is no such setting"),
-        ({"public_url": "x"}, "--public-url: public_url: 'x' will not do"),
-        ({"port": -1}, "--port: expected int >= 0"),
+        ({"public_url": "x"}, "--public-url: public_url: 'x' is not valid"),
+        ({"port": -1}, "--port: expected an integer >= 0"),
     ],
 )
 def test_a_mistake_in_the_flags_is_named(flags: dict[str, object], message: str) -> None:
@@ -361,16 +373,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=rf"^{path}: cannot be read: {problem}"):
             load(path, {}, {})
     (tmp_path / "odd").write_bytes(b"name = '\xff'")
-    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+    with pytest.raises(ConfigError, match="is not text in UTF-8"):
         load(tmp_path / "odd", {}, {})
 
 
 def test_public_keys_need_the_package_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "[security]\npublic_key = 'node.toml'\nalgorithms = ['EdDSA']\n"
-    monkeypatch.setattr(c, "find_spec", lambda name: None)
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
     assert "security.algorithms: EdDSA needs the package cryptography" in refused(tmp_path, text)
-    monkeypatch.setattr(c, "find_spec", lambda name: object())
-    assert "security.roles: say what the roles in tokens permit" in refused(tmp_path, text)
+    monkeypatch.setattr(checks, "find_spec", lambda name: object())
+    assert "security.roles: describe the roles in tokens" in refused(tmp_path, text)
     assert read(tmp_path, text + "[security.roles.a]").security is not None
 
 
@@ -409,14 +421,14 @@ def test_no_sizes(text: str) -> None:
         size(text)
 
 
-@given(st.integers(0, 10**12), st.sampled_from(sorted(c._SIZES)))
+@given(st.integers(0, 10**12), st.sampled_from(sorted(SIZES)))
 def test_a_size_is_exact(number: int, unit: str) -> None:
-    assert size(f"{number}{unit}") == number * c._SIZES[unit]
+    assert size(f"{number}{unit}") == number * SIZES[unit]
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["s", "m", "h", "d", "w"]))
 def test_a_duration_is_exact(number: int, unit: str) -> None:
-    assert duration(f"{number}{unit}") == number * c._TIMES[unit]
+    assert duration(f"{number}{unit}") == number * TIMES[unit]
 
 
 # Secrets

@@ -20,11 +20,11 @@ from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.config.config import load
+from fieldfare.node.config import load
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
 from fieldfare.node.internal_session import InternalSession
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.node.server import running
 
 SECRET = "a secret that is long enough: 32 bytes"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tests.node.http.helpers import SECRET, Api, api, api_in_background, bearer, is_problem
 
 from fieldfare.node import dashboard
-from fieldfare.node.config.config import Config, ConfigError, load
+from fieldfare.node.config import Config, ConfigError, load
 from fieldfare.node.counters import Counters
 from fieldfare.node.http import routes
 from fieldfare.node.http.origins import Origins
@@ -147,7 +147,7 @@ async def talk(found: Api, path: str, protocol: str, **more: Any) -> None:
         pass
 
 
-@pytest.mark.parametrize(("path", "protocol"), [("/", "fieldfare.v1.json"), ("/link", "fieldfare.v1.link")])
+@pytest.mark.parametrize(("path", "protocol"), [("/", "fieldfare.v2.json"), ("/link", "fieldfare.v2.link")])
 def test_websockets_of_pages_from_elsewhere_are_refused(
     path: str, protocol: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

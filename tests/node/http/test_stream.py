@@ -119,7 +119,7 @@ def test_a_session_waits_and_goes_on_behind_the_last_id(tmp_path: Path) -> None:
             taken = await take(found, 2, last=taken[-1].id, since=1, **query)
             assert numbers(taken) == [4, 5]
             session = found.service.node.broker.sessions["ana"]
-            assert session.done == 3
+            assert session.acknowledged == 3
 
     asyncio.run(main())
 
@@ -169,8 +169,8 @@ def test_comments_keep_it_alive_and_the_session_is_let_go(monkeypatch: pytest.Mo
                 seen = [await anext(lines) for _ in range(9)]
                 assert seen[:3] == [": a", "retry: 1000", ""]
                 assert seen[3:] == [":", ""] * 3
-                assert found.service.node.broker.sessions["ana"].here
-            await until(lambda: not found.service.node.broker.sessions["ana"].here)
+                assert found.service.node.broker.sessions["ana"].connected
+            await until(lambda: not found.service.node.broker.sessions["ana"].connected)
 
     asyncio.run(main())
 
@@ -246,7 +246,7 @@ def test_types_cannot_forge_messages() -> None:
     assert text.startswith("id: 2:1:c0\ndata: {")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.needs("curl")
 def test_curl() -> None:
     async def main() -> None:
         async with api() as found:

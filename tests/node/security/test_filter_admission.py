@@ -12,9 +12,9 @@ from tests.node.http.helpers import SECRET, api, bearer, is_problem
 
 from fieldfare.filters import parse
 from fieldfare.filters.errors import FilterSyntaxError
-from fieldfare.node.config.config import Limits
+from fieldfare.node.config import Limits
+from fieldfare.node.security import AccessDenied, Principal, Role
 from fieldfare.node.security.filter_admission import TooMuch, admitted, permitted
-from fieldfare.node.security.security import AccessDenied, Principal, Role
 
 
 def test_a_filter_in_either_form_or_why_not() -> None:

@@ -16,12 +16,11 @@ from tests.node.http.helpers import sink
 from tests.node.talking import linked, talking, until
 
 from fieldfare.events.event import Event
-from fieldfare.node.config.config import ConfigError, Secret, load
+from fieldfare.node.config import ConfigError, Secret, load
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
-from fieldfare.node.security import revocations
+from fieldfare.node.security import make_token, revocations
 from fieldfare.node.security.revocations import Credential, Revocations
-from fieldfare.node.security.security import make_token
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 
@@ -64,7 +63,7 @@ async def fill(node: Context) -> None:
         await ana.subscribe("bills", "kind = 'bill' AND sum > 1")
         await ana.subscribe("all", "TRUE")
         assert isinstance(await ana.ask(f.Advertise, "promise", "kind = 'note'"), f.Done)
-    await until(lambda: not node.node.broker.sessions["ana's"].here)
+    await until(lambda: not node.node.broker.sessions["ana's"].connected)
     await node.publish(
         [Event(one) for one in ({"kind": "bill", "sum": 5}, {"kind": "note"}, {"kind": "bill", "sum": 6})]
     )

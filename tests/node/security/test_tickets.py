@@ -14,10 +14,9 @@ import websockets
 from tests.node.talking import linked, talking, until
 
 from fieldfare.client.client import connect
-from fieldfare.node.config.config import Secret, load
+from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
-from fieldfare.node.security import tickets
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token, tickets
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
@@ -54,8 +53,8 @@ async def two(folder: Path, **other: object) -> AsyncIterator[tuple[Context, Con
 
 async def offer(source: Context, target: Context, session: str) -> None:
     """As an administrator does, or as a neighbour could that calls for a session."""
-    ticket = source.node.fresh()
-    await source.node.submit(lambda broker, _: broker.moving.offer(session, target.node.name, ticket))
+    ticket = source.node.fresh_name()
+    await source.node.submit(lambda broker, _: broker.handovers.offer(session, target.node.name, ticket))
 
 
 def test_a_client_follows_with_a_ticket_and_comes_back_with_the_next(
@@ -83,18 +82,18 @@ def test_a_client_follows_with_a_ticket_and_comes_back_with_the_next(
                 assert await events.next(10) == {"x": 1}
                 await ana.publish({"x": 2})
                 assert await events.next(10) == {"x": 2}
-                first = b.node.broker.moving.passes["s"].digests
+                first = b.node.broker.handovers.passes["s"].digests
                 b.node.closers["s"]("once more", again=True)  # a break
-                await until(lambda: b.node.broker.moving.passes["s"].digests != first)
+                await until(lambda: b.node.broker.handovers.passes["s"].digests != first)
                 await until(lambda: ana.connected)
                 assert ana.node == "b"
-                assert len(b.node.broker.moving.passes["s"].digests) == 2
-                assert first[0] not in b.node.broker.moving.passes["s"].digests
+                assert len(b.node.broker.handovers.passes["s"].digests) == 2
+                assert first[0] not in b.node.broker.handovers.passes["s"].digests
                 await bob.publish({"x": 3})
                 assert await events.next(10) == {"x": 3}
                 await offer(b, a, "s")  # and home again, where the token is good
                 await until(lambda: ana.node == "a")
-                assert "s" not in b.node.broker.moving.passes
+                assert "s" not in b.node.broker.handovers.passes
                 await bob.publish({"x": 4})
                 assert await events.next(10) == {"x": 4}
 
@@ -140,7 +139,7 @@ def test_a_node_that_calls_a_session_does_not_get_the_token(tmp_path: Path) -> N
 
 
 def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fieldfare.node.security.security.LEEWAY", 0.0)
+    monkeypatch.setattr("fieldfare.node.security.tokens.LEEWAY", 0.0)
 
     async def refused(url: str, session: str, ticket: str) -> str:
         async with websockets.connect(url, subprotocols=[websockets.Subprotocol(MSGPACK_CODEC.name)]) as socket:
@@ -184,8 +183,8 @@ def test_a_ticket_that_nobody_uses_ends_soon(tmp_path: Path) -> None:
             async with talking(a, "s", token=token("ana")) as ana:
                 await offer(a, b, "s")
                 bye = await ana.hear(f.Bye)
-            await until(lambda: "s" in b.node.broker.moving.passes)
-            known = b.node.broker.moving.passes["s"]
+            await until(lambda: "s" in b.node.broker.handovers.passes)
+            known = b.node.broker.handovers.passes["s"]
             now = b.node.clock()
             assert tickets.opens(known, bye.ticket, now)
             assert not tickets.opens(known, bye.ticket, now + tickets.LIFE + 1)

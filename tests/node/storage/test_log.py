@@ -180,7 +180,8 @@ TestLogMachine = LogMachine.TestCase
 CHILD = """
 import os, sys, threading, time
 from pathlib import Path
-from fieldfare.node.storage.log import Entry, Log
+from fieldfare.node.storage.log import Log
+from fieldfare.protocol.journal import JournalEntry
 
 log = Log(Path(sys.argv[1]), segment_bytes=5_000)
 
@@ -194,7 +195,7 @@ os.write(1, b"%d\\n" % log.last)
 while True:
     first = log.last + 1
     log.append([
-        Entry(p, p / 10, f"p{p % 3}", p, b"\\x81\\xa1a\\x01", str(p).encode()) for p in range(first, first + first % 13 + 1)
+        JournalEntry(p, p / 10, f"p{p % 3}", p, b"\\x81\\xa1a\\x01", str(p).encode()) for p in range(first, first + first % 13 + 1)
     ])
     os.write(1, b"%d\\n" % log.last)
     time.sleep(0.0002)  # sealing gets its turn

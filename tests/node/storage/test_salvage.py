@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from typer.testing import CliRunner
 from fieldfare.cli import app
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.config.config import Log as LogSettings
+from fieldfare.node.config import Log as LogSettings
+from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
 from fieldfare.node.state import Publication
@@ -47,10 +49,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         node = Node(settings("a", folder))
         await node.start()
         for name in ("ana", "bob", "publisher"):
-            await node.submit(lambda broker, now, name=name: broker.attach(name, f"id-{name}", now))  # type: ignore[misc]
+            await node.submit(lambda broker, now, name=name: broker.sessions.attach(name, f"id-{name}", now))  # type: ignore[misc]
         for name, filter in (("ana", "n >= 0"), ("bob", "n >= 100")):
             subscribe = m.Subscribe("q", parse(filter))
-            await node.submit(lambda broker, now, name=name, what=subscribe: broker.change(what, name, now))  # type: ignore[misc]
+            await node.submit(partial(_subscribe, name, subscribe))
         for first in range(0, LAST, 4):
             events = [Event({"n": number, "text": "x" * (number % 50)}) for number in range(first, first + 4)]
             await node.publish(Publication("publisher", 0, events))
@@ -64,6 +66,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asyncio.run(make())
     assert [path.suffix for path in sorted((folder / "log").iterdir())] == [".parquet", ".parquet", ".log", ".log"]
     return folder
+
+
+def _subscribe(name: str, subscribe: m.Subscribe, broker: DurableBroker, now: float) -> None:
+    broker.sessions.change_filters(subscribe, name, now)
 
 
 def _content(folder: Path) -> tuple[StoredRows, dict[int, JournalEntry]]:
@@ -84,7 +90,7 @@ def _started(folder: Path) -> tuple[dict[str, tuple[list[int], int]], int]:
             name: (sorted(pending.position for pending in one.pending.values()), one.dropped)
             for name, one in node.broker.sessions.items()
         }
-        await node.submit(lambda broker, now: broker.attach("new", "new", now))
+        await node.submit(lambda broker, now: broker.sessions.attach("new", "new", now))
         await node.publish(Publication("new", 0, [Event({"n": -1})]))
         position = node.storage.log.last
         await node.stop()

@@ -55,16 +55,25 @@ def test_a_pipeline_is_read_and_its_paths_are_relative_to_its_file(tmp_path: Pat
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (('kind = "log"', 'kind = "lag"'), "Invalid enum value 'lag' - at `source.kind`"),
-        (('path = "node-data"', ""), "source: a log needs `path`"),
-        (("[match]", "[macht]"), "unknown field `macht`"),
-        (("late =", "lite ="), "unknown field `lite` - at `normalise`"),
+        (
+            ('kind = "log"', 'kind = "lag"'),
+            "line 7: source.kind: 'lag' is not valid; did you mean 'log'? (choices: 'log', 'node', 'files',",
+        ),
+        (('path = "node-data"', ""), "line 6: source: a log needs the setting 'path'"),
+        (("[match]", "[macht]"), "there is no setting 'macht'; did you mean 'match'?"),
+        (("late =", "lite ="), "line 13: normalise: there is no setting 'lite'; did you mean 'late'?"),
         (('late = "1 hour"', ""), "sink[1]: nothing is late unless normalise.late says after how long"),
         (('name = "market"', 'name = "a b"'), "matching regex"),
-        (('path = "deliveries"', "path = [1]"), "got `array`"),
+        (
+            ('path = "deliveries"', "path = [1]"),
+            "line 20: sink[0].path: expected a boolean or an integer or a number or a string, got an array",
+        ),
         (('["http://127.0.0.1:7400", "http://127.0.0.1:7401"]', '["a.csv"]'), "a list is of nodes, such as http"),
-        (('kind = "lake"', 'kind = "lak"'), "sink[0].kind: there is no sink of the kind 'lak': take lake, parquet,"),
-        (("[[sink]]", "[sink]"), ""),
+        (
+            ('kind = "lake"', 'kind = "lak"'),
+            "line 19: sink[0].kind: there is no sink of the kind 'lak'; did you mean 'lake'? (choices: lake, parquet,",
+        ),
+        (('kind = "webhooks"\nof = "late"', "kind = 1"), "sink[1].kind: expected a string, got an integer"),
         (("every =", "every"), "line"),
     ],
 )
@@ -80,5 +89,5 @@ def test_deliveries_need_a_match_and_sinks_differ() -> None:
         parse(WHOLE[:start] + WHOLE[WHOLE.index("[[sink]]") :])
     with pytest.raises(PipelineError, match="two sinks have the same path: deliveries"):
         parse(WHOLE + '[[sink]]\nkind = "lake"\npath = "deliveries"\n')
-    with pytest.raises(PipelineError, match="missing required field `sink`"):
+    with pytest.raises(PipelineError, match="the setting 'sink' is missing"):
         parse(WHOLE[: WHOLE.index("[[sink]]")])

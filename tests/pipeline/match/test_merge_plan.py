@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline.jvm import Jvm
 
 from fieldfare import Event, parse
-from fieldfare.filters.merge import Uniform
+from fieldfare.filters.statistics import Uniform
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare.pipeline.match.merge_plan import MergePlan, measured, merge_plan
 from fieldfare.pipeline.statistics.attributes import EventStatistics, attribute_statistics

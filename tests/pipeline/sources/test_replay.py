@@ -13,7 +13,7 @@ import fieldfare as ff
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.node.security.security import make_token
+from fieldfare.node.security import make_token
 from fieldfare.pipeline.sinks.formats.node_publisher import publish
 from fieldfare.pipeline.sources.replay import Asked, Stretch, replay
 

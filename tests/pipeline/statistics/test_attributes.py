@@ -17,7 +17,7 @@ from fieldfare import Event, Interval, parse
 from fieldfare.events import json
 from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters.constraint import FULL
-from fieldfare.filters.merge import Sample
+from fieldfare.filters.statistics import Sample
 from fieldfare.pipeline.statistics.attributes import EventStatistics, attribute_statistics, known
 from fieldfare.pipeline.statistics.sketches import SAMPLE, VALUES, Count, count
 from fieldfare.pipeline.table.normalisation import normalise

@@ -22,13 +22,13 @@ from fieldfare.routing.prefix.election import Election
 from fieldfare.routing.prefix.follower import Follower
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.options import SILENT, Prefix
+from fieldfare.routing.prefix.options import SILENT, PrefixOptions
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tree import START, Term, Tree, Version
+from fieldfare.routing.prefix.tree import START, Term, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import whole
 from fieldfare.routing.routes import LOCAL
 
-OPTIONS = Prefix(beat=1.0, patience=3.0, refresh=1.0, threshold=0.2)
+OPTIONS = PrefixOptions(beat=1.0, patience=3.0, refresh=1.0, threshold=0.2)
 
 
 class Broker(NamedTuple):
@@ -38,20 +38,20 @@ class Broker(NamedTuple):
     wants: dict[Filter, None]
 
     @property
-    def version(self) -> Version:
-        return self.member.places.tree.version
+    def version(self) -> TreeVersion:
+        return self.member.placements.tree.version
 
 
 class Hall:
     """Some brokers that hear each other at once, or not at all."""
 
-    def __init__(self, *names: str, options: Prefix = OPTIONS) -> None:
+    def __init__(self, *names: str, options: PrefixOptions = OPTIONS) -> None:
         self.options = options
         self.now = 0.0
         self.life = 0
-        self.loses: Callable[[w.AnyWord, str], bool] = lambda _word, _to: False
+        self.loses: Callable[[w.AnyTreeMessage, str], bool] = lambda _word, _to: False
         self.brokers = {name: self.make(name) for name in names}
-        self.said: list[w.AnyWord] = []
+        self.said: list[w.AnyTreeMessage] = []
 
     def make(self, name: str) -> Broker:
         self.life += 1
@@ -64,30 +64,30 @@ class Hall:
     def want(self, name: str, filter: Filter, wanted: bool = True) -> None:
         one = self.brokers[name]
         if wanted != (filter in one.wants):
-            one.member.note(filter, LOCAL, wanted)
+            one.member.record(filter, LOCAL, wanted)
             one.wants[filter] = None
             if not wanted:
                 del one.wants[filter]
 
-    def say(self, words: list[w.AnyWord]) -> None:
+    def say(self, words: list[w.AnyTreeMessage]) -> None:
         for word in words:
             self.said.append(word)
             for one in list(self.brokers.values()):
                 if not self.loses(word, one.name):
                     self.hear(one, word)
 
-    def hear(self, one: Broker, word: w.AnyWord) -> None:
+    def hear(self, one: Broker, word: w.AnyTreeMessage) -> None:
         match word:
-            case w.Beat():
-                one.seat.hear_of(word.term, self.now)
-                self.say(one.member.hear_beat(word, self.now))
-            case w.News() | w.Whole() if isinstance(word, w.News) or word.to == one.name:
-                one.seat.hear_of(word.update.version.term, self.now)
-                self.say(one.member.hear_update(word.update, self.now))
+            case w.Heartbeat():
+                one.seat.observe_term(word.term, self.now)
+                self.say(one.member.receive_heartbeat(word, self.now))
+            case w.TreeNews() | w.WholeTree() if isinstance(word, w.TreeNews) or word.to == one.name:
+                one.seat.observe_term(word.update.version.term, self.now)
+                self.say(one.member.receive_update(word.update, self.now))
             case w.InterestReport():
-                self.say(one.seat.hear_report(word, self.now))
-            case w.Ask():
-                self.say(one.seat.hear_ask(word, self.now))
+                self.say(one.seat.receive_report(word, self.now))
+            case w.TreeRequest():
+                self.say(one.seat.receive_request(word, self.now))
 
     def tick(self, name: str) -> None:
         one = self.brokers[name]
@@ -116,14 +116,14 @@ class Hall:
         fresh = Optimizer(boxes=wanted)
         assert {*optimizer._counts} == {*fresh._counts}
         for one in self.brokers.values():
-            places = one.member.places
+            places = one.member.placements
             assert (places.tree.version, places.tree.digest) == (optimizer.version, optimizer.tree.digest)
             assert places.loose == 0
             for event in UNIVERSE:
                 assert bool(places.read(places.enter(event))) == any(filter.matches(event) for filter in one.wants)
 
 
-def hall(*names: str, options: Prefix = OPTIONS) -> Hall:
+def hall(*names: str, options: PrefixOptions = OPTIONS) -> Hall:
     """A hall in which somebody is in charge, and all want something."""
     made = Hall(*names, options=options)
     for number, name in enumerate(names):
@@ -144,7 +144,7 @@ def test_reports_that_get_lost_are_said_again() -> None:
     one.want(other, parse("x = 3 AND y = 3"))
     one.want(other, RANGES["ab".index(other)], False)
     one.run(1)
-    assert one.brokers[other].member.places.loose == 1, "it stands above until it has nodes"
+    assert one.brokers[other].member.placements.loose == 1, "it stands above until it has nodes"
     one.loses = lambda _word, _to: False
     one.run(4)
     one.agree()
@@ -163,7 +163,7 @@ def test_what_nobody_wants_any_more_has_no_nodes() -> None:
             one.run(1)
     one.run(2)
     one.agree()
-    assert one.brokers["a"].member.places.tree.size == 0
+    assert one.brokers["a"].member.placements.tree.size == 0
 
 
 def test_a_report_that_follows_a_lost_one_is_not_believed() -> None:
@@ -174,34 +174,36 @@ def test_a_report_that_follows_a_lost_one_is_not_believed() -> None:
     known = seat._reports[other]
     filters, number = dict(known.filters), known.number
     life = one.brokers[other].member._life
-    seat.hear_report(
+    seat.receive_report(
         w.InterestReport(0, other, life, seat.term, number + 2, number + 1, (parse("x = 3"),), ()), one.now
     )
     assert (seat._reports[other].filters, seat._reports[other].number) == (filters, number)
-    seat.hear_report(w.InterestReport(0, other, life - 1, seat.term, 9, None, (parse("x = 3"),), ()), one.now)
+    seat.receive_report(w.InterestReport(0, other, life - 1, seat.term, 9, None, (parse("x = 3"),), ()), one.now)
     assert seat._reports[other].filters == filters, "that was in an earlier life"
-    seat.hear_report(w.InterestReport(0, other, life + 1, seat.term, 1, None, (parse("x = 3"),), ()), one.now)
+    seat.receive_report(w.InterestReport(0, other, life + 1, seat.term, 1, None, (parse("x = 3"),), ()), one.now)
     assert list(seat._reports[other].filters) == [parse("x = 3")], "all that it said before is void"
 
 
 def test_reports_tell_what_has_changed_and_no_more() -> None:
     member = Follower(0, "a", 7, OPTIONS)
     first, second = parse("x = 1"), parse("x = 2")
-    member.note(first, LOCAL, True)
-    member.note(parse("x = 3"), "a neighbour", True)
+    member.record(first, LOCAL, True)
+    member.record(parse("x = 3"), "a neighbour", True)
     (report,) = member.tick(0.0)
     assert report == w.InterestReport(0, "a", 7, Term(), 1, 0, (first,), ())
-    member.note(second, LOCAL, True)
-    member.note(first, LOCAL, False)
+    member.record(second, LOCAL, True)
+    member.record(first, LOCAL, False)
     assert member.tick(0.01) == []
     assert member.tick(0.1) == [w.InterestReport(0, "a", 7, Term(), 2, 1, (second,), (first,))]
     assert member.tick(9.0) == []
     assert member.wakes is None
-    beat = w.Beat(0, Term(1, "b/1"), START, {"a": (7, 2)})
-    assert member.hear_beat(beat, 0.2) == []
-    assert member.hear_beat(beat, 9.0) == [w.InterestReport(0, "a", 7, Term(1, "b/1"), 2, 2)], "a sign of life"
-    unheard = w.Beat(0, Term(1, "b/1"), START, {})
-    assert member.hear_beat(unheard, 9.1) == [w.InterestReport(0, "a", 7, Term(1, "b/1"), 3, None, (second,), ())]
+    beat = w.Heartbeat(0, Term(1, "b/1"), START, {"a": (7, 2)})
+    assert member.receive_heartbeat(beat, 0.2) == []
+    assert member.receive_heartbeat(beat, 9.0) == [w.InterestReport(0, "a", 7, Term(1, "b/1"), 2, 2)], "a sign of life"
+    unheard = w.Heartbeat(0, Term(1, "b/1"), START, {})
+    assert member.receive_heartbeat(unheard, 9.1) == [
+        w.InterestReport(0, "a", 7, Term(1, "b/1"), 3, None, (second,), ())
+    ]
 
 
 def test_brokers_that_are_silent_are_forgotten() -> None:
@@ -240,9 +242,9 @@ def test_it_waits_for_reports_before_it_says_anything() -> None:
     one.said.clear()
     one.run(2 * OPTIONS.patience + 3 * OPTIONS.beat)
     one.agree()
-    news = [word.update for word in one.said if isinstance(word, w.News)]
+    news = [word.update for word in one.said if isinstance(word, w.TreeNews)]
     assert [(update.base, update.operations) for update in news] == [(version, ())]
-    assert not any(isinstance(word, w.Ask) for word in one.said)
+    assert not any(isinstance(word, w.TreeRequest) for word in one.said)
 
 
 def test_nobody_goes_on_from_a_tree_that_is_not_what_others_have() -> None:
@@ -250,11 +252,11 @@ def test_nobody_goes_on_from_a_tree_that_is_not_what_others_have() -> None:
     (chief,) = one.in_charge
     del one.brokers[chief]
     for broker in one.brokers.values():
-        broker.member.places.tree.distrust()
+        broker.member.placements.tree.distrust()
     one.said.clear()
     one.run(2 * OPTIONS.patience + 3 * OPTIONS.beat)
     one.agree()
-    assert next(word for word in one.said if isinstance(word, w.News)).update.base is None
+    assert next(word for word in one.said if isinstance(word, w.TreeNews)).update.base is None
 
 
 def test_two_that_begin_the_same_round() -> None:
@@ -271,11 +273,11 @@ def test_two_that_begin_the_same_round() -> None:
     assert one.in_charge == ["c"]
 
 
-def _by(word: w.AnyWord) -> str:
+def _by(word: w.AnyTreeMessage) -> str:
     match word:
-        case w.Beat():
+        case w.Heartbeat():
             return word.term.by.split("/")[0]
-        case w.News() | w.Whole():
+        case w.TreeNews() | w.WholeTree():
             return word.update.version.term.by.split("/")[0]
     return word.broker
 
@@ -296,7 +298,7 @@ def test_trees_of_one_round_are_not_mixed_up() -> None:
 
 def test_who_was_in_charge_in_another_life_goes_beyond_that() -> None:
     """Only one may be in charge: nobody else would tell it."""
-    one = hall("a", "b", options=Prefix(beat=1.0, patience=3.0, refresh=1.0, optimizers=("a",)))
+    one = hall("a", "b", options=PrefixOptions(beat=1.0, patience=3.0, refresh=1.0, optimizers=("a",)))
     for _ in range(12):  # lives are numbers, and terms compare names: 10 comes before 9 there
         terms = one.brokers["a"].seat.term
         one.restart("a")
@@ -312,23 +314,23 @@ def test_news_of_a_term_are_a_sign_of_it() -> None:
         Optimizer(boxes=parse(text).boxes, term=Term(1, by)).whole(0.0)[1]
         for text, by in (("x = 1", "z/1"), ("x = 2", "b/1"))
     )
-    member.hear_update(great, 0.0)
-    assert member.places.tree.version == great.version
-    beat = w.Beat(0, small.version.term, small.version, {"a": (1, 0)})
-    assert member.hear_beat(beat, 1.0) == [w.InterestReport(0, "a", 1, great.version.term, 0, 0)]
-    assert member.hear_update(small, 1.0) == []
+    member.receive_update(great, 0.0)
+    assert member.placements.tree.version == great.version
+    beat = w.Heartbeat(0, small.version.term, small.version, {"a": (1, 0)})
+    assert member.receive_heartbeat(beat, 1.0) == [w.InterestReport(0, "a", 1, great.version.term, 0, 0)]
+    assert member.receive_update(small, 1.0) == []
     other = Follower(0, "a", 1, OPTIONS)
-    other.hear_beat(w.Beat(0, great.version.term, START, {"a": (1, 0)}), 0.0)
-    other.hear_update(small, 1.0)
-    assert other.places.tree.version == START, "it waits for the news of the term that it has heard of"
+    other.receive_heartbeat(w.Heartbeat(0, great.version.term, START, {"a": (1, 0)}), 0.0)
+    other.receive_update(small, 1.0)
+    assert other.placements.tree.version == START, "it waits for the news of the term that it has heard of"
     seat = Election(Follower(0, "b", 1, OPTIONS), "b", 1, OPTIONS)
     for time in (0.0, 2.0):
         seat.tick(time, ())
-    assert [type(word) for word in seat.tick(3.0, ())] == [w.News, w.Beat]
+    assert [type(word) for word in seat.tick(3.0, ())] == [w.TreeNews, w.Heartbeat]
     assert seat.optimizer is not None
     assert seat.optimizer.version.term.round == 1
     assert seat.optimizer.version < great.version
-    seat.hear_report(w.InterestReport(0, "a", 1, great.version.term, 0, 0), 3.5)
+    seat.receive_report(w.InterestReport(0, "a", 1, great.version.term, 0, 0), 3.5)
     assert seat.tick(5.0, ()) == []
     seat.tick(3.5 + 2 * OPTIONS.patience, ())
     assert seat.term.round == 2
@@ -336,23 +338,23 @@ def test_news_of_a_term_are_a_sign_of_it() -> None:
 
 
 def test_former_versions_are_forgotten_in_time() -> None:
-    member = Follower(0, "a", 1, Prefix(beat=1.0, remember=5.0))
+    member = Follower(0, "a", 1, PrefixOptions(beat=1.0, remember=5.0))
     optimizer = Optimizer(term=Term(1, "b/1"))
     tags, versions = [], []
-    member.note(parse("x > 0"), "i", True)
+    member.record(parse("x > 0"), "i", True)
     for second in range(4):
         optimizer.add(parse(f"x = {second}").boxes[0])
         update = optimizer.publish(0.0)
         assert update is not None
         if second:
-            member.hear_update(update, float(second))
+            member.receive_update(update, float(second))
         else:
-            member.hear_update(whole(optimizer.tree), 0.0)
+            member.receive_update(whole(optimizer.tree), 0.0)
         versions.append(update.version)
-        tags.append(member.places.enter({"x": second}))
+        tags.append(member.placements.enter({"x": second}))
     for now in (4.0, 6.0, 6.5, 8.0, 9.5):
-        member.hear_beat(w.Beat(0, Term(1, "b/1"), versions[-1], {"a": (1, 0)}), now)
-        readable = [member.places.read(tag) is not None for tag in tags]
+        member.receive_heartbeat(w.Heartbeat(0, Term(1, "b/1"), versions[-1], {"a": (1, 0)}), now)
+        readable = [member.placements.read(tag) is not None for tag in tags]
         # a version is no longer made by anybody for so long as the next one is there
         assert readable == [at == 3 or at + 1 >= now - 5.0 for at in range(4)], now
 
@@ -384,11 +386,12 @@ def test_all_agree_when_nothing_gets_lost_any_more(steps: list[Step], dice: Rand
             case _:
                 one.run(what / 3)
         for broker in one.brokers.values():
-            check(broker.member.places.tree)
+            check(broker.member.placements.tree)
             for event in UNIVERSE[::3]:
                 if any(filter.matches(event) for filter in broker.wants):
                     found = [
-                        broker.member.places.read(other.member.places.enter(event)) for other in one.brokers.values()
+                        broker.member.placements.read(other.member.placements.enter(event))
+                        for other in one.brokers.values()
                     ]
                     assert all(some is None or LOCAL in some for some in found)
     one.loses = lambda _word, _to: False
@@ -399,23 +402,23 @@ def test_all_agree_when_nothing_gets_lost_any_more(steps: list[Step], dice: Rand
 # Words
 
 
-WORDS: list[w.AnyWord] = [
-    w.Beat(0, Term(3, "a/1"), Version(Term(3, "a/1"), 4), {"b": (1, 2)}),
-    w.News(1, whole(Optimizer(boxes=[box for filter in RANGES for box in filter.boxes]).tree)),
+WORDS: list[w.AnyTreeMessage] = [
+    w.Heartbeat(0, Term(3, "a/1"), TreeVersion(Term(3, "a/1"), 4), {"b": (1, 2)}),
+    w.TreeNews(1, whole(Optimizer(boxes=[box for filter in RANGES for box in filter.boxes]).tree)),
     w.InterestReport(0, "b", 1, Term(3, "a/1"), 2, None, RANGES[:9], RANGES[9:]),
-    w.Ask(2, "c"),
-    w.Whole(0, "c", whole(Optimizer(boxes=[box for filter in RANGES[3:] for box in filter.boxes]).tree)),
+    w.TreeRequest(2, "c"),
+    w.WholeTree(0, "c", whole(Optimizer(boxes=[box for filter in RANGES[3:] for box in filter.boxes]).tree)),
 ]
 
 
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from("abc")), max_size=6), st.integers(1, 300), st.data())
 def test_pieces_make_what_was_said_or_nothing(
-    said: list[tuple[w.AnyWord, str]], size: int, data: st.DataObject
+    said: list[tuple[w.AnyTreeMessage, str]], size: int, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(w, "PIECE", size)
         pieces = [(number, event) for number, (word, by) in enumerate(said) for event in w.events_of(word, by)]
-    everything = w.Reader()
+    everything = w.MessageReader()
     assert [word for _, event in pieces if (word := everything.read(event)) is not None] == [word for word, _ in said]
     lost = data.draw(st.sets(st.integers(0, max(0, len(pieces) - 1)), max_size=20))
     complete = [
@@ -423,7 +426,7 @@ def test_pieces_make_what_was_said_or_nothing(
         for number, (word, _) in enumerate(said)
         if not any(place in lost for place, (which, _) in enumerate(pieces) if which == number)
     ]
-    reader = w.Reader()
+    reader = w.MessageReader()
     left = [event for place, (_, event) in enumerate(pieces) if place not in lost]
     assert [word for event in left if (word := reader.read(event)) is not None] == complete
 
@@ -436,7 +439,7 @@ def test_the_end_of_one_word_does_not_complete_another(monkeypatch: pytest.Monke
     first, second = w.events_of(one, "b"), w.events_of(two, "b")
     assert len(first) == len(second) == 3
     for cut in (1, 2):
-        reader = w.Reader()
+        reader = w.MessageReader()
         assert [reader.read(event) for event in (*first[:cut], *second[cut:])] == [None] * 3
         assert [reader.read(event) for event in first] == [None, None, one]
 
@@ -445,11 +448,11 @@ def test_what_is_no_word_is_dropped() -> None:
     bus, other = ControlOverlay("a", 1), ControlOverlay("b", 1)
     bus.connect("b")
     for to in other.connect("a"):
-        bus.hear(to.change.said, "b", 0.0)  # type: ignore[union-attr]
-    (event,) = w.events_of(w.Ask(0, "a"), "a")
+        bus.receive(to.message.content, "b", 0.0)  # type: ignore[union-attr]
+    (event,) = w.events_of(w.TreeRequest(0, "a"), "a")
     for broken in ({"data": b""}, {"data": b"\xc1"}, {"data": 3}, {"by": 4}, {"start": "x"}, {"last": False}):
         said = m.Forward(Event({**event, "word": "Beat", **broken}), "b", 1 + hash(str(broken)) % 1000, "b", "b")
-        assert bus.hear(said, "b", 0.0).words == []
+        assert bus.receive(said, "b", 0.0).messages == []
 
 
 def test_a_life_that_repeats_makes_other_terms() -> None:

@@ -18,8 +18,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import flat_tree
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tag import Fpt, decode, encode
-from fieldfare.routing.prefix.tree import Term, Tree, Version
+from fieldfare.routing.prefix.tag import Tag, decode, encode
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
 
 LINKS = ("a", "b", "c")
 
@@ -85,19 +85,19 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
     monkeypatch.setattr(flat_tree, "SPARE", 20)
     dice, optimizer, places = Random(1), Optimizer(), Placements(Tree(), large=0)
     boxes = [box for filter in RANGES for box in filter.boxes]
-    standing: list[tuple[Branch, str]] = []
+    status: list[tuple[Branch, str]] = []
     elsewhere: list[Branch] = []
     interfaces, most = [f"i{number}" for number in range(90)], 0
     for turn in range(120):
         for _ in range(dice.randrange(16)):
             one = dice.choice(boxes), dice.choice(interfaces[: 90 if turn % 40 < 25 else 5])
-            standing.append(one)
+            status.append(one)
             places.add(*one)
             optimizer.add(one[0])
             elsewhere.append(dice.choice(boxes))
             optimizer.add(elsewhere[-1])
-        while standing and len(standing) > (200 if turn % 40 < 25 else 6):
-            one = standing.pop(dice.randrange(len(standing)))
+        while status and len(status) > (200 if turn % 40 < 25 else 6):
+            one = status.pop(dice.randrange(len(status)))
             places.remove(*one)
             optimizer.remove(one[0])
             optimizer.remove(elsewhere.pop(dice.randrange(len(elsewhere))))
@@ -108,10 +108,10 @@ def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.Mon
         for event in POINTS:
             tag = places.write(event)
             assert tag == encode(places.enter(event))
-            wanted = {interface for box, interface in standing if Filter([box]).matches(event)}
+            wanted = {interface for box, interface in status if Filter([box]).matches(event)}
             assert places.read_bytes(tag) == places.read(decode(tag)) == wanted
     assert places._entry.flat(places.tree).generation >= 3
-    assert most > flat_tree.Masks.MOST
+    assert most > flat_tree.InterfaceMasks.MOST
 
 
 def test_nodes_at_which_nobody_stands_have_masks() -> None:
@@ -126,5 +126,5 @@ def test_nodes_at_which_nobody_stands_have_masks() -> None:
 
 
 def test_a_long_name_of_an_optimizer() -> None:
-    tag = Fpt(Version(Term(1, "ö" * 100), 3), 2, None, ((1, 0), (1, 300)))
+    tag = Tag(TreeVersion(Term(1, "ö" * 100), 3), 2, None, ((1, 0), (1, 300)))
     assert decode(encode(tag)) == tag

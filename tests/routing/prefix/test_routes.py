@@ -22,7 +22,7 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.strategies import PREFIX
 from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
@@ -30,7 +30,7 @@ from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Edge, Topology, random_tree
 from fieldfare.simulation.trace import Delivered, Forwarded, Published
 
-FAST = Prefix(beat=0.2, patience=1.0, refresh=0.5)
+FAST = PrefixOptions(beat=0.2, patience=1.0, refresh=0.5)
 CHAIN = Topology(tuple(f"b{i}" for i in range(5)), tuple(Edge(f"b{i}", f"b{i + 1}") for i in range(4)))
 NARROW = [
     *(filter for filter in (*RANGES, *MIXED) if sum(map(filter.matches, EVENTS)) < len(EVENTS) / 4),
@@ -75,7 +75,7 @@ def populated(network: Gossiping, filters: list[Filter], dice: Random) -> dict[s
     ],
     ids=lambda one: f"{one.parts} {one.layout} {one.depth}",
 )
-def test_at_rest_events_go_where_somebody_wants_them(options: Prefix) -> None:
+def test_at_rest_events_go_where_somebody_wants_them(options: PrefixOptions) -> None:
     """Over exactly those links; with tags that are cut short also over others, but never over fewer."""
     dice = Random(str(options))
     topology = random_tree(6, 3)
@@ -84,12 +84,12 @@ def test_at_rest_events_go_where_somebody_wants_them(options: Prefix) -> None:
     network.settle()
     wanted = populated(network, dice.sample(NARROW, 50), dice)
     assert come_to_rest(network, options)
-    assert len({member.places.tree.digest for broker in network.living for member in broker.prefixed.members}) == (
-        options.parts
-    )
+    assert len(
+        {member.placements.tree.digest for broker in network.living for member in broker.prefixed.followers}
+    ) == (options.parts)
     leaders = {name for part in range(options.parts) for name in network.in_charge(part)}
     assert leaders == {"b3"} or not options.optimizers
-    size = max(broker.prefixed.members[0].places.tree.size for broker in network.living)
+    size = max(broker.prefixed.followers[0].placements.tree.size for broker in network.living)
     assert size >= 50 or options.parts > 1, "the engine is to be used"
     tally.counts.clear()
     since = len(network.trace)
@@ -125,7 +125,7 @@ def test_a_better_order_is_found_when_there_are_more_filters() -> None:
     few = [parse(f"b = {number}") for number in range(6)]
     wanted = populated(network, few, dice)
     assert come_to_rest(network, options)
-    before = network.brokers["b0"].prefixed.members[1].places.tree
+    before = network.brokers["b0"].prefixed.followers[1].placements.tree
     assert "g" not in before.order.first
     for number in range(120):
         wanted[f"d{number}"] = parse(f"g BETWEEN {number} AND {number + 3} AND {'ab'[number % 2]} < 5")
@@ -136,14 +136,16 @@ def test_a_better_order_is_found_when_there_are_more_filters() -> None:
         network.at(network.now + number / 20, network.publish, dice.choice(sorted(wanted)[:6]), event)
     network.settle()
     assert come_to_rest(network, options)
-    after = network.brokers["b4"].prefixed.members[1].places.tree
+    after = network.brokers["b4"].prefixed.followers[1].placements.tree
     assert after.order.first == ("g", "b", "a")
     assert after.version.term > before.version.term
     for client in wanted:
         network.unsubscribe(client, "s")
     network.settle()
     assert come_to_rest(network, options)
-    assert [member.places.tree.size for broker in network.living for member in broker.prefixed.members] == [0] * 10
+    assert [member.placements.tree.size for broker in network.living for member in broker.prefixed.followers] == [
+        0
+    ] * 10
     assert tally.problems == []
     assert checker.check(network.trace) == []
 
@@ -195,7 +197,7 @@ def test_two_parts_of_a_network_have_their_own_trees_until_they_meet() -> None:
         network.subscribe(client, "t", filter)
     network.run(network.now + 5)
     assert len(network.in_charge()) == 2
-    trees = [network.brokers[name].prefixed.members[0].places.tree for name in ("b0", "b4")]
+    trees = [network.brokers[name].prefixed.followers[0].placements.tree for name in ("b0", "b4")]
     assert trees[0].version.term != trees[1].version.term
     network.heal()
     for number in range(150):

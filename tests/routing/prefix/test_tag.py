@@ -11,14 +11,14 @@ from tools.prefix.samples import EVENTS, all_filters, limits, optimized
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.routing.prefix.tag import Fpt, Step, decode, encode
+from fieldfare.routing.prefix.selection import match
+from fieldfare.routing.prefix.tag import Step, Tag, decode, encode
 from fieldfare.routing.prefix.tagger import Tagger
-from fieldfare.routing.prefix.tagging import match
-from fieldfare.routing.prefix.tree import Term, Tree, Version
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import apply
 
 terms = st.builds(Term, st.integers(-1, 300), st.text(max_size=9))
-versions = st.builds(Version, terms, st.integers(0, 1 << 40))
+versions = st.builds(TreeVersion, terms, st.integers(0, 1 << 40))
 
 
 @st.composite
@@ -37,20 +37,20 @@ def steps(draw: st.DrawFn) -> tuple[Step, ...]:
 
 
 @given(st.integers(0, 1 << 40), versions, limits, steps())
-def test_wire_form(since: int, version: Version, limit: int | None, way: tuple[Step, ...]) -> None:
-    fpt = Fpt(version, since, limit, way)
-    data = encode(fpt)
-    assert decode(data) == fpt
-    header = len(encode(fpt._replace(steps=())))
+def test_wire_form(since: int, version: TreeVersion, limit: int | None, way: tuple[Step, ...]) -> None:
+    tag = Tag(version, since, limit, way)
+    data = encode(tag)
+    assert decode(data) == tag
+    header = len(encode(tag._replace(steps=())))
     assert header + len(way) <= len(data) <= header + sum(1 if place < 32 else 2 for _, place in way)
 
 
 @given(versions, limits, steps(), st.data())
 def test_what_is_cut_off_is_no_tag(
-    version: Version, limit: int | None, way: tuple[Step, ...], data: st.DataObject
+    version: TreeVersion, limit: int | None, way: tuple[Step, ...], data: st.DataObject
 ) -> None:
-    written = encode(Fpt(version, version.number, limit, way))
-    header = len(encode(Fpt(version, version.number, limit, ())))
+    written = encode(Tag(version, version.number, limit, way))
+    header = len(encode(Tag(version, version.number, limit, ())))
     cut = data.draw(st.integers(0, len(written) - 1))
     if cut != header:  # a tag without steps is a tag
         with pytest.raises(ValueError, match="cut off"):
@@ -63,10 +63,10 @@ def test_what_is_cut_off_is_no_tag(
 @given(st.binary(max_size=30))
 def test_any_bytes_are_a_tag_or_none(data: bytes) -> None:
     try:
-        fpt = decode(data)
+        tag = decode(data)
     except ValueError:
         return
-    assert decode(encode(fpt)) == fpt
+    assert decode(encode(tag)) == tag
 
 
 @settings(max_examples=20)
@@ -85,15 +85,15 @@ def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[
         for entry, tree in zip(entries, (followed, optimizer.tree), strict=True):
             for event in EVENTS[::5]:
                 tag = match(tree, event, limit)
-                assert entry.fpt(tree, event, limit) == tag
+                assert entry.tag(tree, event, limit) == tag
                 assert entry.write(tree, event, limit) == encode(tag)
 
 
 def test_a_large_tree_goes_to_the_engine_and_a_chain_may_be_long() -> None:
     tree = optimized(parse(f"x < {number}") for number in range(1500)).tree
-    fpt = Tagger().fpt(tree, {"x": -1})
-    assert fpt == match(tree, {"x": -1})
-    assert Tagger().write(tree, {"x": -1}) == encode(fpt)
-    assert len(fpt.steps) == 1500
-    assert decode(encode(fpt)) == fpt
-    assert match(tree, {"x": -1}, 3).steps == fpt.steps[:3]
+    tag = Tagger().tag(tree, {"x": -1})
+    assert tag == match(tree, {"x": -1})
+    assert Tagger().write(tree, {"x": -1}) == encode(tag)
+    assert len(tag.steps) == 1500
+    assert decode(encode(tag)) == tag
+    assert match(tree, {"x": -1}, 3).steps == tag.steps[:3]

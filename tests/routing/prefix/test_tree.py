@@ -33,7 +33,8 @@ from fieldfare.filters.valueset import ValueSet
 from fieldfare.routing.prefix.invariants import check
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
 from fieldfare.routing.prefix.optimizer import Optimizer, part
-from fieldfare.routing.prefix.tagging import forward, match, select
+from fieldfare.routing.prefix.selection import match, select
+from fieldfare.routing.prefix.tag_reader import forward
 from fieldfare.routing.prefix.tree import ROOT, Tree
 from fieldfare.routing.prefix.updates import height
 
@@ -75,8 +76,8 @@ def test_selects_what_filters_select(wanted: Sequence[Filter], splits: int) -> N
     places = placed(wanted, optimizer.publish(0.0))
     assert places.loose == 0
     for event in EVENTS:
-        fpt = match(places.tree, event)
-        assert forward(places.tree, fpt, places) == exact(wanted, event)
+        tag = match(places.tree, event)
+        assert forward(places.tree, tag, places) == exact(wanted, event)
         assert places.anew(event) == exact(wanted, event)
 
 

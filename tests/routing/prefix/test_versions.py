@@ -19,9 +19,10 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.difference import wdiff
 from fieldfare.routing.prefix.optimizer import Optimizer
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tagging import forward, match
-from fieldfare.routing.prefix.tree import Term, Tree, Version
-from fieldfare.routing.prefix.updates import Gap, TreeUpdate, apply, whole
+from fieldfare.routing.prefix.selection import match
+from fieldfare.routing.prefix.tag_reader import forward
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
+from fieldfare.routing.prefix.updates import TreeUpdate, UpdateGap, apply, whole
 
 BROKERS = 3
 brokers = st.integers(0, BROKERS - 1)
@@ -127,7 +128,7 @@ def turn(optimizer: Optimizer, pool: list[Filter], turns: list[tuple[int, bool]]
             box = pool[number % len(pool)].boxes[0]
             if add:
                 optimizer.add(box)
-            elif optimizer.wants(box):
+            elif optimizer.has(box):
                 optimizer.remove(box)
         update = optimizer.publish(0.0)
         found += [] if update is None else [update]
@@ -255,19 +256,19 @@ def test_gaps_are_noticed() -> None:
     first, second, third = (update for update in updates if update is not None)
     places = Placements(Tree())
     assert places.apply(first)
-    with pytest.raises(Gap, match="follows"):
+    with pytest.raises(UpdateGap, match="follows"):
         places.apply(third)
     assert places.tree.version == first.version
     assert not places.apply(first), "old news"
     places.apply(second)
     broken = Optimizer(apply(Tree(), first), term=Term(1)).publish(0.0)
     assert broken is not None
-    with pytest.raises(Gap, match="follows"):
+    with pytest.raises(UpdateGap, match="follows"):
         places.apply(broken)
     # An update that does not lead where it should: from now on only content counts, until the whole tree comes.
     places.add(parse("x = 2").boxes[0], "a")
     old = places.enter({"x": 2})
-    with pytest.raises(Gap, match="not what it should be"):
+    with pytest.raises(UpdateGap, match="not what it should be"):
         places.apply(type(third)(third.base, third.version, (), third.digest))
     assert forward(places.tree, old, places) is None
     assert places.forward(old, {"x": 2}) == {"a"}
@@ -287,12 +288,12 @@ def test_the_past_is_forgotten() -> None:
         tree = apply(tree, update)
     assert tree.size == 3
     assert len(tree.nodes) == 1 + 10
-    tree.forget(Version(Term(0), 9))
-    assert tree.known == [Version(Term(0), 9), Version(Term(0), 10)]
+    tree.forget(TreeVersion(Term(0), 9))
+    assert tree.known == [TreeVersion(Term(0), 9), TreeVersion(Term(0), 10)]
     assert len(tree.nodes) == 1 + 4
-    assert len(tree.children(0, Version(Term(0), 9))) == 3
-    tree.forget(Version(Term(7), 7))
-    assert tree.known == [Version(Term(0), 10)]
+    assert len(tree.children(0, TreeVersion(Term(0), 9))) == 3
+    tree.forget(TreeVersion(Term(7), 7))
+    assert tree.known == [TreeVersion(Term(0), 10)]
     assert len(tree.nodes) == 1 + 3
 
 
@@ -350,7 +351,7 @@ def test_a_term_follows_what_was_heard() -> None:
     assert successor.due(0.0)
     first = successor.publish(0.0)
     assert first is not None
-    assert (first.base, first.version) == (Version(Term(0), 1), Version(Term(1), 0))
+    assert (first.base, first.version) == (TreeVersion(Term(0), 1), TreeVersion(Term(1), 0))
     places = Placements(apply(Tree(), update))
     tag = places.enter({"x": 2})
     places.add(parse("x = 2").boxes[0], "a")

@@ -10,10 +10,10 @@ from tests.tables.merging.test_per_interface import MergingNetwork
 from tests.tables.merging.test_per_neighbour import AB, A, B, Broker, C, D, History, between, sub
 
 from fieldfare.filters import parse
-from fieldfare.tables.merging.joint import AggregateMerger, JointEntry, merged_exports
+from fieldfare.tables.merging.joint import JointEntry, JointMerger, merged_exports
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.merging.rules import APART, PERFECT, Merging
-from fieldfare.tables.updates import Update
+from fieldfare.tables.updates import TableUpdate
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,55 +26,58 @@ def _quick() -> Iterator[None]:
 
 
 def test_filters_from_one_neighbour_merge_for_the_others() -> None:
-    merger: AggregateMerger[str] = AggregateMerger("abc")
+    merger: JointMerger[str] = JointMerger("abc")
     broker = Broker("abc", merger)
     assert broker.receive(sub(A), "a") == {"b": sub(A), "c": sub(A)}
-    assert broker.receive(sub(B), "a") == {name: Update((AB,), (A,)) for name in "bc"}
+    assert broker.receive(sub(B), "a") == {name: TableUpdate((AB,), (A,)) for name in "bc"}
     assert merger.mergers() == [JointEntry(AB, frozenset("bc"))]
     assert broker.receive(sub(C), "b") == {"a": sub(C), "c": sub(C)}  # another group
-    assert broker.receive(Update((), (B,)), "a") == {name: Update((A,), (AB,)) for name in "bc"}
-    assert broker.receive(Update((), (A,)), "a") == {name: Update((), (A,)) for name in "bc"}
-    assert broker.receive(Update((), (C,)), "b") == {name: Update((), (C,)) for name in "ac"}
+    assert broker.receive(TableUpdate((), (B,)), "a") == {name: TableUpdate((A,), (AB,)) for name in "bc"}
+    assert broker.receive(TableUpdate((), (A,)), "a") == {name: TableUpdate((), (A,)) for name in "bc"}
+    assert broker.receive(TableUpdate((), (C,)), "b") == {name: TableUpdate((), (C,)) for name in "ac"}
     assert (merger.forwards(), merger.mergers()) == ({}, [])
 
 
 def test_the_sender_may_hear_of_it() -> None:
-    broker = Broker("abc", AggregateMerger("abc"))
+    broker = Broker("abc", JointMerger("abc"))
     broker.receive(sub(A, B), "a")
     broker.receive(sub(C), "client")
     assert broker.receive(sub(B), "b") == {  # b now goes to all, as C does
-        "a": Update((between(2, 6),), (C,)),
-        "b": Update((A, between(2, 6)), (AB, C)),
-        "c": Update((A, between(2, 6)), (AB, C)),
+        "a": TableUpdate((between(2, 6),), (C,)),
+        "b": TableUpdate((A, between(2, 6)), (AB, C)),
+        "c": TableUpdate((A, between(2, 6)), (AB, C)),
     }
 
 
 def test_a_merger_hides_what_another_group_has() -> None:
-    broker = Broker("abc", AggregateMerger("abc"))
+    broker = Broker("abc", JointMerger("abc"))
     inside = between(1, 3)
     broker.receive(sub(inside), "b")
     assert broker.receive(sub(A), "a") == {"b": sub(A), "c": sub(A)}
-    assert broker.receive(sub(B), "a") == {"b": Update((AB,), (A,)), "c": Update((AB,), (A, inside))}
+    assert broker.receive(sub(B), "a") == {"b": TableUpdate((AB,), (A,)), "c": TableUpdate((AB,), (A, inside))}
     assert broker.exported("a") == {inside}
-    assert broker.receive(Update((), (A,)), "a") == {"b": Update((B,), (AB,)), "c": Update((inside, B), (AB,))}
+    assert broker.receive(TableUpdate((), (A,)), "a") == {
+        "b": TableUpdate((B,), (AB,)),
+        "c": TableUpdate((inside, B), (AB,)),
+    }
 
 
 def test_the_same_filter_from_two_groups() -> None:
-    broker = Broker("abc", AggregateMerger("abc"))
+    broker = Broker("abc", JointMerger("abc"))
     broker.receive(sub(AB), "b")  # to a and c
     assert broker.receive(sub(A, B), "a") == {"b": sub(AB)}  # c knows it already
     assert broker.merger.forwards() == {AB: {"a", "c"}, A: {"b"}, B: {"b"}}
-    direct: AggregateMerger[str] = AggregateMerger("abc")
+    direct: JointMerger[str] = JointMerger("abc")
     direct.follow({A: {"b", "c"}, B: {"b", "c"}, AB: {"a"}})
     assert {name: direct.exported(name) for name in "abc"} == {name: {AB} for name in "abc"}
     assert direct.follow({A: {"b", "c"}, B: {"b", "c"}, AB: {"a", "b"}}) == {}
-    assert direct.follow({AB: {"a", "b"}}) == {"c": Update((), (AB,))}
+    assert direct.follow({AB: {"a", "b"}}) == {"c": TableUpdate((), (AB,))}
 
 
 def test_mergers_that_mean_the_same_do_not_hide_each_other() -> None:
     ip = [[f"CIDR(ip, '10.{n}.0.0/8') AND x {op} 1" for op in ("<", ">=")] for n in range(2)]
     (a, b), (c, d) = ([parse(text) for text in texts] for texts in ip)
-    merger: AggregateMerger[str] = AggregateMerger("abc")
+    merger: JointMerger[str] = JointMerger("abc")
     merger.follow({a: {"a", "b"}, b: {"a", "b"}, c: {"b", "c"}, d: {"b", "c"}})
     first, second = merger.mergers()
     assert first.filter != second.filter
@@ -87,10 +90,10 @@ def test_mergers_that_mean_the_same_do_not_hide_each_other() -> None:
 
 def test_weak_merging_leaves_alone_what_goes_to_few() -> None:
     for weak in (False, True):
-        merger: AggregateMerger[str] = AggregateMerger("abc", weak=weak)
+        merger: JointMerger[str] = JointMerger("abc", weak=weak)
         merger.follow({A: {"a"}, B: {"a"}, C: {"a", "b"}, D: {"a", "b"}})
         assert merger.exported("a") == ({A, B} if weak else {AB}) | {between(4, 8)}
-    apart: AggregateMerger[str] = AggregateMerger("abc", APART)
+    apart: JointMerger[str] = JointMerger("abc", APART)
     apart.follow({A: {"a", "b"}, B: {"a", "b"}})
     assert apart.exported("a") == {A, B}
 
@@ -101,15 +104,15 @@ def test_weak_merging_leaves_alone_what_goes_to_few() -> None:
 class AggregateHistory(History):
     """What neighbours are told is what the definition says."""
 
-    def make(self, merging: Merging, weak: bool) -> AggregateMerger[int]:
-        return AggregateMerger(self.names, merging, weak=weak)
+    def make(self, merging: Merging, weak: bool) -> JointMerger[int]:
+        return JointMerger(self.names, merging, weak=weak)
 
     @invariant()
     def by_definition(self) -> None:
         if not hasattr(self, "broker"):
             return
         for merger in (self.broker.merger, self.twin):
-            assert isinstance(merger, AggregateMerger)
+            assert isinstance(merger, JointMerger)
             expected = merged_exports(merger.forwards(), merger.mergers(), self.names)
             assert {name: merger.exported(name) for name in self.names} == {n: set(e) for n, e in expected.items()}
 
@@ -125,7 +128,7 @@ def test_any_history() -> None:
 def test_brokers_that_all_do_this_may_not_come_to_rest(merging: Merging) -> None:
     """Why `NeighbourMerger` is to be preferred. The filters of clients at the brokers 1 and 2 of the row 0, 1, 2, 3:"""
     wishes = [(2, between(1, 3)), (2, parse("x = 4")), (1, parse("x = 2")), (1, parse("x = 4"))]
-    for make, rests in ((AggregateMerger, False), (NeighbourMerger, True)):
+    for make, rests in ((JointMerger, False), (NeighbourMerger, True)):
         tree = {0: [1], 1: [0, 2], 2: [1, 3], 3: [2]}
         network = MergingNetwork(tree, lambda _, names, make=make: Broker(names, make(names, merging)))  # type: ignore[misc]
         ends = []

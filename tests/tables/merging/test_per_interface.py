@@ -12,10 +12,11 @@ from tests.tables.mergeable import EVENTS, check_mergers, incomparable, joint, p
 from tests.tables.networks import FILTERS, KINDS, REDUNDANT, Make, Tape, oracle, random_tree, received, tapes
 
 from fieldfare.filters import NOTHING, Filter, parse
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
-from fieldfare.tables.updates import Update
+from fieldfare.tables.structures.naive import NaiveTable
+from fieldfare.tables.updates import TableUpdate
 
 ALL = {**KINDS, **REDUNDANT}
 FEW = max(10, settings().max_examples // 5)
@@ -123,9 +124,9 @@ def test_erratum_15_what_is_uncovered_joins_a_merger_that_survives(table: Mergin
     table.add(A, "I1")
     table.add(B, "I1")
     table.add(parse("y = 1"), "I1")
-    table.apply(Update((outside,), (parse("y = 1"),)), "I1")
+    table.apply(TableUpdate((outside,), (parse("y = 1"),)), "I1")
     assert outside in table.wanted("I1")
-    table.apply(Update(removed=(A,)), "I1")
+    table.apply(TableUpdate(removed=(A,)), "I1")
     assert table.match({"x": 1, "y": 1}) == {"I1"}
     assert table.match({"x": 1, "y": 2}) == set()
 
@@ -167,7 +168,7 @@ def test_answers(table: MergingTable[str]) -> None:
     assert not table.remove(A, "bob")
     assert (table.drop("bob"), table.wanted("bob"), table.mergers("bob")) == ([], [], [])
     with pytest.raises(ValueError, match="no event can match"):
-        table.apply(Update((B, NOTHING), (A,)), "ana")
+        table.apply(TableUpdate((B, NOTHING), (A,)), "ana")
     with pytest.raises(ValueError, match="no event can match"):
         table.add(NOTHING, "bob")
     assert (table.wanted("ana"), table.interfaces()) == ([A], ["ana"])
@@ -232,7 +233,7 @@ class History(RuleBasedStateMachine):
     def apply(self, added: list[Filter], numbers: list[int], interface: str) -> None:
         wanted = list(self.wishes[interface].filters())
         removed = {wanted[number % len(wanted)]: None for number in numbers if wanted}
-        self.table.apply(Update(tuple(added), tuple(removed)), interface)
+        self.table.apply(TableUpdate(tuple(added), tuple(removed)), interface)
         for filter in removed:
             self.wishes[interface].remove(filter, 0)
         self.wishes[interface].add_many((filter, 0) for filter in added)
@@ -294,13 +295,13 @@ class MergingBroker(networks.Broker):
         self.table = table
         self.subscriptions = table.inner
 
-    def subscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Update]:
-        return self.table.apply(Update(added=(filter,)), client)
+    def subscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, TableUpdate]:
+        return self.table.apply(TableUpdate(added=(filter,)), client)
 
-    def unsubscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, Update]:
-        return self.table.apply(Update(removed=(filter,)), client)
+    def unsubscribe(self, client: Hashable, filter: Filter) -> Mapping[Any, TableUpdate]:
+        return self.table.apply(TableUpdate(removed=(filter,)), client)
 
-    def receive(self, message: Update, neighbour: int) -> Mapping[Any, Update]:
+    def receive(self, message: TableUpdate, neighbour: int) -> Mapping[Any, TableUpdate]:
         return self.table.apply(message, neighbour)
 
     def match(self, event: Mapping[str, object]) -> set[Any]:
@@ -320,7 +321,7 @@ class MergingNetwork(networks.Network[Any]):
         for (i, j), messages in self.links.items():
             known = minimal_cover(self.brokers[j].held(i))
             for message in messages:
-                if isinstance(message, Update):
+                if isinstance(message, TableUpdate):
                     known = received(known, message)
             assert set(known) == self.brokers[i].exported(j), (i, j)
 

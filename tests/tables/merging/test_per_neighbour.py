@@ -13,12 +13,13 @@ from tests.tables.merging.test_per_interface import FEW, MergingNetwork, play
 from tests.tables.networks import KINDS, Make, Tape, oracle, random_tree, received, tapes
 
 from fieldfare.filters import Filter, parse
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging import per_neighbour
 from fieldfare.tables.merging.per_interface import MergingTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger, OutgoingMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
-from fieldfare.tables.updates import Update, Updates, apply
+from fieldfare.tables.structures.naive import NaiveTable
+from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,8 +32,8 @@ def between(low: float, high: float, also: str = "") -> Filter:
     return parse(f"x BETWEEN {low} AND {high}{also}")
 
 
-def sub(*filters: Filter) -> Update:
-    return Update(added=filters)
+def sub(*filters: Filter) -> TableUpdate:
+    return TableUpdate(added=filters)
 
 
 A, B, C, D = (between(2 * n, 2 * n + 2) for n in range(4))
@@ -46,14 +47,14 @@ class Broker(networks.Broker):
         self.subscriptions = make(neighbours)
         self.merger = merger or NeighbourMerger(neighbours)
 
-    def receive(self, message: Update, neighbour: Hashable) -> Updates[Any]:
+    def receive(self, message: TableUpdate, neighbour: Hashable) -> TableUpdates[Any]:
         return self.merger.change(apply(self.subscriptions, message, neighbour))
 
-    def subscribe(self, client: Hashable, filter: Filter) -> Updates[Any]:
+    def subscribe(self, client: Hashable, filter: Filter) -> TableUpdates[Any]:
         return self.receive(sub(filter), (client, filter))
 
-    def unsubscribe(self, client: Hashable, filter: Filter) -> Updates[Any]:
-        return self.receive(Update((), (filter,)), (client, filter))
+    def unsubscribe(self, client: Hashable, filter: Filter) -> TableUpdates[Any]:
+        return self.receive(TableUpdate((), (filter,)), (client, filter))
 
     def match(self, event: Mapping[str, object]) -> set[Any]:
         return {one[0] if isinstance(one, tuple) else one for one in self.subscriptions.match(event)}
@@ -71,17 +72,20 @@ class Broker(networks.Broker):
 def test_each_neighbour_is_told_what_others_want() -> None:
     broker = Broker("abc")
     assert broker.receive(sub(A), "a") == {"b": sub(A), "c": sub(A)}
-    assert broker.receive(sub(B), "b") == {"a": sub(B), "c": Update((AB,), (A,))}
+    assert broker.receive(sub(B), "b") == {"a": sub(B), "c": TableUpdate((AB,), (A,))}
     assert broker.receive(sub(C), "client") == {
-        "a": Update((between(2, 6),), (B,)),
-        "b": Update((A | C,), (A,)),
-        "c": Update((ABC,), (AB,)),
+        "a": TableUpdate((between(2, 6),), (B,)),
+        "b": TableUpdate((A | C,), (A,)),
+        "c": TableUpdate((ABC,), (AB,)),
     }
     assert isinstance(broker.merger, NeighbourMerger)
     assert broker.merger.mergers("c")[0].components == (A, B, C)
-    assert broker.receive(Update((), (B,)), "b") == {"a": Update((C,), (between(2, 6),)), "c": Update((A | C,), (ABC,))}
-    broker.receive(Update((), (A,)), "a")
-    broker.receive(Update((), (C,)), "client")
+    assert broker.receive(TableUpdate((), (B,)), "b") == {
+        "a": TableUpdate((C,), (between(2, 6),)),
+        "c": TableUpdate((A | C,), (ABC,)),
+    }
+    broker.receive(TableUpdate((), (A,)), "a")
+    broker.receive(TableUpdate((), (C,)), "client")
     assert (broker.merger.forwards(), broker.merger.mergers("c"), broker.exported("c")) == ({}, [], set())
 
 
@@ -89,11 +93,13 @@ def test_what_a_neighbour_forgets_or_ignores() -> None:
     """Updates as `apply` sends them: what a larger filter replaces is not taken back, and too much does no harm."""
     merger: NeighbourMerger[str] = NeighbourMerger("ab")
     merger.change({"a": sub(A, C), "b": sub(A)})
-    assert merger.change({"a": sub(between(0, 3))}) == {"a": Update((between(0, 3) | C,), (A | C,))}
+    assert merger.change({"a": sub(between(0, 3))}) == {"a": TableUpdate((between(0, 3) | C,), (A | C,))}
     assert merger.change({"a": sub(A), "b": sub(A)}) == merger.change({}) == {}
     assert merger.forwards() == {A: {"b"}, C: {"a"}, between(0, 3): {"a"}}
-    assert merger.change({"a": Update((A,), (between(0, 3),))}) == {"a": Update((C | A,), (between(0, 3) | C,))}
-    assert merger.change({"a": Update((), (D,))}) == {}
+    assert merger.change({"a": TableUpdate((A,), (between(0, 3),))}) == {
+        "a": TableUpdate((C | A,), (between(0, 3) | C,))
+    }
+    assert merger.change({"a": TableUpdate((), (D,))}) == {}
 
 
 def test_order_of_neighbours() -> None:
@@ -114,7 +120,7 @@ def test_many_are_found_by_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
             merger.change({"ab"[n % 2]: sub(box), "a": sub(boxes[n // 2])})
         before = merger.forwards()
         for box in boxes[::3]:
-            merger.change({name: Update((), (box,)) for name in "ab"})
+            merger.change({name: TableUpdate((), (box,)) for name in "ab"})
         results.append((before, merger.forwards(), merger.exported("a"), merger.exported("b")))
         known = [box for n, box in enumerate(boxes) if n % 2]
         assert {f for f, told in before.items() if "b" in told} == set(minimal_cover(known))
@@ -155,9 +161,9 @@ class History(RuleBasedStateMachine):
     def change(self, added: list[Filter], numbers: list[int], sender: int) -> None:
         mine = self.broker.held(sender)
         removed = {mine[number % len(mine)]: None for number in numbers if mine}
-        updates = self.broker.receive(Update(tuple(dict.fromkeys(added)), tuple(removed)), sender)
+        updates = self.broker.receive(TableUpdate(tuple(dict.fromkeys(added)), tuple(removed)), sender)
         for neighbour, update in updates.items():
-            assert update != Update()
+            assert update != TableUpdate()
             assert not set(update.added) & set(self.mirrors[neighbour])
             assert set(update.removed) <= set(self.mirrors[neighbour])
             self.mirrors[neighbour] = received(self.mirrors[neighbour], update)
@@ -211,7 +217,7 @@ class Both(Broker):
         self.inside: MergingTable[Any] = MergingTable(NaiveTable(neighbours), merging)
         self.subscriptions = self.inside.inner
 
-    def receive(self, message: Update, neighbour: Hashable) -> Updates[Any]:
+    def receive(self, message: TableUpdate, neighbour: Hashable) -> TableUpdates[Any]:
         return self.merger.change(self.inside.apply(message, neighbour))
 
     def held(self, neighbour: Hashable) -> list[Filter]:

@@ -11,11 +11,12 @@ from tests.filters.test_filter import filters
 from tests.tables.mergeable import POOL, check_mergers, incomparable, joint, meaning, pool, remembered
 
 from fieldfare.filters import EVERYTHING, Filter, FilterTooComplex, parse
-from fieldfare.filters.merge import Sample
+from fieldfare.filters.statistics import Sample
+from fieldfare.tables.covers import minimal_cover
 from fieldfare.tables.merging.roots import RootMerger, merged
-from fieldfare.tables.merging.rules import APART, Join, Merging, Partners, agree_but_one, share, weight
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
-from fieldfare.tables.updates import Update
+from fieldfare.tables.merging.rules import APART, MergeResult, Merging, Partners, agree_but_one, share, weight
+from fieldfare.tables.structures.naive import NaiveTable
+from fieldfare.tables.updates import TableUpdate
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,17 +86,17 @@ def test_vector_8_perfect_merge(one: str, other: str, result: str | None) -> Non
 def test_vector_9_unmerge() -> None:
     a, b, c = (between(10 * n, 10 * n + 10) for n in range(3))
     merger = RootMerger()
-    assert merger.change([a]) == Update((a,))
-    assert merger.change([b]) == Update((between(0, 20),), (a,))
-    assert merger.change([c]) == Update((between(0, 30),), (between(0, 20),))
+    assert merger.change([a]) == TableUpdate((a,))
+    assert merger.change([b]) == TableUpdate((between(0, 20),), (a,))
+    assert merger.change([c]) == TableUpdate((between(0, 30),), (between(0, 20),))
     d = between(5, 25)
-    assert merger.change([d]) == Update()
+    assert merger.change([d]) == TableUpdate()
     assert merger.mergers() == [(between(0, 30), (a, b, c), (d,), 0.0)]
     without_b = between(0, 10) | between(20, 30)
-    assert merger.change(left=[d]) == Update()
-    assert merger.change(left=[b]) == Update((without_b,), (between(0, 30),))
-    assert merger.change(left=[c]) == Update((a,), (without_b,))
-    assert merger.change(left=[a]) == Update((), (a,))
+    assert merger.change(left=[d]) == TableUpdate()
+    assert merger.change(left=[b]) == TableUpdate((without_b,), (between(0, 30),))
+    assert merger.change(left=[c]) == TableUpdate((a,), (without_b,))
+    assert merger.change(left=[a]) == TableUpdate((), (a,))
     assert merger.exported() == merger.roots() == []
 
 
@@ -104,7 +105,7 @@ def test_vector_9_what_was_covered_reappears() -> None:
     merger = RootMerger()
     merger.change([a, b, d])
     assert merger.exported() == [box((0, 8), (0, 4))]
-    assert merger.change(left=[b]) == Update((a, d), (box((0, 8), (0, 4)),))
+    assert merger.change(left=[b]) == TableUpdate((a, d), (box((0, 8), (0, 4)),))
 
 
 # Changes
@@ -115,22 +116,22 @@ def test_a_new_root_covers_old_ones() -> None:
     a, b, c = between(0, 2), between(2, 4), between(8, 9)
     merger = RootMerger()
     merger.change([a, b, c])
-    assert merger.follow([between(0, 3), b]) == Update((between(0, 4),), (between(0, 4) | c,))
-    assert merger.follow([EVERYTHING]) == Update((EVERYTHING,), (between(0, 4),))
+    assert merger.follow([between(0, 3), b]) == TableUpdate((between(0, 4),), (between(0, 4) | c,))
+    assert merger.follow([EVERYTHING]) == TableUpdate((EVERYTHING,), (between(0, 4),))
 
 
 def test_what_joins_and_leaves_at_once_stays() -> None:
     a, b = between(0, 2), between(2, 4)
     merger = RootMerger()
     merger.change([a, b])
-    assert merger.change([a], [a]) == merger.change([a]) == merger.change(left=[EVERYTHING]) == Update()
+    assert merger.change([a], [a]) == merger.change([a]) == merger.change(left=[EVERYTHING]) == TableUpdate()
     assert merger.mergers()[0].components == (a, b)
 
 
 def test_a_merger_that_still_means_the_same_stays() -> None:
     merger = RootMerger()
     merger.change([between(0, 10), between(5, 15), between(10, 20)])
-    assert merger.change(left=[between(5, 15)]) == Update()
+    assert merger.change(left=[between(5, 15)]) == TableUpdate()
     assert merger.mergers()[0].components == (between(0, 10), between(10, 20))
 
 
@@ -203,11 +204,11 @@ def test_best_takes_the_simplest_and_widest() -> None:
     assert exported(Merging(), *roots)[0] == parse("(x = 1 OR x BETWEEN 4 AND 5) AND y = 1")
     assert exported(Merging(choice="best"), *roots)[0] == parse("x = 1 AND EXISTS y")
     small, large, new = box((1, 2), (0, 2)), box((1, 2), (6, 9)), box((1, 2), (2, 6))
-    assert Merging().join(Join(small), Join(new)) == Join(box((1, 2), (0, 6)))
+    assert Merging().join(MergeResult(small), MergeResult(new)) == MergeResult(box((1, 2), (0, 6)))
     merger = RootMerger(Merging(choice="best"))
-    assert merger._better(Join(box((1, 2), (0, 9))), Join(box((1, 2), (0, 6))))  # as simple, but wider
-    assert not merger._better(Join(box((1, 2), (0, 6))), Join(large | new))
-    assert merger._better(Join(small, 0.1), Join(EVERYTHING, 0.2))
+    assert merger._better(MergeResult(box((1, 2), (0, 9))), MergeResult(box((1, 2), (0, 6))))  # as simple, but wider
+    assert not merger._better(MergeResult(box((1, 2), (0, 6))), MergeResult(large | new))
+    assert merger._better(MergeResult(small, 0.1), MergeResult(EVERYTHING, 0.2))
 
 
 def test_weight() -> None:
@@ -245,7 +246,7 @@ def test_imperfect_within_the_budget() -> None:
     merger.change(near)
     assert merger.exported() == [box((0, 5), (0, 5))]
     assert merger.mergers()[0].waste == pytest.approx(1 - 23 / 25, abs=0.01)
-    assert merger.change(left=near[:1]) == Update(near[1:], (box((0, 5), (0, 5)),))
+    assert merger.change(left=near[:1]) == TableUpdate(near[1:], (box((0, 5), (0, 5)),))
     assert len(exported(Merging(imperfect=True, budget=1.0), parse("x = 1"), parse("y = 1"))) == 2  # not alike
 
 
@@ -259,8 +260,8 @@ def test_waste_by_what_was_seen() -> None:
 
 def test_old_waste_counts_as_much_as_it_fills() -> None:
     how = Merging(imperfect=True, budget=0.3)
-    wasting, exact = Join(box((0, 5), (0, 5)), 0.2), Join(box((5, 10), (0, 5)))
-    for other, result, waste in ((exact, (0, 10), 0.1), (Join(box((5, 6), (0, 5)), 0.3), (0, 6), 1.3 / 6)):
+    wasting, exact = MergeResult(box((0, 5), (0, 5)), 0.2), MergeResult(box((5, 10), (0, 5)))
+    for other, result, waste in ((exact, (0, 10), 0.1), (MergeResult(box((5, 6), (0, 5)), 0.3), (0, 6), 1.3 / 6)):
         joined = how.join(wasting, other)
         assert joined is not None
         assert joined.filter == box(result, (0, 5))
@@ -274,12 +275,12 @@ def test_lazy_keeps_a_merger_within_the_budget() -> None:
     merger = RootMerger(Merging(lazy=True, budget=0.5))
     merger.change(parts)
     whole = between(0, 50)
-    assert merger.change(left=parts[1:2]) == merger.change(left=parts[2:3]) == Update()
+    assert merger.change(left=parts[1:2]) == merger.change(left=parts[2:3]) == TableUpdate()
     assert merger.exported() == [whole]
     assert merger.mergers()[0].waste == pytest.approx(0.4, abs=0.01)
-    assert merger.change(left=parts[3:4]) == Update((parts[0] | parts[4],), (whole,))
+    assert merger.change(left=parts[3:4]) == TableUpdate((parts[0] | parts[4],), (whole,))
     assert merger.mergers()[0].waste == 0
-    assert merger.change(left=parts[:1]) == Update((parts[4],), (parts[0] | parts[4],))  # one is no merger
+    assert merger.change(left=parts[:1]) == TableUpdate((parts[4],), (parts[0] | parts[4],))  # one is no merger
 
 
 def test_lazy_counts_what_a_larger_root_covers_too() -> None:
@@ -296,16 +297,16 @@ def test_unwanted_events_end_patience() -> None:
     parts = [between(10 * n, 10 * n + 10) for n in range(4)]
     merger = RootMerger(Merging(lazy=True, budget=0.5, patience=2))
     merger.change(parts)
-    assert merger.unwanted({"x": 15}) == Update()  # no waste: it was not let pass by a merger
+    assert merger.unwanted({"x": 15}) == TableUpdate()  # no waste: it was not let pass by a merger
     merger.change(left=parts[1:2])
     for event in ({"x": 15}, {"y": 1}):
-        assert merger.unwanted(event) == Update()
-    assert merger.unwanted({"x": 15}) == Update((parts[0] | between(20, 40),), (between(0, 40),))
-    assert merger.unwanted({"x": 15}) == Update()
+        assert merger.unwanted(event) == TableUpdate()
+    assert merger.unwanted({"x": 15}) == TableUpdate((parts[0] | between(20, 40),), (between(0, 40),))
+    assert merger.unwanted({"x": 15}) == TableUpdate()
     patient = RootMerger(Merging(lazy=True, budget=0.5))
     patient.change(parts)
     patient.change(left=parts[1:2])
-    assert {patient.unwanted({"x": 15}) for _ in range(10)} == {Update()}
+    assert {patient.unwanted({"x": 15}) for _ in range(10)} == {TableUpdate()}
 
 
 # Partners
@@ -318,8 +319,8 @@ def test_all_that_merge_are_found(others: list[Filter], one: Filter) -> None:
         partners = Partners(how.keys)
         for other in dict.fromkeys(others):
             partners.add(other)
-        found = {other for other in partners.of(one) if how.join(Join(other), Join(one)) is not None}
-        possible = {other for other in others if how.join(Join(other), Join(one)) is not None}
+        found = {other for other in partners.of(one) if how.join(MergeResult(other), MergeResult(one)) is not None}
+        possible = {other for other in others if how.join(MergeResult(other), MergeResult(one)) is not None}
         assert {
             other for other in possible if other != one and not one.covers(other) and not other.covers(one)
         } <= found
@@ -380,7 +381,7 @@ class History(RuleBasedStateMachine):
             self.told(name, update)
             assert self.twins[name].follow(roots) == update, name
 
-    def told(self, name: str, update: Update) -> None:
+    def told(self, name: str, update: TableUpdate) -> None:
         known = self.known[name]
         assert not known & set(update.added)
         assert known >= set(update.removed)

@@ -7,7 +7,7 @@ from tests.tables.suite import POOL
 
 from fieldfare.filters.filter import NOTHING, Filter
 from fieldfare.tables.structures.distinct import DistinctTable
-from fieldfare.tables.updates import Update, apply
+from fieldfare.tables.updates import TableUpdate, apply
 
 NEIGHBOURS = ("n", "s")
 INTERFACES = (*NEIGHBOURS, "ana")
@@ -23,7 +23,7 @@ def test_is_a_set_of_pairs(steps: list[tuple[bool, Filter, str]]) -> None:
     told: dict[str, set[Filter]] = {neighbour: set() for neighbour in NEIGHBOURS}
     pairs: set[Pair] = set()
     for add, filter, interface in steps:
-        update = Update((filter,), ()) if add else Update((), (filter,))
+        update = TableUpdate((filter,), ()) if add else TableUpdate((), (filter,))
         for neighbour, change in apply(table, update, interface).items():
             assert neighbour != interface
             told[neighbour] = told[neighbour] - set(change.removed) | set(change.added)

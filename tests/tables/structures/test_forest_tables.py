@@ -10,10 +10,11 @@ from tests.tables.suite import NEIGHBOURS, EliminatesLate, TableSuite, between, 
 
 from fieldfare.filters import Filter, parse
 from fieldfare.tables.base import Table, Towards
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.covers import minimal_cover
+from fieldfare.tables.structures.forest import Forest, ForestNode
 from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
 from fieldfare.tables.structures.interface_forest import InterfaceForest
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 
 
 def check_forest(forest: Forest) -> None:
@@ -127,7 +128,7 @@ def links(forest: Forest) -> Iterator[tuple[Filter, Filter]]:
         yield from ((node.filter, child) for child in node.children)
 
 
-def depth(node: Node) -> int:
+def depth(node: ForestNode) -> int:
     return sum(1 for _ in node.ancestors())
 
 

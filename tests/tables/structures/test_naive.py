@@ -7,7 +7,8 @@ from tests.tables.suite import Remembered, TableSuite
 
 from fieldfare.filters import parse
 from fieldfare.tables.base import Table, Towards
-from fieldfare.tables.structures.naive import NaiveTable, minimal_cover
+from fieldfare.tables.covers import minimal_cover
+from fieldfare.tables.structures.naive import NaiveTable
 
 
 class TestNaive(TableSuite):

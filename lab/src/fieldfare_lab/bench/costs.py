@@ -1,4 +1,4 @@
-"""What an index costs besides matching: loading, changing, memory, opening, starting."""
+"""The costs of an index besides matching: loading, changes, memory, opening a snapshot, starting a program."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from fieldfare.matching.index import Index
 from fieldfare_lab.bench.workloads import Workload, generate
 
 CHANGES: Final = 300
+"""number of single additions and removals that are timed"""
 TRACED: Final = 10_000
+"""number of filters in the index whose memory is traced; tracing slows loading down"""
 
 START: Final = """
 import time
 from fieldfare.matching.index import Index
 index = Index([("a", "price < 10")], kernels="numba")
-index.settle()
+index.compact()
 assert index.match({"price": 5}) == ["a"]
 print(time.process_time())
 """
@@ -34,7 +36,7 @@ print(time.process_time())
 
 @dataclass(frozen=True)
 class Cost:
-    """A figure."""
+    """A measured cost with its unit; `value` is None where the cost could not be measured, and `note` says why."""
 
     name: str
     value: float | None
@@ -43,7 +45,7 @@ class Cost:
 
 
 def costs(name: str, filters: int, step: Callable[[str], None] = lambda _: None) -> Iterator[Cost]:
-    """All of them, on one workload."""
+    """Measure all costs on the workload `name` with so many filters; `step` receives the name of each part."""
     workload = generate(name, filters, 1)
     step(f"costs: loading {filters:,} filters")
     started = time.process_time()
@@ -51,12 +53,12 @@ def costs(name: str, filters: int, step: Callable[[str], None] = lambda _: None)
     parsing = time.process_time() - started
     yield Cost("parse", filters / parsing, "filters/s", "text to filter")
     index: Index[Any] = Index(kernels="auto")
-    gc.collect()  # what parsing left behind is not for loading to clear away
+    gc.collect()  # loading must not pay for the garbage of parsing
     started = time.process_time()
     index.add_many(enumerate(parsed))
     yield Cost("bulk load", filters / (time.process_time() - started), "filters/s", "add_many of parsed filters")
-    index.settle()
-    yield Cost("segment", index.stats().bytes / filters, "bytes/filter", "what a snapshot would hold")
+    index.compact()
+    yield Cost("segment", index.stats().bytes / filters, "bytes/filter", "size of a snapshot")
     step("costs: memory")
     yield _memory(workload)
     step("costs: changes")
@@ -68,13 +70,13 @@ def costs(name: str, filters: int, step: Callable[[str], None] = lambda _: None)
 
 
 def _memory(workload: Workload) -> Cost:
-    """All that Python and NumPy allocate for an index and keep."""
+    """The memory that Python and NumPy allocate for an index and do not free."""
     texts = workload.filters[:TRACED]
     tracemalloc.start()
     try:
         index: Index[int] = Index(kernels="auto")
         index.add_many((number, parse(text)) for number, text in enumerate(texts))
-        index.settle()
+        index.compact()
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -82,19 +84,19 @@ def _memory(workload: Workload) -> Cost:
 
 
 def _changes(index: Index[Any], workload: Workload) -> Iterator[Cost]:
-    """Single changes of a full index; the median, as merges in the background come and go."""
-    wanted = [parse(text) for text in workload.filters[:CHANGES]]
-    ids = [f"new {number}" for number in range(len(wanted))]
-    adds = [_microseconds(index.add, *pair) for pair in zip(ids, wanted, strict=True)]
+    """Single changes of a full index; the median, because background merges disturb some of the changes."""
+    filters = [parse(text) for text in workload.filters[:CHANGES]]
+    ids = [f"new {number}" for number in range(len(filters))]
+    adds = [_microseconds(index.add, *pair) for pair in zip(ids, filters, strict=True)]
     removes = [_microseconds(index.remove, id) for id in ids]
-    old = [_microseconds(index.remove, id) for id in range(len(wanted))]
-    yield Cost("add", median(adds), "µs", f"median of {len(wanted)}, parsed, at {len(workload.filters):,} filters")
+    old = [_microseconds(index.remove, id) for id in range(len(filters))]
+    yield Cost("add", median(adds), "µs", f"median of {len(filters)}, parsed, at {len(workload.filters):,} filters")
     yield Cost("remove", median(removes), "µs", "of recent filters")
-    yield Cost("remove", median(old), "µs", "of settled filters")
+    yield Cost("remove", median(old), "µs", "of compacted filters")
 
 
 def _microseconds(do: Callable[..., object], *arguments: object) -> float:
-    started = time.perf_counter_ns()  # the clock of CPU time is too coarse for this
+    started = time.perf_counter_ns()  # the clock of CPU time is too coarse for one change
     do(*arguments)
     return (time.perf_counter_ns() - started) / 1000
 
@@ -110,7 +112,7 @@ def _snapshot(index: Any) -> Cost:
 
 
 def _starts() -> Iterator[Cost]:
-    """A program that makes an index and matches, with nothing compiled before and again."""
+    """CPU seconds of a program that makes an index and matches: without compiled kernels, then with cached kernels."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         for name in ("first start", "later start"):

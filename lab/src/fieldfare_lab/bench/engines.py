@@ -1,8 +1,8 @@
-"""Contenders: whoever can be asked which filters an event matches.
+"""Contenders: engines, databases and libraries that can tell which filters an event matches.
 
-A contender is three closures, one made by the other: `prepare(workload)` takes the filters in and gives `feed`;
-`feed(events)` brings events into the form in which they would arrive and gives `run`; `run()` matches them and gives
-the number of matches. Only `run` is timed; what a contender must do for each event belongs into it.
+A contender is three nested closures: `prepare(workload)` loads the filters and returns `feed`; `feed(events)` brings
+events into the form in which events would arrive and returns `run`; `run()` matches the events and returns the number
+of matches. Only `run` is timed, so all work that a contender must do for each event belongs into `run`.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ def _unlimited(workload: Workload) -> float:
 
 @dataclass(frozen=True)
 class Contender:
-    """How to run one of them, and how far it can go."""
+    """A way to match events, with the limits of filters, operators and size within which the way can be measured."""
 
     name: str
     about: str
     prepare: Callable[[Workload], Feed]
     module: str | None = None
-    """what must be importable"""
+    """module that must be importable"""
     package: str | None = None
-    """what pip calls it"""
+    """name of the module's package for pip; None: the module's name"""
     rules_only: bool = False
-    """needs filters that are plain rules"""
+    """whether the contender needs filters that are plain rules"""
     operators: frozenset[str] = frozenset(TESTS)
-    """those it has a form for"""
+    """operators that the contender's language can express"""
     times: bool = True
-    """knows timestamps"""
+    """whether the contender knows timestamps"""
     pairs: Callable[[Workload], float] = _unlimited
-    """how many pairs of a filter and an event a round can take; the time is scaled from as many events"""
+    """largest number of pairs of a filter and an event in a round; slow contenders get fewer events"""
     most_filters: float = math.inf
-    """more would take too long to prepare"""
+    """limit of filters; more would take too long to prepare"""
     patient: bool = False
-    """takes so long to start that a quick run does without"""
+    """whether the start takes so long that a quick run leaves the contender out"""
     clock: Callable[[], float] = time.process_time
-    """CPU seconds of all that works for it"""
+    """returns CPU seconds of all processes that work for the contender"""
 
 
 def missing(contender: Contender) -> str | None:
-    """Why the contender cannot run on this machine, if it cannot."""
+    """Return the reason why the contender cannot run on the machine, or None."""
     if contender.module is None or importlib.util.find_spec(contender.module) is not None:
         return None
     return f"not installed: pip install {contender.package or contender.module}"
 
 
 def unfit(contender: Contender, workload: Workload) -> str | None:
-    """Why the contender does not run on a workload, if it does not."""
+    """Return the reason why the contender cannot run on a workload, or None."""
     if (reason := missing(contender)) is not None:
         return reason
     if len(workload.filters) > contender.most_filters:
@@ -80,18 +80,18 @@ def unfit(contender: Contender, workload: Workload) -> str | None:
 
 
 def events_for(contender: Contender, workload: Workload, effort: float = 1.0) -> int:
-    """How many of the workload's events the contender can take in a round."""
+    """Return how many of the workload's events the contender can match in a round of bearable length."""
     bearable = effort * contender.pairs(workload) / max(1, len(workload.filters))
     return int(max(1, min(len(workload.events), bearable)))
 
 
 def contenders() -> dict[str, Contender]:
-    """All of them by name, ours first; the modules of peers are imported when they are prepared."""
-    from fieldfare_lab.bench import (  # noqa: PLC0415 - they import this module
+    """Return all contenders by name, Fieldfare's first; the module of a peer is imported in `prepare`."""
+    from fieldfare_lab.bench import (  # noqa: PLC0415 - the three modules import `Contender` from here
+        fieldfare_contenders,
         libraries,
-        ours,
         tables,
     )
 
-    every: Iterable[Contender] = (*ours.CONTENDERS, *tables.CONTENDERS, *libraries.CONTENDERS)
+    every: Iterable[Contender] = (*fieldfare_contenders.CONTENDERS, *tables.CONTENDERS, *libraries.CONTENDERS)
     return {contender.name: contender for contender in every}

@@ -1,9 +1,10 @@
-"""Two ways to say "which filters does each event match" as a join.
+"""The question "which filters does each event match" as a join, in two plans.
 
-By an equality: filters that have one make a table for its field, events join it on that field, which a database can
-hash, and the other predicates are checked on what was found; a predicate that a filter lacks is null or endless there.
-That needs every event to have every field. Otherwise, by counting: events and filters are cut into single values and
-predicates, joined on the field and the range, and a filter that was met as often as it has predicates matches.
+The equality plan makes a table for each field that filters compare by equality. Events join the table on the field,
+which a database can hash, and the other predicates are checked on the joined rows; a predicate that a filter lacks is a
+null or an endless bound. The plan needs every field in every event. The counting plan works without: events and filters
+are cut into single values and predicates, joined on field and range, and a filter matches if as many rows were joined
+as the filter has predicates.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ COUNT: Final = (
 
 
 class Condition(NamedTuple):
-    """What a field of an event and a column of the filters must satisfy; `=?` holds also if the column is null."""
+    """A comparison of an event's field with a column of a table of filters; `=?` holds also if the column is null."""
 
     field: str
     op: str
     column: str
 
     def sql(self) -> str:
-        """In SQL."""
+        """Return the comparison in SQL, with `e` for the events and `f` for the table of filters."""
         if self.op == "=?":
             return f"(f.{self.column} IS NULL OR e.{self.field} = f.{self.column})"
         return f"e.{self.field} {self.op} f.{self.column}"
@@ -52,22 +53,22 @@ class Plan:
     events: Callable[[Sequence[Event]], pa.Table]
     queries: list[str]
     conditions: dict[str, list[Condition]]
-    """of each table; none in the counting plan"""
+    """conditions of each table of filters; empty in the counting plan"""
 
     @property
     def counting(self) -> bool:
-        """Is it the counting plan?"""
+        """Tell whether the plan counts predicates instead of joining by an equality."""
         return not self.conditions
 
     @property
     def hashed(self) -> bool:
-        """Is there an equality to begin with in every table?"""
+        """Tell whether every table begins with an equality, so that a database can use a hash join."""
         return not self.counting and all(conditions[0].op == "=" for conditions in self.conditions.values())
 
 
 @lru_cache(maxsize=2)
 def plan(workload: Workload) -> Plan:
-    """The better plan for a workload."""
+    """Choose the plan of a workload: by an equality if every event has every field of the filters, else by counting."""
     rules = workload.rules or []
     everywhere = set.intersection(*(set(event) for event in workload.events))
     if not everywhere.issuperset(field for rule in rules for field, _, _ in rule):
@@ -146,7 +147,7 @@ def _by_counting(rules: Sequence[Rule]) -> Plan:
 
 
 def polars_join(pl: Any, events: Any, filters: Any, conditions: Sequence[Condition]) -> Any:
-    """The join with a table of filters in Polars, lazily: the hashed equality, then the rest."""
+    """Return the lazy Polars join of events with a table of filters: the hashed equality first, then all the others."""
 
     def holds(condition: Condition) -> Any:
         value, column = pl.col(condition.field), pl.col(condition.column)
@@ -162,7 +163,7 @@ def polars_join(pl: Any, events: Any, filters: Any, conditions: Sequence[Conditi
 
 
 def polars_counting(pl: Any, events: Any, filters: Any) -> Any:
-    """The counting plan in Polars, lazily."""
+    """Return the counting plan as a lazy Polars query."""
     within = (pl.col("value") >= pl.col("low")) & (pl.col("value") <= pl.col("high"))
     met = events.join(filters, on="field").filter(within).group_by("event", "id", "need").len()
     return met.filter(pl.col("len") == pl.col("need")).select("event", "id")

@@ -1,7 +1,7 @@
-"""Rule libraries from PyPI: they compile a rule and test it, one rule and one event at a time.
+"""Rule libraries from PyPI, which compile a rule and test the rule, one rule and one event at a time.
 
-None of them has an index over rules, so their time grows with the filters; they get a few events. A predicate is
-guarded against a missing field only where some event lacks the field, which is as fast as such a rule can be.
+No library has an index over rules, so the time grows with the filters and the libraries get only a few events. A
+predicate is guarded against a missing field only where some event lacks the field: a rule is as fast as can be.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _double(value: Any) -> str:
 
 
 def optional_fields(events: Sequence[Event]) -> set[str]:
-    """The fields that some event lacks."""
+    """Return the fields that some events have and others lack."""
     everywhere = set.intersection(*(set(event) for event in events)) if events else set()
     return {field for event in events for field in event} - everywhere
 
@@ -43,7 +43,7 @@ def optional_fields(events: Sequence[Event]) -> set[str]:
 def texts(
     workload: Workload, joint: str, guard: str, *, prefix: str = "", literal: Callable[[Any], str] = _literal
 ) -> list[str]:
-    """The rules in a language like Python, JavaScript or CEL, with a guard where a field may be missing."""
+    """Render the rules in a language like Python, JavaScript or CEL, with a guard where a field may be missing."""
     unsure = {field for rule in workload.rules or () for field, _, _ in rule} & optional_fields(workload.events)
     unsure |= {field for rule in workload.rules or () for field, _, _ in rule if field not in workload.events[0]}
     words = {op: form.replace("{and}", joint).replace("{f}", prefix + "{f}") for op, form in _WORDS.items()}
@@ -95,7 +95,7 @@ def _cel(workload: Workload) -> Feed:
 
 
 def _celpy(workload: Workload) -> Feed:
-    """Its numbers do not compare across types, so all of them are made doubles."""
+    """Prepare cel-python with doubles only, because the library cannot compare numbers of different types."""
     celpy = importlib.import_module("celpy")
     environment = celpy.Environment()
     written = texts(workload, "&&", "has(e.{f})", prefix="e.", literal=_double)

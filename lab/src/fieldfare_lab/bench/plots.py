@@ -1,4 +1,4 @@
-"""Drawings of the results: how fast, and how the time grows with the filters."""
+"""Drawings of the results: events a second, and the growth of time with the number of filters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fieldfare_lab.bench.measure import Row
+from fieldfare_lab.bench.measurement import Row
 
 
 def plot(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """A file per workload: events per second against filters, and time per event against that of the fewest filters."""
+    """Draw an SVG for each workload: events a second, and time for an event in multiples of the time at few filters."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     plt: Any = importlib.import_module("matplotlib.pyplot")
@@ -38,7 +38,7 @@ def plot(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def curves(rows: Sequence[Row]) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """For each workload and contender, the (filters, events per second) that were measured."""
+    """Return the points (filters, events a second) of each workload and contender; wrong answers are left out."""
     made: dict[str, dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(rows, key=lambda row: row.filters):
         if row.rate is not None and row.status == "ok":

@@ -1,4 +1,4 @@
-"""Results as a table for people and as JSON for programs."""
+"""Results of the benchmark as tables for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 from fieldfare_lab.bench.costs import Cost
-from fieldfare_lab.bench.measure import Row
+from fieldfare_lab.bench.measurement import Row
 
 
 def report(rows: Sequence[Row], costs: Sequence[Cost], baseline: str) -> Group:
-    """All tables: one per workload and number of filters, and one of costs."""
+    """Return all tables: a table for each workload and number of filters, and the table of costs."""
     groups = groupby(rows, key=lambda row: (row.workload, row.filters))
     tables = [table(list(group), baseline) for _, group in groups]
     return Group(*tables, *([cost_table(costs)] if costs else []))
 
 
 def table(rows: Sequence[Row], baseline: str) -> Table:
-    """One workload with one number of filters; the last column is how many times the baseline's time each takes."""
+    """Make the table of a workload with a number of filters; the last column is the time in multiples of `baseline`."""
     made = Table(title=f"{rows[0].workload}, {rows[0].filters:,} filters", title_justify="left")
     made.add_column("contender")
     for heading in ("events/s", "µs/event", "matches/event", f"× {baseline}"):
@@ -55,9 +55,9 @@ def _notes(row: Row, most: int) -> Text:
 
 
 def cost_table(costs: Iterable[Cost]) -> Table:
-    """What an index costs besides matching."""
+    """Make the table of the costs besides matching; an unknown cost is a dash, with the reason in the notes."""
     made = Table(title="Costs", title_justify="left")
-    for heading in ("what", "figure", "unit", "notes"):
+    for heading in ("cost", "figure", "unit", "notes"):
         made.add_column(heading, justify="right" if heading == "figure" else "left")
     for cost in costs:
         figure = "-" if cost.value is None else f"{cost.value:,.{1 if cost.value < 1000 else 0}f}"
@@ -66,7 +66,7 @@ def cost_table(costs: Iterable[Cost]) -> Table:
 
 
 def as_json(rows: Iterable[Row], costs: Iterable[Cost]) -> bytes:
-    """Everything that was measured, and on what."""
+    """Return all measured figures as JSON, with the versions and the machine."""
     found: dict[str, Any] = {
         "fieldfare": version("fieldfare"),
         "python": platform.python_version(),

@@ -1,6 +1,6 @@
 """A rule: the plain form of a filter, a list of predicates that must all hold.
 
-Every contender that is not ours is given rules, in its own words. Their meaning is `holds`, which is short enough to be
+Each peer is given the rules in its own language. The function `holds` defines the meaning and is short enough to be
 checked by eye; a predicate on a missing field never holds.
 """
 
@@ -15,7 +15,7 @@ Event: TypeAlias = dict[str, Any]
 
 
 class Predicate(NamedTuple):
-    """`field op operands`; the operators are the keys of `TESTS`."""
+    """A comparison of a field with operands; the operators are the keys of `TESTS`."""
 
     field: str
     op: str
@@ -48,12 +48,12 @@ NATIVE: Final = {
 
 
 def holds(rule: Rule, event: Mapping[str, Any]) -> bool:
-    """Does the event satisfy every predicate?"""
+    """Tell whether the event satisfies every predicate of the rule."""
     return all(field in event and TESTS[op](event[field], *operands) for field, op, operands in rule)
 
 
 def native(rule: Rule) -> str:
-    """The rule in the native language.
+    """Render the rule in Fieldfare's filter language.
 
     >>> native([Predicate("symbol", "=", ("IBM",)), Predicate("price", "between", (1, 2.5))])
     "symbol = 'IBM' AND price BETWEEN 1 AND 2.5"
@@ -62,17 +62,17 @@ def native(rule: Rule) -> str:
 
 
 def render(rule: Rule, words: Mapping[str, str], literal: Callable[[Any], str], joint: str) -> str:
-    """The rule in any language that has a form for each operator: `{f}` is the field, `{0}`, `{all}` the operands."""
+    """Render the rule in a language with a form for each operator: `{f}` is the field, `{0}`, `{all}` the operands."""
     return joint.join(words[op].format(*map(literal, xs), f=field, all=listed(xs, literal)) for field, op, xs in rule)
 
 
 def listed(values: Iterable[Any], literal: Callable[[Any], str]) -> str:
-    """The values as literals, with commas."""
+    """Join the literals of the values with commas."""
     return ", ".join(map(literal, values))
 
 
 def native_literal(value: Scalar) -> str:
-    """A value in the native language."""
+    """Return the literal of a value in Fieldfare's filter language."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, datetime):
@@ -81,5 +81,5 @@ def native_literal(value: Scalar) -> str:
 
 
 def operators(rules: Iterable[Rule]) -> set[str]:
-    """The operators that occur."""
+    """Return the operators that occur in some rule."""
     return {op for rule in rules for _, op, _ in rule}

@@ -40,7 +40,7 @@ def _duckdb(workload: Workload) -> Feed:
 
 
 def _polars(workload: Workload) -> Feed:
-    """Polars has SQL too, but not all kinds of joins in it."""
+    """Prepare Polars with lazy joins; its SQL lacks some kinds of joins."""
     pl: Any = importlib.import_module("polars")
     plan = joins.plan(workload)
     filters = {name: pl.from_arrow(table).lazy() for name, table in plan.filters.items()}
@@ -74,7 +74,7 @@ def _session() -> Any:
 
 
 def _spark_clock() -> float:
-    """CPU seconds of this process and of the Java machine; where it cannot be seen, the time on the wall."""
+    """CPU seconds of Python and of the Java machine; wall-clock seconds on a system without `/proc`."""
     stat = Path(f"/proc/{_session().sparkContext._gateway.proc.pid}/stat")
     if not stat.exists():
         return time.perf_counter()

@@ -1,4 +1,4 @@
-"""What one would write with NumPy alone: rules one by one, events all at once."""
+"""Matching as a user of NumPy would write it: rule after rule, each over all events at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Rows = NDArray[np.int64]
 
 
 class Column(NamedTuple):
-    """A field of all events: numbers, or the places of strings in `words`; NaN where it is missing."""
+    """A field of all events: numbers, or the places of strings in `words`; NaN where the field is missing."""
 
     values: NDArray[np.float64]
     words: dict[str, int]
 
 
 def columns(events: Sequence[Event]) -> dict[str, Column]:
-    """The events, field by field."""
+    """Turn the events into a column for each field."""
     made: dict[str, Column] = {}
     for row, event in enumerate(events):
         for field, value in event.items():
@@ -34,12 +34,12 @@ def columns(events: Sequence[Event]) -> dict[str, Column]:
 
 
 def number(value: Any) -> float:
-    """A bool, number or time as a float; microseconds of this century fit exactly."""
+    """Return a bool, number or time as a float; microseconds of our century fit exactly."""
     return value.timestamp() * 1e6 if isinstance(value, datetime) else float(value)
 
 
 def count(rules: Sequence[Rule], given: dict[str, Column], events: int) -> int:
-    """The number of matches."""
+    """Count the matches of all rules in `events` rows."""
     lists: dict[str, tuple[NDArray[np.float64], Rows]] = {}
     everything = np.arange(events)
     total = 0
@@ -62,14 +62,14 @@ def count(rules: Sequence[Rule], given: dict[str, Column], events: int) -> int:
 
 
 def _equal(predicate: Predicate, given: dict[str, Column], lists: dict[str, Any]) -> Rows:
-    """The rows that have a value, from the sorted column."""
+    """The rows with the predicate's value, by binary search in the sorted column."""
     column = given[predicate.field]
     if predicate.field not in lists:
         order = np.argsort(column.values)
         lists[predicate.field] = column.values[order], order
     values, order = lists[predicate.field]
-    wanted = _key(column, predicate.operands[0])
-    first, last = np.searchsorted(values, wanted), np.searchsorted(values, wanted, "right")
+    key = _key(column, predicate.operands[0])
+    first, last = np.searchsorted(values, key), np.searchsorted(values, key, "right")
     rows: Rows = order[first:last]
     return rows
 

@@ -1,7 +1,7 @@
 """Workloads: filters and events, the same every time, from a name and two numbers.
 
-`generate("stock", 1000, 20_000)` gives a thousand filters and the events to hold against them. A generator with
-parameters takes them in its name: `sweep:dimensions=400,equality=1`.
+`generate("stock", 1000, 20_000)` makes a thousand filters and 20,000 events. Parameters of a generator follow its name:
+`sweep:dimensions=400,equality=1`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 from fieldfare.filters import Filter, parse
-from fieldfare_lab.bench import designed, lifelike, three
+from fieldfare_lab.bench import design_workloads, realistic_workloads, reference_workloads
+from fieldfare_lab.bench.parametric_workload import Sweep
+from fieldfare_lab.bench.reference_workloads import EXPECTED, SEED, Made
 from fieldfare_lab.bench.rules import Event, Predicate, Rule, native
-from fieldfare_lab.bench.sweep import Sweep
-from fieldfare_lab.bench.three import EXPECTED, SEED, Made
 
 SEEN: Final = 512
+"""number of events that an index may learn from before the measurement"""
 ABOUT: Final = {
     "eq": "3 equalities out of 10 string attributes",
     "stock": "symbol or sector, a price range, sometimes more; Zipf 0.8",
@@ -34,39 +35,39 @@ ABOUT: Final = {
     "ads": "ad exchange: IN, OR, budgets, NOT",
     "alerts": "log lines: CONTAINS, ENDS WITH, LIKE",
 }
-_DESIGNED: Final = {"w1": designed.w1, "w2": designed.w2, "w3": designed.w3}
-_LIFELIKE: Final = {"ads": lifelike.ads, "alerts": lifelike.alerts}
+_DESIGNED: Final = {"w1": design_workloads.w1, "w2": design_workloads.w2, "w3": design_workloads.w3}
+_LIFELIKE: Final = {"ads": realistic_workloads.ads, "alerts": realistic_workloads.alerts}
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Filters to be matched with events; every two workloads are different ones."""
+    """Filters, and events to match with the filters; two workloads are never equal, so that caches keep them apart."""
 
     name: str
     filters: list[str]
-    """in the native language"""
+    """in Fieldfare's filter language"""
     events: list[Event]
     rules: list[Rule] | None = None
-    """the filters as plain rules, where they are such"""
+    """the filters as plain rules; None if some filter is no conjunction"""
     expected: int | None = None
-    """the number of matches, where it is known from elsewhere"""
+    """number of matches that other engines found; None: unknown"""
     seen: list[Event] = field(default_factory=list)
-    """more events of the kind, for those who learn from events; they are not measured"""
+    """more events of the same kind, for engines that learn from events; not measured"""
 
     @cached_property
     def parsed(self) -> list[Filter]:
-        """The filters as values: made once for all contenders."""
+        """Return the parsed filters; parsing happens once for all contenders."""
         return [parse(text) for text in self.filters]
 
 
 def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload:
-    """The workload of that name."""
+    """Generate the workload with a name of `ABOUT`; the same arguments give the same workload."""
     base, _, options = name.partition(":")
     if options and base != "sweep":
         raise ValueError(f"{base} has no parameters; only sweep has")
-    if base in three.THREE:
+    if base in reference_workloads.THREE:
         rules, made = _three(base, filters, events + SEEN, seed)
-        known = EXPECTED.get((base, filters)) if (events, seed) == (three.EVENTS, SEED) else None
+        known = EXPECTED.get((base, filters)) if (events, seed) == (reference_workloads.EVENTS, SEED) else None
         return Workload(name, [native(rule) for rule in rules], made[:events], rules, known, made[events:])
     rng = np.random.default_rng(seed)
     if base in _LIFELIKE:
@@ -82,7 +83,7 @@ def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload
 
 
 def sweep(options: str) -> Sweep:
-    """The parameters in `dimensions=40,skew=0.5`.
+    """Parse parameters such as `dimensions=40,skew=0.5`.
 
     >>> sweep("dimensions=40,skew=0.5").skew
     0.5
@@ -100,14 +101,17 @@ def sweep(options: str) -> Sweep:
 def _three(name: str, filters: int, events: int, seed: int) -> Made:
     original = shared()
     if original is None:
-        return three.generate(name, filters, events, seed)
+        return reference_workloads.generate(name, filters, events, seed)
     rules, made = original.generate(name, filters, events, seed)
     return [[Predicate(name, op, tuple(operands)) for name, op, *operands in rule] for rule in rules], made
 
 
 @cache
 def shared() -> ModuleType | None:
-    """The original of `three`, if it lies in `shared/` beside the repository or where FIELDFARE_SHARED says."""
+    """Import the original of the reference workloads from `shared/` beside the repository or from $FIELDFARE_SHARED.
+
+    None if the original is in neither folder; then the copy in `reference_workloads` serves.
+    """
     given = os.environ.get("FIELDFARE_SHARED")
     folders = [Path(given)] if given else [parent / "shared" for parent in Path(__file__).parents]
     for folder in folders:

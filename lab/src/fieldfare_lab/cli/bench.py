@@ -1,4 +1,4 @@
-"""`fieldfare bench match`: how fast matching is, here and against others."""
+"""`fieldfare bench match`: the speed of the index, beside classic algorithms, databases and rule libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fieldfare.cli.errors import InputError, reported
 
 if TYPE_CHECKING:
     from fieldfare_lab.bench.engines import Contender
-    from fieldfare_lab.bench.measure import Row
+    from fieldfare_lab.bench.measurement import Row
 
 
 @reported()
@@ -21,30 +21,33 @@ def command(
     context: typer.Context,
     *,
     workload: Annotated[
-        list[str] | None, typer.Option("--workload", "-w", metavar="NAME", help="May be repeated. [default: stock]")
+        list[str] | None,
+        typer.Option("--workload", "-w", metavar="NAME", help="A workload; may be repeated. [default: stock]"),
     ] = None,
-    filters: Annotated[str, typer.Option(metavar="N,N,...", help="How many filters.")] = "1000,10000,100000",
-    events: Annotated[int, typer.Option(min=1, metavar="N", help="How many events in a round.")] = 20_000,
+    filters: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Numbers of filters to measure with.")
+    ] = "1000,10000,100000",
+    events: Annotated[int, typer.Option(min=1, metavar="N", help="Number of events in a round.")] = 20_000,
     engines: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Which contenders. [default: all]", show_default=False)
+        str, typer.Option(metavar="NAME,...", help="Names of contenders. [default: all]", show_default=False)
     ] = "",
-    baseline: Annotated[str, typer.Option(metavar="NAME", help="The contender whose time is 1.")] = "batch",
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="The best of so many counts.")] = 5,
+    baseline: Annotated[str, typer.Option(metavar="NAME", help="Contender whose time counts as 1.")] = "batch",
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 5,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first impression: 1000 filters, 2000 events, 2 rounds, no costs.")
     ] = False,
-    costs: Annotated[bool, typer.Option(help="Also measure loading, changes, memory and start.")] = True,
-    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into that folder; needs matplotlib.")] = None,
+    costs: Annotated[bool, typer.Option(help="Measure also loading, changes, memory and start.")] = True,
+    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into a folder; needs matplotlib.")] = None,
     show: Annotated[bool, typer.Option("--list", help="List workloads and contenders, and end.")] = False,
 ) -> None:
     """Measure how many events a second are matched with how many filters.
 
-    Contenders are Fieldfare's index, fed in several ways, the classic algorithms, and peers, if they are installed.
-    Peers are no part of Fieldfare: pip install duckdb polars pyspark zen-engine rule-engine cel-python
-    common-expression-language. All are first asked for the answers: who does not find the same number of matches is
-    WRONG, and is not timed. Then rounds of CPU time are taken in turns, and the best counts. Slow contenders get fewer
-    events. On a machine that does other work, differences under a third mean nothing.
+    Contenders are Fieldfare's index, fed in several ways, the classic algorithms, and all installed peers. Peers are no
+    part of Fieldfare: pip install duckdb polars pyspark zen-engine rule-engine cel-python common-expression-language.
+    The answers are compared first: a contender with another number of matches is WRONG and is not timed. Then the
+    contenders take turns in rounds of CPU time, and the best round counts. Slow contenders get fewer events. On a
+    machine that does other work, differences under a third mean nothing.
 
     Examples:
         fieldfare bench match --quick
@@ -55,7 +58,7 @@ def command(
     from rich.console import Console
 
     from fieldfare.cli.progress import steps
-    from fieldfare_lab.bench import measure, report
+    from fieldfare_lab.bench import measurement, report
     from fieldfare_lab.bench.costs import costs as measure_costs
     from fieldfare_lab.bench.plots import plot as draw
     from fieldfare_lab.bench.workloads import generate
@@ -81,7 +84,7 @@ def command(
                     made = generate(name, size, events)
                 except ValueError as error:
                     raise InputError("--workload", error) from None
-                rows += measure.measure(made, chosen, rounds, step, effort=0.2 if quick else 1)
+                rows += measurement.measure(made, chosen, rounds, step, effort=0.2 if quick else 1)
         found = list(measure_costs(names[0], max(sizes), step)) if costs else []
     console.print(report.report(rows, found, baseline))
     if to_json is not None:
@@ -134,7 +137,7 @@ def _in_brackets(reason: str | None) -> str:
 def _show(echo: Callable[..., None], title: str, rows: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
 
-    made = Table(title, "what it is")
+    made = Table(title, "description")
     for row in rows:
         made.add_row(*row)
     echo(made)

@@ -1,4 +1,4 @@
-"""`fieldfare bench node`: how much a node takes, beside RabbitMQ, and what sessions cost."""
+"""`fieldfare bench node`: event rate and latency of a node, beside RabbitMQ, and the cost of idle sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fieldfare.cli.errors import InputError, reported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldfare_lab.node.crew import Contender
+    from fieldfare_lab.node.client_processes import Contender
     from fieldfare_lab.node.load import Result
     from fieldfare_lab.node.sessions import Sessions
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 def command(
     *,
     filters: Annotated[
-        str, typer.Option(metavar="N,N,...", help="How many filters; multiples of 10.", show_default=False)
+        str, typer.Option(metavar="N,N,...", help="Numbers of filters; multiples of 10.", show_default=False)
     ] = "",
-    subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share them.")] = 100,
-    peer: Annotated[bool, typer.Option(help="Also measure RabbitMQ; it and its client pika must be installed.")] = True,
+    subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share the filters.")] = 100,
+    peer: Annotated[bool, typer.Option(help="Measure also RabbitMQ; needs RabbitMQ and its client pika.")] = True,
     only: Annotated[
-        str, typer.Option(metavar="TEXT", help="Only contenders with that in their names.", show_default=False)
+        str, typer.Option(metavar="TEXT", help="Measure only contenders with TEXT in their names.", show_default=False)
     ] = "",
-    seconds: Annotated[float, typer.Option(min=0.1, metavar="N", help="About so long takes a round.")] = 10.0,
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="The best of so many counts.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="N", help="Approximate length of a round.")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="A first impression: 1000 filters, one short round.")] = False,
     sessions: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Instead: open so many idle sessions, say what they cost.", show_default=False
+            min=0, metavar="N", help="Open N idle sessions instead, and measure their cost.", show_default=False
         ),
     ] = 0,
-    durable: Annotated[bool, typer.Option("--durable", help="With --sessions: they survive a restart.")] = False,
-    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")] = None,
+    durable: Annotated[bool, typer.Option("--durable", help="With --sessions: open durable sessions.")] = False,
+    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")] = None,
 ) -> None:
-    """Measure how many events a second a node takes, and how soon they are delivered.
+    """Measure how many events a second a node accepts, and how soon subscribers receive the events.
 
-    A node and its clients run in processes of their own, on loopback. Each event matches ten filters of different
-    subscribers; filters are conjunctions of equalities, as RabbitMQ's headers exchange knows no others. Whoever does
-    not deliver exactly what it should is WRONG. The rate is taken at full speed, in rounds that all contenders take in
-    turns. Latency is measured at half of that, and at half of what the slowest can do, which is the same for all.
+    The node and its clients run in processes of their own, on loopback. Each event matches ten filters of different
+    subscribers; filters are conjunctions of equalities, because RabbitMQ's headers exchange knows no others. Contenders
+    with a missing or surplus delivery are WRONG. Rates are taken at full speed; contenders take turns in rounds.
+    Latency is measured twice: at half of the contender's own rate, and at half of the slowest contender's rate.
 
     Examples:
         fieldfare bench node --quick --no-peer
@@ -57,7 +57,7 @@ def command(
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 200)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # else the servers would outlive us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # or the servers would outlive the benchmark
     if sessions:
         found = _sessions(sessions, durable=durable, quick=quick)
         console.print(_about(found))
@@ -99,7 +99,9 @@ def _chosen(only: str, *, peer: bool, quick: bool) -> list[Contender]:
         contenders += [rabbitmq.contender(variant) for variant in rabbitmq.VARIANTS[: 1 if quick else None]]
     chosen = [one for one in contenders if only in one.name]
     if not chosen:
-        raise InputError("--only", f"nobody is called so; there are {'; '.join(one.name for one in contenders)}")
+        raise InputError(
+            "--only", f"there is no contender {only!r}; there are {'; '.join(one.name for one in contenders)}"
+        )
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""`fieldfare bench pipeline`: what matching on Spark costs, held against its bars."""
+"""`fieldfare bench pipeline`: the cost of matching on Spark, compared with fixed bars."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ BARS = ("operator", "join", "many", "cores", "opening", "memory", "stream")
 def command(
     *,
     filters: Annotated[
-        int, typer.Option(min=10, metavar="N", help="How many filters; a tenth for the join, tenfold for `many`.")
+        int, typer.Option(min=10, metavar="N", help="Number of filters; a tenth for the join, tenfold for `many`.")
     ] = 100_000,
-    events: Annotated[int, typer.Option(min=100, metavar="N", help="How many events; a fifth for `many`.")] = 1_000_000,
+    events: Annotated[int, typer.Option(min=100, metavar="N", help="Events; a fifth for `many`.")] = 1_000_000,
     cores: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Cores to use. [default: all]", show_default=False)
+        int, typer.Option(min=1, metavar="N", help="Number of cores to use. [default: all]", show_default=False)
     ] = os.cpu_count() or 1,
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="The best of so many counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
     patience: Annotated[
-        float, typer.Option(min=1, metavar="N", help="The join of `many` is ended after so many times our time.")
+        float, typer.Option(min=1, metavar="N", help="End the join of `many` after N times the operator's time.")
     ] = 10.0,
     only: Annotated[
-        str, typer.Option(metavar="BAR,...", help=f"Only these: {', '.join(BARS)}.", show_default=False)
+        str, typer.Option(metavar="BAR,...", help=f"Names of bars: {', '.join(BARS)}.", show_default=False)
     ] = "",
     quick: Annotated[
         bool, typer.Option("--quick", help="A first impression: a hundredth of the filters and events, one round.")
     ] = False,
-    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")] = None,
+    to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")] = None,
 ) -> None:
-    """Measure what matching on Spark costs, and hold it against the bars.
+    """Measure the cost of matching on Spark, and compare the cost with the bars.
 
     Bars are ratios within one run: the operator against the bare engine on the same batches, against a join in Spark
-    SQL, with very many filters, on two cores against one; how long a worker takes to open a snapshot, what workers
-    share of it, and whether a stream keeps up with a node. Answers are compared first: where they differ, nothing is
-    timed. Rounds are taken in turns, CPU time is that of all processes. Data is made once, in the temporary directory.
+    SQL, with very many filters, on two cores against one core; the time in which a worker opens a snapshot, the memory
+    of a snapshot that workers share, and the rate of a stream beside a node's. Answers are compared first: if answers
+    differ, nothing is timed. Contenders take turns in rounds; CPU time is the time of all processes. Data is made once,
+    in the temporary directory.
 
     Examples:
         fieldfare bench pipeline --quick
@@ -90,16 +91,16 @@ def _chosen(only: str) -> list[str]:
 def _measures(
     filters: int, events: int, cores: int, rounds: int, *, patience: float, step: Step
 ) -> Mapping[str, Callable[[], list[Line]]]:
-    from fieldfare_lab.pipeline import joining, operator, scaling, stream
+    from fieldfare_lab.pipeline import join_plans, operator, scale, stream
     from fieldfare_lab.pipeline.data import data
 
     usual, fewer, many = data(filters, events), data(filters // 10, events), data(filters * 10, max(1, events // 5))
     return {
         "operator": lambda: operator.measure(usual, cores, rounds, step),
-        "join": lambda: joining.measure(fewer, cores, rounds, step),
-        "many": lambda: joining.very_many(many, cores, patience, step),
-        "cores": lambda: scaling.cores(usual, rounds, step),
-        "opening": lambda: scaling.opening(many, rounds, step),
-        "memory": lambda: scaling.memory(many, step),
+        "join": lambda: join_plans.measure(fewer, cores, rounds, step),
+        "many": lambda: join_plans.very_many(many, cores, patience, step),
+        "cores": lambda: scale.cores(usual, rounds, step),
+        "opening": lambda: scale.opening(many, rounds, step),
+        "memory": lambda: scale.memory(many, step),
         "stream": lambda: stream.measure(max(10, filters // 100) * 10, max(1000, events // 10), cores, step),
     }

@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from fieldfare_lab.mobility.film import Film
 
 _SHOWN = 5
-"""so many violations are printed"""
+"""number of violations that are printed"""
 
 
 @reported()
 def city(
     *,
-    taxis: Annotated[int, typer.Option(min=1, metavar="N", help="How many there are.")] = 12,
-    seconds: Annotated[float, typer.Option(min=1, metavar="S", help="How long they drive.")] = 120,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of all chance.")] = 1,
+    taxis: Annotated[int, typer.Option(min=1, metavar="N", help="Number of taxis.")] = 12,
+    seconds: Annotated[float, typer.Option(min=1, metavar="S", help="Length of the simulated drive.")] = 120,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all random numbers.")] = 1,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page there that shows it.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Write a page that shows the run.", show_default=False)
     ] = None,
 ) -> None:
     """Let taxis drive through a city from antenna to antenna, and show that no event is lost.
 
-    Each antenna is a broker. Taxis publish where they are and hear of rides near them; some are in a tunnel for
-    a while. They move by the protocols that lose nothing. Time is virtual, and the same seed gives the same run. The
-    trace is held against the specification; the exit code is 1 if it is violated. The page needs nothing but a browser.
+    Each antenna is a broker. Taxis publish positions and subscribe to rides near by; some are in a tunnel for a while.
+    Sessions follow by the handover protocols that lose nothing. Time is virtual, and the same seed gives the same run.
+    The trace is checked against the specification; a violation gives exit code 1. The page needs only a browser.
 
     Examples:
         fieldfare lab city --html city.html
@@ -52,7 +52,7 @@ def city(
 
 
 def summary(film: Film) -> list[str]:
-    """What happened, in a few lines."""
+    """Return the lines that the command prints: counters, times of handovers, violations."""
     from fieldfare.cli.formats.outcome import counted
     from fieldfare.cli.formats.values import printable
     from fieldfare_lab.cli.city_page import headline, totals

@@ -1,9 +1,9 @@
 """A film of a city as a web page: taxis drive, events travel over links, in one file with nothing from elsewhere.
 
-All is found and counted here; the script only shows what is so at a time. Whatever an event passes is a node: antennas
-first, then who moves, then who stays. A link takes an event no time that could be seen, so the page shows the steps of
-an event one after the other: a message is a step, with the time of the first one. Of very many events only every
-second, third and so on is put in; what is counted is always exact.
+Python finds and counts everything; the script of the page only shows the state at a time. Every place that an event
+passes is a node of the picture: antennas first, then movers, then people who stay. A link delays an event too little to
+be seen, so the page shows the steps of an event one after the other: a message is a step, with the time of the first
+step. Of very many events the page holds only every second, third and so on; counters are always exact.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fieldfare_lab.mobility.film import DISPATCHER, OFFICE, ROOT, Film
 
 MOST_MESSAGES: Final = 40_000
 WIDTH: Final = 0.5
-"""so many seconds are counted together"""
+"""seconds in a bin of the counters"""
 _SOON: Final = 1.0
-"""what is delivered later than that has waited"""
+"""seconds; a later delivery has waited for a handover, so the page shows the delivery at its own time"""
 _SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 _KINDS: Final = ("taxi", "ride", "traffic")
 _EDGE: Final = 12
 Step: TypeAlias = tuple[int, int, int, int, int]
-"""hundredths of a second, how many steps before, from, to, kind"""
+"""hundredths of a second, number of earlier steps, node from, node to, kind of event"""
 
 
 def page(film: Film, title: str) -> str:
-    """The whole page."""
+    """Return the HTML of the film, with styles, scripts and all facts inline."""
     known = facts(film)
     every = known["every"]
     words = {
@@ -54,21 +54,21 @@ def page(film: Film, title: str) -> str:
 
 
 def headline(film: Film) -> str:
-    """What is shown, in a line."""
+    """Return the size of the run in a line: brokers, taxis, seconds."""
     brokers, taxis = counted(len(film.topology.brokers), "broker"), counted(len(film.drives) - 1, "taxi")
     return f"{brokers} · {taxis} · {film.seconds:.0f} s"
 
 
 def totals(film: Film) -> list[tuple[str, int]]:
-    """The counters, at the end."""
+    """Return the names and final values of the counters."""
     return [(name, len(times)) for name, times in _counted(film).items()]
 
 
-# What the script knows
+# The facts of the run, for the script of the page
 
 
 def facts(film: Film) -> dict[str, Any]:
-    """Everything that the script of the page knows of the run."""
+    """Return everything that the script of the page knows of the run; the keys are those of `city/page.js`."""
     still = [name for name in film.places if name not in film.topology.brokers]
     nodes = [*film.topology.brokers, *film.drives, *still]
     number = {name: place for place, name in enumerate(nodes)}
@@ -99,7 +99,7 @@ def facts(film: Film) -> dict[str, Any]:
 
 
 def _mover(film: Film, name: str, mine: Iterable[Record], number: Mapping[str, int]) -> dict[str, Any]:
-    """Somebody who moves, by the records of it: the way, and from which times on what is so."""
+    """A mover: the way, and the times of each change, from the records of the mover."""
     way = film.drives[name]
     contacts = [(0.0, number[streets.contacts(way)[0][1]])]
     asked: list[tuple[float, str, str]] = []
@@ -129,10 +129,10 @@ def _mover(film: Film, name: str, mine: Iterable[Record], number: Mapping[str, i
 
 
 def _steps(film: Film, number: Mapping[str, int]) -> list[list[Step]]:
-    """The steps of each event: to the antenna of its publisher, over links, to those who want it."""
+    """The steps of each event: to the antenna of its publisher, over links, to the subscribers."""
     found: dict[tuple[str, int], list[Step]] = {}
     first: dict[tuple[str, int], float] = {}
-    """when it is sent on; until then it may have waited for a move to be done"""
+    """time at which the event leaves its first broker: before, the event may have waited for a handover"""
     depth: defaultdict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     kind: dict[tuple[str, int], int] = {}
     for record in film.trace:
@@ -165,13 +165,13 @@ def _hundredths(film: Film, record: Record) -> int:
 
 
 def _thinned(events: Sequence[list[Step]]) -> tuple[list[Step], int]:
-    """The steps of as many events as the page can hold, in order, and of how many events one is shown."""
+    """The steps of every n-th event in order, and n, so that the page holds at most MOST_MESSAGES steps."""
     every = -(-sum(map(len, events)) // MOST_MESSAGES) or 1
     return sorted(step for event in events[::every] for step in event), every
 
 
 def _counted(film: Film) -> dict[str, list[float]]:
-    """When what happened that is counted."""
+    """The times of everything that a counter of the page counts."""
     lost = [film.trace[one.order].time - film.start for one in film.violations if one.rule == "liveness"]
     return {
         "published": [r.time - film.start for r in film.trace if isinstance(r, records.Published)],
@@ -192,7 +192,7 @@ def _binned(times: Iterable[float], bins: int) -> list[int]:
 
 
 def _picture(film: Film) -> str:
-    """What does not move, and empty groups for what does."""
+    """The SVG with everything that stands still, and empty groups that the script fills with movers and messages."""
     size = streets.SIZE
     cells = "".join(_cell(cell, *streets.centre(cell)) for cell in streets.cells())
     roads = "".join(_line("street", a, b) for a, b in streets.streets())

@@ -15,15 +15,15 @@ from fieldfare.cli.errors import InputError, reported
 if TYPE_CHECKING:
     from fieldfare_lab.results import Result, Settings
 
-Only = Annotated[str, typer.Option(metavar="NAME,...", help="Which experiments. [default: all]", show_default=False)]
-Replications = Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="The first of them.")]
+Only = Annotated[str, typer.Option(metavar="NAME,...", help="Names of experiments. [default: all]", show_default=False)]
+Replications = Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs with different random numbers.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first run.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="A first impression: a fifth of the size, one run. Claims may fail.")
 ]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything there.")]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page in Markdown there.")]
-Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into that folder; needs matplotlib.")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page in Markdown.")]
+Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw into a folder; needs matplotlib.")]
 
 
 class _Output(NamedTuple):
@@ -41,20 +41,20 @@ def tables(
     quick: Quick = False,
     scaling: Annotated[
         str,
-        typer.Option(
-            metavar="N,N,...", help="Also: how far do structures go, with so many filters?", show_default=False
-        ),
+        typer.Option(metavar="N,N,...", help="Measure also how structures grow, with N filters.", show_default=False),
     ] = "",
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="For filling a structure, with --scaling.")] = 60,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Limit for filling a structure, with --scaling.")
+    ] = 60,
     to_json: Json = None,
     report: Report = None,
     plot: Plot = None,
 ) -> None:
-    """Run the experiments of the thesis on routing tables again, with our IndexedTable beside its structures.
+    """Run the experiments of the thesis on routing tables again, with IndexedTable beside the thesis' structures.
 
     E1 to E8: poset and forests; E13 to E17: temporal subspaces (DoubleForest) and preloading; E18 to E21: merging. Each
-    prints its tables and says of every claim whether it holds. Comparisons of filters are counted, which depends on no
-    machine; CPU times do. --scaling 1000,10000,100000,1000000 shows what structures cost beyond the thesis' 500.
+    experiment prints tables, and for every claim whether the claim holds. Comparisons of filters are the same on every
+    machine; CPU times are not. --scaling 1000,10000,100000,1000000 measures structures beyond the thesis' 500 filters.
 
     Examples:
         fieldfare lab tables --quick
@@ -62,7 +62,7 @@ def tables(
         fieldfare lab tables --quick --only E8 --scaling 100,1000 --budget 5
     """
     from fieldfare_lab.tables.experiments import EXPERIMENTS
-    from fieldfare_lab.tables.scaling import scaling as scale
+    from fieldfare_lab.tables.scale import scaling as scale
 
     sizes = _sizes(scaling)
     _run(
@@ -81,19 +81,18 @@ def routing(
     quick: Quick = False,
     scaling: Annotated[
         str,
-        typer.Option(metavar="N,N,...", help="Also: how long do networks of N brokers take?", show_default=False),
+        typer.Option(metavar="N,N,...", help="Measure also how long networks of N brokers take.", show_default=False),
     ] = "",
     to_json: Json = None,
     report: Report = None,
     plot: Plot = None,
 ) -> None:
-    """Compare the routing strategies in simulated networks: tables, admin messages, event messages, what is unasked.
+    """Compare the routing strategies in simulated networks: tables, filter updates, event messages, surplus events.
 
     R1, R2: while subscriptions come and go; R3, R4: with local and with selective interest; R5: how many events a
     network bears; R6: hierarchical and peer-to-peer; R7: with advertisements; R8: more brokers; R9: rendezvous.
 
-    Everything is counted
-    in virtual time, so it depends on no machine. --scaling 10,100,1000 shows how long simulations take here.
+    Time is virtual, so all counts are the same on every machine. --scaling 10,100,1000 shows how long simulations take.
 
     Examples:
         fieldfare lab routing --quick --only R6
@@ -101,7 +100,7 @@ def routing(
         fieldfare lab routing --quick --only R4 --scaling 5,10
     """
     from fieldfare_lab.routing.experiments import EXPERIMENTS
-    from fieldfare_lab.routing.scaling import scaling as scale
+    from fieldfare_lab.routing.scale import scaling as scale
 
     sizes = _sizes(scaling)
     _run(
@@ -122,10 +121,10 @@ def mobility(
     report: Report = None,
     plot: Plot = None,
 ) -> None:
-    """Let clients and publishers move through simulated networks, by the protocols of the literature and by ours.
+    """Let clients and publishers move through simulated networks, by the protocols of the literature and Fieldfare's.
 
-    E9 to E12: subscribers of the thesis, who move between 100 brokers; P1 to P7: publishers who drive through a city of
-    85 brokers, with four models of what a broker's work costs; L1: filters that depend on a place.
+    E9 to E12: the thesis' subscribers, who move between 100 brokers; P1 to P7: publishers who drive through a city of
+    85 brokers, with four models of a broker's cost; L1: filters that depend on a place.
 
     Examples:
         fieldfare lab mobility --quick --only E9
@@ -151,7 +150,7 @@ def prefix(
     report: Report = None,
     plot: Plot = None,
 ) -> None:
-    """Forward events by the prefixes of a routing tree: how large trees and tags become, and what it costs and saves.
+    """Forward events by the prefixes of a routing tree: sizes of trees and tags, CPU time spent, messages saved.
 
     X1: trees and tags of up to a million nodes; X2, X3: false positives in a network of 27 brokers; X4: a query log;
     X5: the order of attributes; X6: depth of tags and staleness of trees; X7: CPU time a hop.
@@ -179,7 +178,7 @@ def _run(
     more: int,
     scale: Callable[[Settings, Callable[[str], None]], Result] | None,
 ) -> None:
-    """Run experiments, and perhaps one of scaling with so many steps more; show and write what they give."""
+    """Run experiments and, if `scale` is given, measure scaling in `more` progress steps; print and write results."""
     from rich.console import Console
 
     from fieldfare.cli.progress import steps

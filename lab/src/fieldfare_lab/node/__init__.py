@@ -1,1 +1,1 @@
-"""The benchmark of a running node: one workload with known answers, for Fieldfare and for servers that others run."""
+"""The benchmark of a running node: a workload with known answers, for Fieldfare and for other servers."""

@@ -1,9 +1,9 @@
-"""A contest of servers under one load: the same clients, rounds and clocks for all, so that only the servers differ.
+"""A contest of servers under the same load, with the same clients, rounds and clocks, so that only the servers differ.
 
-The rate is that of a batch of events large enough for the time given, from the first event published to the last one
-delivered, in the best of some rounds: other work on the machine only slows a server down. The rounds of all contenders
-are taken in turns. Latency counts from when an event was due, not from when a late publisher got round to it. It is
-measured twice: at half of what a contender can do, and at half of what the slowest of all can do.
+The rate is taken over enough events for the given time, from the first publication to the last delivery. The best round
+counts: other work on the machine only slows a server down. Contenders take turns in rounds. Latency counts from the
+time at which an event was due, even if the publisher was late. Latency is measured twice: at half of the contender's
+own rate, and at half of the slowest contender's rate.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 from rich.table import Table
 
-from fieldfare_lab.node.crew import Batch, Contender, Run, clients
+from fieldfare_lab.node.client_processes import Batch, Contender, Run, clients
 from fieldfare_lab.node.load import Load, Result, is_correct, load_of, memory_mb, percentiles
 from fieldfare_lab.node.servers import Server
 
 
 class Effort(NamedTuple):
-    """How much is measured."""
+    """The size of a contest: events, seconds, rounds, processes."""
 
     events: int = 200_000
-    """in a round, at most"""
+    """largest number of events in a round"""
     seconds: float = 10.0
-    """that a round takes, about"""
+    """approximate length of a round"""
     rounds: int = 3
     paced: float | None = 0.5
-    """the share of the best rate at which latency is measured; None leaves that out"""
+    """share of the best rate at which latency is measured; None: latency is not measured"""
     consumers: int = 1
-    """processes among which subscribers are shared out"""
+    """number of processes that share the subscribers"""
 
 
 FULL: Final = Effort()
 OURS: Final = "Fieldfare"
-"""how the names of our own contenders begin"""
+"""prefix of the names of Fieldfare's contenders"""
 
 
 class _Seat(NamedTuple):
-    """A contender that is ready to run."""
+    """A contender with its running server and clients."""
 
     contender: Contender
     server: Server
@@ -50,11 +50,11 @@ class _Seat(NamedTuple):
 def contend(
     load: Load, contenders: Sequence[Contender], effort: Effort = FULL, step: Callable[[str], None] = lambda _: None
 ) -> list[Result]:
-    """Start all contenders, give them the filters, and measure; `step` hears what is done: see `steps`."""
+    """Start all contenders with the filters of the load, and measure; `step` is called `steps(...)` times."""
     with contextlib.ExitStack() as stack:
         seats: list[_Seat] = []
         for one in contenders:
-            step(f"{one.name}: starting, {len(load.wishes):,} filters")
+            step(f"{one.name}: starting, {len(load.filters):,} filters")
             server = stack.enter_context(one.running())
             run = stack.enter_context(clients(load, one, server, most=effort.events, consumers=effort.consumers))
             seats.append(_Seat(one, server, run))
@@ -81,12 +81,15 @@ def contend(
 
 
 def steps(contenders: int, rounds: int) -> int:
-    """How often `contend` says what it does."""
+    """Return how often `contend` calls its `step`, for a progress bar."""
     return contenders * (rounds + 3)
 
 
 def _enough(run: Run, effort: Effort) -> list[Batch]:
-    """Runs that grow until one takes about as long as it should; at most tenfold, as the first few say little."""
+    """Do runs of growing size, until a run takes about `effort.seconds`.
+
+    A run is at most ten times larger than the run before, because the times of small runs say little.
+    """
     batches = [run(min(effort.events, 50), None)]
     while batches[-1].events < effort.events and batches[-1].seconds < effort.seconds / 2:
         count, seconds = batches[-1].events, batches[-1].seconds
@@ -95,7 +98,7 @@ def _enough(run: Run, effort: Effort) -> list[Batch]:
 
 
 def _best(batches: Sequence[Batch]) -> Batch:
-    """The best of the largest."""
+    """The fastest among the runs with the most events."""
     most = max(batch.events for batch in batches)
     return min((batch for batch in batches if batch.events == most), key=lambda batch: batch.seconds)
 
@@ -104,7 +107,7 @@ def _result(load: Load, seat: _Seat, batches: Sequence[Batch], paced: Sequence[B
     best = _best(batches)
     result = Result(
         contender=seat.contender.name,
-        filters=len(load.wishes),
+        filters=len(load.filters),
         events=best.events,
         deliveries=sum(map(len, best.got)),
         seconds=best.seconds,
@@ -130,7 +133,7 @@ def _result(load: Load, seat: _Seat, batches: Sequence[Batch], paced: Sequence[B
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results as a table to print."""
+    """Make a table with a row for each result."""
     shown = Table()
     for heading in ("contender", "filters", "events/s", "events/CPU s", "deliveries/s"):
         shown.add_column(heading, justify="left" if heading == "contender" else "right")
@@ -142,7 +145,7 @@ def table(results: Sequence[Result]) -> Table:
         "p99 ms",
         "at events/s",
         "MB",
-        "who was busy",
+        "busy cores",
         "correct",
     ):
         shown.add_column(heading, justify="right")
@@ -165,7 +168,7 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def ratios(results: Sequence[Result]) -> list[str]:
-    """For each number of filters: how many times as fast as the best of others each of ours is."""
+    """Return a line for each number of filters and Fieldfare contender: the rate as a multiple of the best peer's."""
     lines = []
     for filters in dict.fromkeys(one.filters for one in results):
         same = [one for one in results if one.filters == filters]

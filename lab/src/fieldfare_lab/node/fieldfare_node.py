@@ -1,7 +1,7 @@
-"""A node of ours under the load: `fieldfare up` in a process, a WebSocket for each subscriber.
+"""A Fieldfare node under load: `fieldfare up` in a process, a WebSocket for each subscriber.
 
-Clients are either as cheap as can be, so that the node is what is measured, or those of `fieldfare.client`, which is
-what programs use. A subscriber acknowledges what it got a moment later, as our client does.
+Clients are either as cheap as can be, so that the node limits the rate, or those of `fieldfare.client`, which programs
+use. A subscriber acknowledges deliveries after a moment, as `fieldfare.client` does.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from fieldfare.client.subscription import Subscription
 from fieldfare.events.event import Event
 from fieldfare.events.msgpack import encode
 from fieldfare.protocol import frames as f
-from fieldfare_lab.node.crew import Contender, More, Send, Take, Wishes
-from fieldfare_lab.node.load import Said, family, memory_mb
+from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, ReceivedEvent, Send, Take
+from fieldfare_lab.node.load import LoadEvent, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.node.websocket import WebSocket, opened
 
 _CREDIT: Final = 1000
-"""deliveries that a subscriber takes at once"""
+"""deliveries that the node may send ahead of acknowledgements"""
 _MOMENT: Final = 0.02
-"""seconds for which acknowledgements wait for more of them, as with our client"""
+"""seconds for which an acknowledgement waits to cover later deliveries too, as in `fieldfare.client`"""
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """How a node is used."""
+    """A way to use a node: in memory or durable, the size of batches, the kind of client."""
 
     name: str
     durable: bool = False
@@ -45,9 +45,9 @@ class Variant(msgspec.Struct, frozen=True):
     batch: int = 1
     """events in a frame"""
     window: int = 500
-    """how many events a publisher sends ahead of what the node says is safe"""
+    """number of events that a publisher sends ahead of the node's acceptance"""
     ours: bool = False
-    """with the clients that programs use"""
+    """with `fieldfare.client` instead of the cheap clients"""
 
 
 VARIANTS: Final = (
@@ -60,7 +60,7 @@ VARIANTS: Final = (
 
 
 def contender(variant: Variant) -> Contender:
-    """A node, used in such a way."""
+    """Return the contender that runs a node in the given variant."""
     return Contender(
         f"Fieldfare, {variant.name}",
         partial(running, durable=variant.durable),
@@ -72,7 +72,7 @@ def contender(variant: Variant) -> Contender:
 
 @contextlib.contextmanager
 def running(*, durable: bool) -> Iterator[Server]:
-    """A node on loopback, with all that it keeps in a temporary folder; it ends with the context."""
+    """Run a node on loopback, with its data in a temporary folder, until the context ends."""
     with tempfile.TemporaryDirectory(prefix="fieldfare-node-") as name, contextlib.ExitStack() as stack:
         home, (port,) = Path(name), free_ports(1)
         log = stack.enter_context((home / "output").open("wb"))
@@ -83,26 +83,26 @@ def running(*, durable: bool) -> Iterator[Server]:
         def ready() -> bool:
             if process.poll() is not None:
                 told = (home / "output").read_text(encoding="utf-8", errors="replace")
-                raise RuntimeError(f"the node ended at once; it said:\n{told[-3000:]}")
+                raise RuntimeError(f"the node ended at once; its output:\n{told[-3000:]}")
             return answers(port)
 
         wait_for(ready, "the node takes too long to start")
-        time.sleep(1)  # for whatever is left of its start
+        time.sleep(1)  # the start goes on for a moment after the port is open
         pids = tuple(family(process.pid))
         yield Server(port, pids, memory_mb(pids))
 
 
-# Clients that cost little
+# Cheap clients
 
 
-async def _subscribe(variant: Variant, port: int, wishes: Wishes, take: Take) -> list[WebSocket]:
-    return [await _subscriber(variant, port, number, wished, take) for number, wished in wishes.items()]
+async def _subscribe(variant: Variant, port: int, by_subscriber: FiltersBySubscriber, take: Take) -> list[WebSocket]:
+    return [await _subscriber(variant, port, number, filters, take) for number, filters in by_subscriber.items()]
 
 
-async def _subscriber(variant: Variant, port: int, subscriber: int, wished: Sequence[Any], take: Take) -> WebSocket:
+async def _subscriber(variant: Variant, port: int, subscriber: int, filters: Sequence[Any], take: Take) -> WebSocket:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    decode = msgspec.msgpack.Decoder(More).decode
+    decode = msgspec.msgpack.Decoder(ReceivedEvent).decode
     done = last = since = 0
     waiting = False
 
@@ -112,13 +112,13 @@ async def _subscriber(variant: Variant, port: int, subscriber: int, wished: Sequ
         socket.send(f.Credit(since), f.Acknowledge(last))
         since = 0
 
-    def hear(frame: f.FromNode) -> None:
+    def receive(frame: f.FromNode) -> None:
         nonlocal done, last, since, waiting
         match frame:
             case f.Deliveries(items=items):
                 for item in items:
-                    more = decode(item.event)
-                    take(subscriber, more.number, more.at)
+                    received = decode(item.event)
+                    take(subscriber, received.number, received.at)
                 since += len(items)
                 last = items[-1].number
                 if since >= _CREDIT // 4:
@@ -128,26 +128,26 @@ async def _subscriber(variant: Variant, port: int, subscriber: int, wished: Sequ
                     loop.call_later(_MOMENT, lambda: acknowledge() if waiting else None)
             case f.Done():
                 done += 1
-                if done == len(wished):
+                if done == len(filters):
                     ready.set_result(None)
             case f.Refused() | f.Bye():
                 ready.set_exception(RuntimeError(f"the node says {frame}"))
 
-    socket = await opened(port, hear)
+    socket = await opened(port, receive)
     session = f"subscriber-{subscriber}" if variant.durable else ""
     socket.send(f.Hello(session=session, credit=_CREDIT))
-    socket.send(*(f.Subscribe(place, str(place), wish.text) for place, wish in enumerate(wished)))
-    if wished:
+    socket.send(*(f.Subscribe(place, str(place), filter.text) for place, filter in enumerate(filters)))
+    if filters:
         await ready
     return socket
 
 
-async def _publisher(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
+async def _publisher(variant: Variant, port: int, mine: Sequence[LoadEvent]) -> Send:
     sent = accepted = 0
     refused: f.FromNode | None = None
     moved = asyncio.Event()
 
-    def hear(frame: f.FromNode) -> None:
+    def receive(frame: f.FromNode) -> None:
         nonlocal accepted, refused
         if isinstance(frame, f.Accepted):
             accepted = frame.number
@@ -155,10 +155,10 @@ async def _publisher(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
             refused = frame
         moved.set()
 
-    socket = await opened(port, hear)
+    socket = await opened(port, receive)
     socket.send(f.Hello(session=f"publisher-{os.getpid()}" if variant.durable else ""))
-    # What is the same each time is made once: the client's work is not what is measured.
-    ready = [_all_but_the_time(said) for said in mine]
+    # Bytes that do not change are made once, so that the client does not limit the rate.
+    ready = [_all_but_the_time(event) for event in mine]
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
         nonlocal sent
@@ -177,36 +177,38 @@ async def _publisher(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
 _TIME: Final = struct.Struct(">Q")
 
 
-def _all_but_the_time(said: Said) -> bytes:
-    """An event in MessagePack without its last eight bytes, which are the time."""
-    return encode(Event({**said.fields, "at": 1 << 62}))[: -_TIME.size]
+def _all_but_the_time(event: LoadEvent) -> bytes:
+    """An event in MessagePack without its last eight bytes, the time: `Send` appends the time."""
+    return encode(Event({**event.fields, "at": 1 << 62}))[: -_TIME.size]
 
 
-# Our own client
+# Clients of `fieldfare.client`
 
 
-async def _subscribe_ours(variant: Variant, port: int, wishes: Wishes, take: Take) -> list[object]:
+async def _subscribe_ours(variant: Variant, port: int, by_subscriber: FiltersBySubscriber, take: Take) -> list[object]:
     kept: list[object] = []
 
     async def listen(subscriber: int, events: Subscription[Event]) -> None:
         async for event in events:
             take(subscriber, event["number"], event["at"])  # type: ignore[arg-type]
 
-    for subscriber, wished in wishes.items():
+    for subscriber, filters in by_subscriber.items():
         session = f"subscriber-{subscriber}" if variant.durable else ""
         client = await connect(f"ws://127.0.0.1:{port}", session=session, credit=_CREDIT).__aenter__()
-        subscriptions = [await client.subscribe(wish.text, id=str(n)).__aenter__() for n, wish in enumerate(wished)]
+        subscriptions = [
+            await client.subscribe(filter.text, id=str(n)).__aenter__() for n, filter in enumerate(filters)
+        ]
         kept += [client, *(asyncio.create_task(listen(subscriber, one)) for one in subscriptions)]
     return kept
 
 
-async def _publisher_ours(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
+async def _publisher_ours(variant: Variant, port: int, mine: Sequence[LoadEvent]) -> Send:
     session = f"publisher-{os.getpid()}" if variant.durable else ""
     client = await connect(f"ws://127.0.0.1:{port}", session=session).__aenter__()
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
-        await client.room()
-        for said, at in zip(mine[start:stop], due, strict=True):
-            client.post({**said.fields, "at": at})
+        await client.wait_for_capacity()
+        for event, at in zip(mine[start:stop], due, strict=True):
+            client.publish_soon({**event.fields, "at": at})
 
     return send

@@ -1,9 +1,9 @@
 """RabbitMQ under the load: a headers exchange, a queue for each subscriber, a binding for each filter.
 
-A private server runs in a temporary directory on loopback and ends with the measurement, its name service too. Each
-subscriber has a connection of its own. A headers exchange routes in the process of the publisher's channel, so it takes
-more publishers than cores to keep all of them busy to the end. Queues acknowledge by themselves, the cheapest for the
-server.
+A private server runs in a temporary directory on loopback and ends with the measurement, and so does its name service.
+Each subscriber has a connection of its own. A headers exchange routes in the process of the publisher's channel, so all
+cores are busy to the end only with more publishers than cores. Queues acknowledge automatically, which costs the server
+least.
 
 The client is pika, which is no dependency of Fieldfare: `pip install pika`.
 """
@@ -25,27 +25,27 @@ from typing import Any, Final
 
 import msgspec
 
-from fieldfare_lab.node.crew import Contender, More, Send, Take, Wishes
-from fieldfare_lab.node.load import Said, family, memory_mb
+from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, ReceivedEvent, Send, Take
+from fieldfare_lab.node.load import LoadEvent, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 
 _SCRIPT: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-"""what Debian's `rabbitmq-server` runs after it has become the user rabbitmq"""
+"""the script that Debian's `rabbitmq-server` runs after changing to the user rabbitmq"""
 _EXCHANGE: Final = "bench"
 
 
 class Missing(Exception):
-    """RabbitMQ or its client is not installed; the message says how to get it."""
+    """RabbitMQ or its client is not installed; the message names the package."""
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """How events are published."""
+    """A way to use RabbitMQ: transient or durable, with or without confirmations."""
 
     name: str
     durable: bool = False
     """exchange, queues and messages survive a restart"""
     window: int | None = 500
-    """how many events a publisher sends ahead of the server's confirmations; None asks for no confirmations"""
+    """number of events that a publisher sends ahead of the server's confirmations; None: no confirmations"""
 
 
 VARIANTS: Final = (
@@ -56,7 +56,7 @@ VARIANTS: Final = (
 
 
 def contender(variant: Variant) -> Contender:
-    """RabbitMQ, used in such a way."""
+    """Return the contender that runs RabbitMQ in the given variant."""
     return Contender(
         f"RabbitMQ, {variant.name}",
         running,
@@ -67,26 +67,26 @@ def contender(variant: Variant) -> Contender:
 
 
 def missing() -> str | None:
-    """Why this cannot be measured here, and what to do; None if it can."""
+    """Return what is not installed, with the command to install it, or None."""
     if not _SCRIPT.exists() or shutil.which("epmd") is None:
-        return "RabbitMQ is not here: apt-get install rabbitmq-server"
+        return "RabbitMQ is not installed: apt-get install rabbitmq-server"
     try:
         importlib.import_module("pika")
     except ImportError:
-        return "its Python client is not here: pip install pika"
+        return "RabbitMQ's Python client is not installed: pip install pika"
     return None
 
 
 @contextlib.contextmanager
 def running() -> Iterator[Server]:
-    """A private RabbitMQ on loopback, as Debian sets it up but for where it keeps things; it ends with the context."""
+    """Run a private RabbitMQ on loopback until the context ends; configured as by Debian, except for its folders."""
     if reason := missing():
         raise Missing(reason)
     pika = importlib.import_module("pika")
     with tempfile.TemporaryDirectory(prefix="fieldfare-rabbitmq-") as name, contextlib.ExitStack() as stack:
         home = Path(name)
         port, dist, names = free_ports(3)
-        # Whoever has the cookie may command the server.
+        # The cookie is the password of the server's control port, so only the owner may read the file.
         cookie = home / ".erlang.cookie"
         cookie.touch(mode=0o600)
         cookie.write_text(secrets.token_hex(16), encoding="ascii")
@@ -116,7 +116,7 @@ def running() -> Iterator[Server]:
             "RABBITMQ_PID_FILE": str(home / "pid"),
         }
         log = stack.enter_context((home / "output").open("wb"))
-        # The name service is started here, in the foreground: Erlang would start one that outlives it.
+        # The name service runs in the foreground: Erlang would start a service that outlives the benchmark.
         stack.enter_context(child(["epmd", "-address", "127.0.0.1", "-port", str(names)], environment, home, log))
         wait_for(lambda: answers(names), "the Erlang name service epmd does not answer")
         process = stack.enter_context(child([str(_SCRIPT)], environment, home, log))
@@ -124,7 +124,7 @@ def running() -> Iterator[Server]:
         def ready() -> bool:
             if process.poll() is not None:
                 told = (home / "output").read_text(encoding="utf-8", errors="replace")
-                raise RuntimeError(f"RabbitMQ ended at once; it said:\n{told[-3000:]}")
+                raise RuntimeError(f"RabbitMQ ended at once; its output:\n{told[-3000:]}")
             if not answers(port):
                 return False
             try:
@@ -134,36 +134,36 @@ def running() -> Iterator[Server]:
             return True
 
         wait_for(ready, "RabbitMQ takes too long to start")
-        time.sleep(3)  # it still has some starting up to do after it lets clients in
+        time.sleep(3)  # the start goes on after the first client was let in
         pids = tuple(family(process.pid))
         yield Server(port, pids, memory_mb(pids))
 
 
-async def _subscribe(variant: Variant, port: int, wishes: Wishes, take: Take) -> list[Any]:
+async def _subscribe(variant: Variant, port: int, by_subscriber: FiltersBySubscriber, take: Take) -> list[Any]:
     pika = importlib.import_module("pika")
-    decode = msgspec.json.Decoder(More).decode
+    decode = msgspec.json.Decoder(ReceivedEvent).decode
 
     def taker(subscriber: int) -> Callable[..., None]:
         def taken(_channel: object, _method: object, _properties: object, body: bytes) -> None:
-            more = decode(body)
-            take(subscriber, more.number, more.at)
+            received = decode(body)
+            take(subscriber, received.number, received.at)
 
         return taken
 
     channels = []
-    for subscriber, wished in wishes.items():
+    for subscriber, filters in by_subscriber.items():
         channel, queue, consuming = await _channel(pika, port), f"subscriber-{subscriber}", asyncio.Event()
         await _done(channel.exchange_declare, exchange=_EXCHANGE, exchange_type="headers", durable=variant.durable)
         await _done(channel.queue_declare, queue=queue, durable=variant.durable, auto_delete=not variant.durable)
-        for wish in wished:
-            await _done(channel.queue_bind, queue, _EXCHANGE, arguments=wish.arguments)
+        for filter in filters:
+            await _done(channel.queue_bind, queue, _EXCHANGE, arguments=filter.arguments)
         channel.basic_consume(queue, taker(subscriber), auto_ack=True, callback=lambda _, done=consuming: done.set())
         await consuming.wait()
         channels.append(channel)
     return channels
 
 
-async def _publisher(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
+async def _publisher(variant: Variant, port: int, mine: Sequence[LoadEvent]) -> Send:
     pika = importlib.import_module("pika")
     channel = await _channel(pika, port)
     sent = confirmed = 0
@@ -173,32 +173,32 @@ async def _publisher(variant: Variant, port: int, mine: Sequence[Said]) -> Send:
     def confirm(frame: Any) -> None:
         nonlocal confirmed, refused
         refused = refused or isinstance(frame.method, pika.spec.Basic.Nack)
-        confirmed = frame.method.delivery_tag  # also of all before it, or soon: queues confirm nearly in order
+        confirmed = frame.method.delivery_tag  # taken to confirm all earlier events too: queues confirm nearly in order
         moved.set()
 
     if variant.window is not None:
         await _done(channel.confirm_delivery, confirm)
     mode = 2 if variant.durable else 1
-    # What is the same each time is made once: the client's work is not what is measured.
+    # Properties that do not change are made once, so that the client does not limit the rate.
     encode = msgspec.json.encode
-    ready = [(pika.BasicProperties(headers=said.asked, delivery_mode=mode), said.more) for said in mine]
+    ready = [(pika.BasicProperties(headers=event.compared, delivery_mode=mode), event.others) for event in mine]
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
         nonlocal sent
-        for (properties, more), at in zip(ready[start:stop], due, strict=True):
+        for (properties, others), at in zip(ready[start:stop], due, strict=True):
             while variant.window is not None and sent - confirmed >= variant.window:
                 moved.clear()
                 await moved.wait()
             if refused:
                 raise RuntimeError("RabbitMQ refused an event")
-            channel.basic_publish(_EXCHANGE, "", encode({**more, "at": at}), properties)
+            channel.basic_publish(_EXCHANGE, "", encode({**others, "at": at}), properties)
             sent += 1
 
     return send
 
 
 async def _channel(pika: Any, port: int) -> Any:
-    """A channel on a connection of its own."""
+    """Open a channel on a new connection of its own."""
     adapter = importlib.import_module("pika.adapters.asyncio_connection")
     opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -208,16 +208,16 @@ async def _channel(pika: Any, port: int) -> Any:
 
     connection = adapter.AsyncioConnection(
         _parameters(pika, port),
-        on_open_callback=lambda it: it.channel(on_open_callback=opened.set_result),
+        on_open_callback=lambda connection: connection.channel(on_open_callback=opened.set_result),
         on_open_error_callback=lost,
     )
     channel = await opened
-    channel.kept = connection  # nothing else holds it
+    channel.kept = connection  # a reference, because nothing else keeps the connection alive
     return channel
 
 
 async def _done(method: Callable[..., object], *arguments: object, **options: object) -> None:
-    """Call a method of a channel and wait until the server has done it."""
+    """Call a method of a channel and wait for the server's answer."""
     done = asyncio.Event()
     method(*arguments, **options, callback=lambda _: done.set())
     await done.wait()

@@ -1,4 +1,4 @@
-"""Servers that are measured, processes of ours on loopback; and how other processes of ours are talked to."""
+"""Processes of a benchmark: measured servers on loopback, and pipes to the processes of clients."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 600.0
+"""longest time in which a server may start"""
 
 
 class Server(NamedTuple):
-    """A server that runs: its port on loopback, its processes, and its memory when it had nothing to do."""
+    """A running server: port on loopback, processes, and memory before the first client."""
 
     port: int
     pids: tuple[int, ...]
@@ -26,7 +27,7 @@ class Server(NamedTuple):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody uses just now."""
+    """Return free ports of loopback; another process may take a port before the caller binds it."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -35,13 +36,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on a port of loopback."""
+    """Tell whether a server listens on a port of loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_for(there: Callable[[], bool], otherwise: str) -> None:
-    """Wait until something is there, but not for ever."""
+    """Wait until `there()` is true; after START_SECONDS, raise RuntimeError with the message `otherwise`."""
     deadline = time.monotonic() + START_SECONDS
     while not there():
         if time.monotonic() > deadline:
@@ -53,7 +54,7 @@ def wait_for(there: Callable[[], bool], otherwise: str) -> None:
 def child(
     command: list[str], environment: Mapping[str, str], directory: Path, log: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process group of ours, which ends with the context."""
+    """Run a command in a process group of its own; the whole group is killed at the end of the context."""
     process = subprocess.Popen(  # noqa: S603  # our own command lines
         command,
         env=dict(environment),
@@ -70,25 +71,25 @@ def child(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, how)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(30)
+                process.wait(300)
 
 
-# Processes of ours
+# Pipes between the benchmark and its client processes
 
 
 def answer(pipe: Connection) -> Any:
-    """What a process of ours says; if it failed, it says how."""
+    """Receive the next answer of a client process; an exception of the process is raised."""
     try:
-        said = pipe.recv()
+        reply = pipe.recv()
     except EOFError:
-        raise RuntimeError("a client ended before its time; what it wrote stands above") from None
-    if isinstance(said, Exception):
-        raise said
-    return said
+        raise RuntimeError("a client process ended early; its output stands above") from None
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
-async def asked(pipe: Connection) -> Any:
-    """What the parent asks for next, while connections go on; None if it is gone."""
+async def next_order(pipe: Connection) -> Any:
+    """Receive the next order of the benchmark without blocking the event loop; None if the benchmark has ended."""
     loop = asyncio.get_running_loop()
     there = asyncio.Event()
     loop.add_reader(pipe.fileno(), there.set)

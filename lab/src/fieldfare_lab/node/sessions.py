@@ -1,4 +1,4 @@
-"""Many sessions on one node that do nothing: what each costs, and whether the node still answers."""
+"""Many idle sessions on a node: memory and CPU time of each, and a test that the node still delivers."""
 
 from __future__ import annotations
 
@@ -18,64 +18,65 @@ from fieldfare.events.msgpack import encode
 from fieldfare.protocol import frames as f
 from fieldfare_lab.node import fieldfare_node
 from fieldfare_lab.node.load import cpu_seconds, memory_mb
-from fieldfare_lab.node.servers import answer, asked
+from fieldfare_lab.node.servers import answer, next_order
 from fieldfare_lab.node.websocket import WebSocket, opened
 
 _SHARE: Final = 2500
-"""sessions of one process of clients"""
+"""largest number of sessions in a client process"""
 _AT_ONCE: Final = 25
-"""that are being opened"""
+"""number of sessions that a process opens at the same time"""
 _SPARE: Final = 200
-"""files that a process has open beside its connections"""
+"""open files of a process besides its connections"""
 _QUIET: Final = 25.0
-"""seconds in which the node is left alone: longer than the time between two pings"""
+"""seconds of idleness; longer than the time between two pings, so that pings count"""
 
 
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """What many idle sessions cost. Each has one subscription."""
+    """The cost of many idle sessions with a subscription each."""
 
     sessions: int
     durable: bool
     idle_mb: float
-    """memory of the node before the first"""
+    """memory of the node before the first session"""
     first_mb: float
-    """and with one: by then it has loaded what matching needs"""
+    """memory with a single session: by then the modules of matching are loaded"""
     full_mb: float
-    """and with all of them"""
+    """memory with all sessions"""
     open_seconds: float
     open_cpu_seconds: float
-    """of the node, to open all"""
+    """CPU time of the node while all sessions are opened"""
     idle_cores: float
-    """that the node keeps busy when all are there and nothing happens"""
+    """cores that the node keeps busy while all sessions are idle"""
     reached: int
-    """how many of some sessions, the first and the last among them, got what was published for them"""
+    """number of the `tried` sessions that received an event"""
     tried: int
+    """number of sessions that an event was published for, the first and the last among them"""
     reached_ms: float
-    """from the first of these events published to the last delivered"""
+    """from the publication to the last of these deliveries"""
 
     @property
     def kb_each(self) -> float:
-        """Memory of the node for each session but the first."""
+        """Return the kilobytes of the node for each session, the first left out."""
         return (self.full_mb - self.first_mb) * 1000 / max(1, self.sessions - 1)
 
 
-def room_for() -> int:
-    """How many connections a process may have; the limit is raised as far as it goes."""
+def raise_connection_limit() -> int:
+    """Raise the process' limit of open files as far as allowed; return the number of connections it leaves."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most - _SPARE
 
 
 def steps(count: int) -> int:
-    """How often `measure` says what it does."""
+    """Return how often `measure` calls its `step`, for a progress bar."""
     return -(-(count - 1) // _SHARE) + 3
 
 
 def measure(
     count: int, *, durable: bool = False, quiet: float = _QUIET, step: Callable[[str], None] = lambda _: None
 ) -> Sessions:
-    """Open so many sessions, leave them alone, and then publish something for some of them."""
-    if count > (most := room_for()):
+    """Open `count` sessions, leave the node alone for `quiet` seconds, then publish events for some sessions."""
+    if count > (most := raise_connection_limit()):
         raise ValueError(f"a process may have {most:,} connections here: raise that with ulimit -n")
     with fieldfare_node.running(durable=durable) as server, contextlib.ExitStack() as stack:
 
@@ -116,7 +117,7 @@ def measure(
 
 
 def _reached(pipes: list[Connection], due: int, patience: float = 10.0) -> tuple[int, int]:
-    """How many deliveries there were, and when the last one was."""
+    """Wait for `due` deliveries; return the number of deliveries and the time of the last, in nanoseconds."""
     deadline = time.monotonic() + patience
     while True:
         for pipe in pipes:
@@ -129,14 +130,14 @@ def _reached(pipes: list[Connection], due: int, patience: float = 10.0) -> tuple
 
 
 async def _publish(port: int, numbers: list[int]) -> None:
-    """Publish an event for each of some sessions."""
+    """Publish an event for each of the sessions with the given numbers."""
     safe: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def hear(frame: f.FromNode) -> None:
+    def receive(frame: f.FromNode) -> None:
         if isinstance(frame, f.Accepted) and not safe.done():
             safe.set_result(None)
 
-    socket = await opened(port, hear)
+    socket = await opened(port, receive)
     socket.send(f.Hello(), f.Publish(1, [msgspec.Raw(encode(Event({"to": number}))) for number in numbers]))
     await safe
     socket.close()
@@ -144,7 +145,7 @@ async def _publish(port: int, numbers: list[int]) -> None:
 
 @contextlib.contextmanager
 def _holding(port: int, share: range, *, durable: bool) -> Iterator[Connection]:
-    """A process with some sessions, all of them open."""
+    """Start a process that opens a share of the sessions; yield its pipe when all are open."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_hold, args=(theirs, port, share, durable), daemon=True)
@@ -160,7 +161,7 @@ def _holding(port: int, share: range, *, durable: bool) -> Iterator[Connection]:
 
 
 def _hold(pipe: Connection, port: int, share: range, durable: bool) -> None:
-    room_for()
+    raise_connection_limit()
     asyncio.run(_held(pipe, port, share, durable=durable))
 
 
@@ -171,7 +172,7 @@ async def _held(pipe: Connection, port: int, share: range, *, durable: bool) -> 
     async def open_one(number: int) -> WebSocket:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def hear(frame: f.FromNode) -> None:
+        def receive(frame: f.FromNode) -> None:
             nonlocal got, last
             match frame:
                 case f.Deliveries(items=items):
@@ -182,7 +183,7 @@ async def _held(pipe: Connection, port: int, share: range, *, durable: bool) -> 
                     ready.set_exception(RuntimeError(f"the node says {frame}"))
 
         async with gate:
-            socket = await opened(port, hear)
+            socket = await opened(port, receive)
             name = f"session-{number}" if durable else ""
             socket.send(f.Hello(session=name, credit=100), f.Subscribe(1, "mine", f"to = {number}"))
             await ready
@@ -190,6 +191,6 @@ async def _held(pipe: Connection, port: int, share: range, *, durable: bool) -> 
 
     sockets: list[Any] = await asyncio.gather(*map(open_one, share))
     pipe.send("open")
-    while await asked(pipe) is not None:
+    while await next_order(pipe) is not None:
         pipe.send((got, last))
     del sockets

@@ -1,7 +1,7 @@
-"""A WebSocket client that costs next to nothing, so that what is measured is the server and not its clients.
+"""A WebSocket client that costs next to nothing, so that the server and not its clients limits the rate.
 
-It knows as much of RFC 6455 as a node needs: binary messages in one frame, pings, and no compression. Frames are masked
-with zeros, which leaves them as they are.
+The client knows as much of RFC 6455 as a node needs: binary messages in single frames, pings, no compression. Frames
+are masked with zeros, which leaves the payload unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _MASK: Final = bytes(4)
 
 
 class WebSocket(asyncio.Protocol):
-    """A connection to a node, in MessagePack. What the node says goes to `hear`."""
+    """A connection to a node, in MessagePack; calls `receive` with each frame of the node."""
 
-    def __init__(self, hear: Callable[[FromNode], None]) -> None:
-        """Not connected yet."""
-        self.hear = hear
+    def __init__(self, receive: Callable[[FromNode], None]) -> None:
+        """Create the protocol object; `opened` becomes done when the node has accepted the WebSocket."""
+        self.receive = receive
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._rest = b""
         self._transport: asyncio.Transport | None = None
 
     def send(self, *frames: Frame) -> None:
-        """Say something, in one go."""
+        """Send frames in a single write."""
         assert self._transport is not None
         self._transport.write(b"".join([packed(_BINARY, MSGPACK_CODEC.encode(frame)) for frame in frames]))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for a WebSocket."""
+        """Send the HTTP request that upgrades the connection to a WebSocket."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         key = base64.b64encode(os.urandom(16)).decode()
@@ -46,12 +46,12 @@ class WebSocket(asyncio.Protocol):
         )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whoever waits hears of it."""
+        """Let a pending `opened` fail with the reason of the loss."""
         if not self.opened.done():
             self.opened.set_exception(exc or ConnectionError("the node hung up"))
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, whole frames only."""
+        """Pass on all complete frames; the bytes of an incomplete frame wait for the next call."""
         data = self._rest + data if self._rest else data
         at = 0
         if not self.opened.done():
@@ -66,7 +66,7 @@ class WebSocket(asyncio.Protocol):
         while (found := unpacked(data, at)) is not None:
             kind, payload, at = found
             if kind == _BINARY:
-                self.hear(MSGPACK_CODEC.from_node(payload))
+                self.receive(MSGPACK_CODEC.from_node(payload))
             elif kind == _PING and self._transport is not None:
                 self._transport.write(packed(_PONG, payload))
             elif kind == _CLOSE and self._transport is not None:
@@ -74,13 +74,13 @@ class WebSocket(asyncio.Protocol):
         self._rest = data[at:]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the TCP connection without a closing handshake."""
         if self._transport is not None:
             self._transport.close()
 
 
 def packed(kind: int, payload: bytes) -> bytes:
-    """A frame of a client.
+    """Return a client's frame of a kind (opcode) with its payload.
 
     >>> packed(2, b"hi").hex(" ")
     '82 82 00 00 00 00 68 69'
@@ -94,7 +94,7 @@ def packed(kind: int, payload: bytes) -> bytes:
 
 
 def unpacked(data: bytes, at: int) -> tuple[int, bytes, int] | None:
-    """The kind and payload of the frame of a server at some place, and where it ends; None if it is not whole.
+    """Return opcode, payload and end of the server's frame that begins at a place; None if the frame is incomplete.
 
     >>> unpacked(bytes.fromhex("82 02 68 69 82 02 68"), 0)
     (2, b'hi', 4)
@@ -112,8 +112,8 @@ def unpacked(data: bytes, at: int) -> tuple[int, bytes, int] | None:
     return (data[at] & 0x0F, data[start:end], end) if len(data) >= end else None
 
 
-async def opened(port: int, hear: Callable[[FromNode], None]) -> WebSocket:
-    """A connection to the node on a port of loopback."""
-    _, socket = await asyncio.get_running_loop().create_connection(lambda: WebSocket(hear), "127.0.0.1", port)
+async def opened(port: int, receive: Callable[[FromNode], None]) -> WebSocket:
+    """Connect to the node on a port of loopback, and wait until the WebSocket is open."""
+    _, socket = await asyncio.get_running_loop().create_connection(lambda: WebSocket(receive), "127.0.0.1", port)
     await socket.opened
     return socket

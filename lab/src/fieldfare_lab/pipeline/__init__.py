@@ -1,1 +1,1 @@
-"""The pipeline under load: the bars that `fieldfare bench pipeline` holds it against, one module for each."""
+"""The pipeline under load: the bars of `fieldfare bench pipeline`, a module for each bar."""

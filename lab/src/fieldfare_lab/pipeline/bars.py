@@ -1,4 +1,4 @@
-"""The bars: what was wanted, what was measured, whether it is met; as a table."""
+"""The bars of the pipeline: goal, measured value and verdict, as lines of a table."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from fieldfare_lab.pipeline.clock import Spent
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One measurement."""
+    """A measurement, compared with a bar or listed beside a bar."""
 
     bar: str
     measured: str
-    """in words, with what it was measured against"""
+    """description of the measurement and of the reference"""
     value: float | None = None
     """a ratio, or a number of seconds"""
     wanted: str = ""
-    """empty: it is stated beside a bar"""
+    """the goal; empty for a measurement beside a bar"""
     met: bool | None = None
     figures: dict[str, float] = {}
-    """what the value was made of"""
+    """the figures behind the value"""
 
 
 def at_most(bar: str, measured: str, value: float, most: float, **figures: float) -> Line:
-    """A bar that must not be passed."""
+    """Return the line of a bar whose value must not be above `most`."""
     return Line(bar, measured, round(value, 3), f"≤ {most:g}", value <= most, figures)
 
 
 def at_least(bar: str, measured: str, value: float, least: float, **figures: float) -> Line:
-    """A bar that must be reached."""
+    """Return the line of a bar whose value must not be below `least`."""
     return Line(bar, measured, round(value, 3), f"≥ {least:g}", value >= least, figures)
 
 
 def figures(**named: Spent) -> dict[str, float]:
-    """Costs, named and by kind.
+    """Flatten named costs into figures for a `Line`.
 
     >>> figures(bare=Spent(1.0, 2.0))
     {'bare_wall': 1.0, 'bare_cpu': 2.0}
@@ -47,7 +47,7 @@ def figures(**named: Spent) -> dict[str, float]:
 
 
 def table(lines: Sequence[Line]) -> Table:
-    """All measurements."""
+    """Make the table of all lines; an unmet bar is marked NO."""
     made = Table("bar", "measured", "value", "wanted", "met")
     for line in lines:
         value = "" if line.value is None else f"{line.value:,.2f}"

@@ -1,4 +1,4 @@
-"""What work costs: time on the wall, and CPU time of this process with all below it, Java and workers among them."""
+"""The cost of work: wall-clock time, and CPU time of the process with all descendants, Java and workers included."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class Spent(NamedTuple):
-    """Seconds."""
+    """The cost of a piece of work in seconds: on the wall clock, and of the CPU."""
 
     wall: float
     cpu: float
 
 
 def timed(work: Callable[[], T]) -> tuple[T, Spent]:
-    """Do something, and say what it cost."""
+    """Call a function; return its result and its cost."""
     cpu, wall = _tree_cpu(), time.perf_counter()
     found = work()
     wall = time.perf_counter() - wall
@@ -29,12 +29,12 @@ def timed(work: Callable[[], T]) -> tuple[T, Spent]:
 
 
 def best(rounds: Sequence[Spent]) -> Spent:
-    """The least of each: other work on the machine only adds."""
+    """Return the smallest wall time and the smallest CPU time: other work on the machine only adds time."""
     return Spent(min(one.wall for one in rounds), min(one.cpu for one in rounds))
 
 
 def _tree_cpu() -> float:
-    """Of a process that has ended, the parent knows what it used."""
+    """CPU seconds of the process tree; the time of an ended process is in the counters of its parent."""
     ticks = 0
     for pid in family(os.getpid()):
         try:

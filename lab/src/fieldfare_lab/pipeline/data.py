@@ -1,8 +1,8 @@
-"""What is measured with: events as Parquet, subscriptions as a catalogue, and as tables to join with.
+"""The data of the measurements: events as Parquet, subscriptions as a catalogue and as tables for a join.
 
-All of it comes from the workload `stock` and two numbers. It is made once, into folders of the temporary directory that
-are named by these numbers, and used again. However many events there are, the filters are the same: a catalogue of a
-million of them, which takes two minutes, is made once for all.
+Everything comes from the workload `stock` and two numbers. Data is made once, into folders of the temporary directory
+that are named by the two numbers, and used again. The filters do not depend on the number of events: a catalogue of a
+million filters, which takes two minutes, is made only once.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ OWNERS: Final = 1000
 
 
 def cache() -> Path:
-    """Where what was made is kept."""
+    """Return the folder of all made data, in the temporary directory."""
     return Path(tempfile.gettempdir()) / "fieldfare-bench-pipeline"
 
 
 @dataclass(frozen=True)
 class Data:
-    """A workload on disk; each part is made when it is first asked for."""
+    """A workload on disk; each part is made at its first use."""
 
     folder: Path
     filters: int
     count: int
-    """of events"""
+    """number of events"""
 
     @cached_property
     def events(self) -> Path:
-        """A folder of Parquet files: the number of each event, and its fields."""
+        """Return the folder of Parquet files with the number and the fields of each event."""
         return self._once(f"events-{self.count}", self._write_events)
 
     @cached_property
     def subscriptions(self) -> Path:
-        """A catalogue: subscription 7 is the filter number 7."""
+        """Return the path of the catalogue; subscription `s7` has filter number 7."""
         return self._once("catalogue", self._publish)
 
     @cached_property
     def joins(self) -> Path:
-        """A folder of the filters as tables, and the queries that join them."""
+        """Return the folder of the filters as tables, with the queries of the join."""
         return self._once(f"joins-{self.count}", self._write_joins)
 
     @cached_property
@@ -63,7 +63,7 @@ class Data:
         return generate(WORKLOAD, self.filters, self.count)
 
     def _once(self, name: str, make: Callable[[Path], None]) -> Path:
-        """What was made under a name: whole, or not at all."""
+        """Return the folder of a name, made if missing; made in a draft first, so that it is whole or not there."""
         place = self.folder / name
         if not place.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class Data:
             make(draft)
             try:
                 draft.rename(place)
-            except OSError:  # somebody else was faster
+            except OSError:  # another process was faster
                 shutil.rmtree(draft)
         return place
 
@@ -94,5 +94,5 @@ class Data:
 
 
 def data(filters: int, events: int, folder: Path | None = None) -> Data:
-    """The workload of so many filters and events."""
+    """Return the workload with so many filters and events, in the cache unless another folder is given."""
     return Data((folder or cache()) / f"{WORKLOAD}-{filters}", filters, events)

@@ -1,8 +1,8 @@
 """Bar 1: `match_events` inside Spark against the bare engine on the same batches and cores.
 
-What the operator costs is what its workers spend from a batch in hand to its lists made: a timer stands around the
-function that `match_events` runs there. Reading Parquet, and handing batches over, is the JVM's work and excluded;
-beside the bar stand whole jobs, with everything.
+The cost of the operator is the time of its workers between a received batch and the finished lists of matches: a timer
+stands around the function that `match_events` runs in a worker. Reading Parquet and passing batches is work of the JVM
+and excluded; whole jobs, with everything, stand beside the bar.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from fieldfare.pipeline import match_events
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.operator import matches
 from fieldfare.pipeline.spark import SETTINGS
-from fieldfare_lab.pipeline import bare
+from fieldfare_lab.pipeline import bare_engine
 from fieldfare_lab.pipeline.bars import Line, at_most, figures
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.spark_sessions import started
 
 MOST: Final = 1.3
 ROWS: Final = int(SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"])
 SHARE: Final = 10
-"""every so-manieth event is written from Parquet to Parquet: all of them would be a hundred million wide rows"""
+"""every tenth event is written from Parquet to Parquet: all events would make a hundred million wide rows"""
 _LISTS: Final = "struct<snapshot: bigint, matches: array<int>, wall: double, cpu: double>"
 _NAMES: Final = ["snapshot", "matches", "wall", "cpu"]
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints
 
 Job = Callable[[], int | None]
-"""gives the number of matches, if it knows"""
+"""runs a query; returns the number of matches, or None if the query does not count"""
 
 
 def measure(data: Data, cores: int, rounds: int, step: Callable[[str], None]) -> list[Line]:
-    """The bar, and whole jobs beside it."""
+    """Measure the operator against the bare engine, and whole jobs beside the bar."""
     step("the operator: preparing")
     events, subscriptions = data.events, data.subscriptions
-    with bare.engine(events, subscriptions, processes=cores, rows=ROWS) as engine, started(cores) as spark:
+    with bare_engine.engine(events, subscriptions, processes=cores, rows=ROWS) as engine, started(cores) as spark:
         worker, jobs = _worker(spark, data), _whole(spark, data)
         expected, _ = engine()
         spent: dict[str, list[Spent]] = {name: [] for name in ("bare", "inside", *jobs)}
@@ -95,7 +95,7 @@ def _costs(job: Spent, base: Spent) -> str:
 
 
 def _worker(spark: SparkSession, data: Data) -> Callable[[], tuple[int, Spent]]:
-    """A job whose workers take the time: it gives the number of matches, and what they cost."""
+    """A job whose workers measure their own time; returns the number of matches and the cost."""
     path = str(data.subscriptions)
     about = catalogue.opened(path, catalogue.current(path)).about
     lists = _udf(_timing(path, about.version), _LISTS)(F.struct(*(about.fields or [])))
@@ -110,7 +110,7 @@ def _worker(spark: SparkSession, data: Data) -> Callable[[], tuple[int, Spent]]:
 
 
 def _timing(path: str, version: int) -> Callable[..., Any]:
-    """The function that workers of `match_events` run, with a timer: the first row of an array is its cost."""
+    """The function that workers of `match_events` run, with a timer; the first row of an array holds the cost."""
 
     def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         opened = catalogue.opened(path, version)
@@ -143,7 +143,7 @@ def _nowhere(frame: DataFrame) -> None:
 
 
 def _to_parquet(spark: SparkSession, data: Data) -> float:
-    """Every column of every match of some events, as a file; gives the share of the events."""
+    """Write all columns of all matches of every tenth event to Parquet; return the share of the events."""
     folder = Path(tempfile.mkdtemp(prefix="fieldfare-bench-"))
     try:
         events = spark.read.parquet(str(data.events)).where(f"event % {SHARE} = 0")

@@ -1,8 +1,8 @@
-"""Bar 4: a stream follows a node's log, matches it and writes Parquet, while the node is driven at full speed.
+"""Bar 4: a stream follows a node's log, matches the events and writes Parquet, while the node runs at full speed.
 
-The node is first driven alone, then with a stream that reads its log as it grows. Whether the stream keeps up is told
-by when the last event was in the Parquet table, and when it was delivered by the node. How long each event took from
-the log to the table is read off the table: a micro-batch is there when Spark notes it in the table's own log.
+The node is first loaded alone, then with a stream that reads the growing log. The stream keeps up if the last event is
+in the Parquet table soon after its delivery by the node. The latency from log to table comes from the table: a
+micro-batch is there as soon as Spark notes the batch in the table's own log.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare.pipeline.sources.log import LogSource
 from fieldfare_lab.node import fieldfare_node, load
-from fieldfare_lab.node.crew import Run, clients
+from fieldfare_lab.node.client_processes import Run, clients
 from fieldfare_lab.node.load import FIELDS, Load, family, memory_mb, percentiles
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.pipeline.bars import Line, at_least
-from fieldfare_lab.pipeline.sessions import started
+from fieldfare_lab.pipeline.spark_sessions import started
 
 KEEPS_UP: Final = 0.9
-"""of the node's rate: the last micro-batch ends a little after the last event"""
+"""least share of the node's rate; below 1, because the last micro-batch ends a little after the last event"""
 VARIANT: Final = "durable, batches of 100"
 SCHEMA: Final = ", ".join(f"{name} {'string' if place % 2 == 0 else 'long'}" for place, name in enumerate(FIELDS))
 FIRST: Final = 500
-"""events that pass before anything is timed"""
+"""number of events before the timing begins"""
 
 
 class Followed(NamedTuple):
-    """What came of a round with a stream behind the node."""
+    """The outcome of a round with a stream behind the node."""
 
     node: float
-    """seconds from the first event published to the last one delivered"""
+    """seconds from the first publication to the last delivery"""
     stream: float
-    """and to the last one in the table"""
+    """seconds from the first publication to the last row in the table"""
     matches: int
     latencies: NDArray[np.float64]
-    """of each event: seconds from the node's log to the table"""
+    """for each event, seconds from the node's log to the table"""
 
 
 def measure(filters: int, events: int, cores: int, step: Callable[[str], None]) -> list[Line]:
-    """The node's rate alone, and both rates while a stream follows; then latency at half of that."""
+    """Measure the node's rate alone, both rates while a stream follows, and the stream's latency at half rate."""
     made = load.make(1, filters=filters, subscribers=100)
     with tempfile.TemporaryDirectory(prefix="fieldfare-bench-") as name:
         home = Path(name)
@@ -64,8 +64,10 @@ def measure(filters: int, events: int, cores: int, step: Callable[[str], None]) 
         with _driven(made, home / "alone", events) as run:
             run(FIRST, None)
             alone = events / run(events, None).seconds
-        wanted = (Subscription(number, wish.text, str(wish.subscriber)) for number, wish in enumerate(made.wishes))
-        catalogue.write_version(home / "wanted", wanted)
+        catalogue.write_version(
+            home / "subscriptions",
+            (Subscription(number, one.text, str(one.subscriber)) for number, one in enumerate(made.filters)),
+        )
         with started(cores) as spark:
             spark.dataSource.register(LogSource)
             step("the stream: following the node")
@@ -93,7 +95,7 @@ def _latency(name: str, one: Followed) -> Line:
 
 @contextlib.contextmanager
 def _driven(made: Load, home: Path, most: int) -> Iterator[Run]:
-    """A node with its data in a folder, and clients that have it work."""
+    """Start a node with its data in a folder, and its clients; yield the function that makes the clients work."""
     home.mkdir()
     variant = next(one for one in fieldfare_node.VARIANTS if one.name == VARIANT)
     with contextlib.ExitStack() as stack:
@@ -108,12 +110,12 @@ def _driven(made: Load, home: Path, most: int) -> Iterator[Run]:
 
 
 def _follow(spark: SparkSession, made: Load, home: Path, events: int, pace: float | None) -> Followed:
-    """Drive a node, so many events a second or at full speed, with a stream behind it."""
+    """Load a node with events, `pace` a second or (None) at full speed, while a stream follows the log."""
     with _driven(made, home, events) as run:
         run(FIRST, None)
         log = spark.readStream.format("fieldfare_log").load(str(home / "data"))
         table = home / "table"
-        writer = _matched(log, home.parent / "wanted").writeStream.format("parquet")
+        writer = _matched(log, home.parent / "subscriptions").writeStream.format("parquet")
         query = writer.option("checkpointLocation", str(home / "checkpoint")).start(str(table))
         try:
             query.processAllAvailable()
@@ -130,26 +132,26 @@ def _follow(spark: SparkSession, made: Load, home: Path, events: int, pace: floa
     return Followed(batch.seconds, end - begin, int(mine.sum()), there[mine][first] - logged)
 
 
-def _matched(log: DataFrame, wanted: Path) -> DataFrame:
-    """The log's events, read by the JVM, and who wants them."""
+def _matched(log: DataFrame, subscriptions: Path) -> DataFrame:
+    """The events of the log, decoded by the JVM, with the subscriptions that match."""
     events = log.select("position", "time", F.from_json("event", SCHEMA).alias("event"))
-    matched = match_events(events, wanted, columns={name: f"event.{name}" for name in FIELDS})
+    matched = match_events(events, subscriptions, columns={name: f"event.{name}" for name in FIELDS})
     return matched.select("position", "time", "subscription", "owner", "snapshot")
 
 
 class _Added(msgspec.Struct):
-    """A line of the log of a table that a stream writes."""
+    """A line in the log of a streamed table: a file that was added."""
 
     path: str
 
 
 def _arrivals(table: Path) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-    """The rows of a table, and since when each is there."""
+    """The rows of a table, and the time at which each row arrived."""
     files: dict[Path, float] = {}
     for log in sorted((table / "_spark_metadata").glob("[0-9]*"), key=lambda one: int(one.name.partition(".")[0])):
         for line in log.read_bytes().splitlines()[1:]:
             added = Path(unquote(urlparse(msgspec.json.decode(line, type=_Added).path).path))
-            files.setdefault(added, log.stat().st_mtime)  # a log that sums up others names their files again
+            files.setdefault(added, log.stat().st_mtime)  # a compacted log names the files of earlier logs again
     parts = [pq.read_table(file, columns=["position", "time"]) for file in files]
     there = np.repeat([*files.values()], [part.num_rows for part in parts])
     return {

@@ -1,23 +1,23 @@
-"""All experiments by name, in their order."""
+"""The experiments of the thesis on routing tables, by name and in order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from fieldfare_lab.results import Result, Settings
-from fieldfare_lab.tables import doubles, mergers, structures
+from fieldfare_lab.tables import forwards, mergers, profile_queries, structures
 
 EXPERIMENTS: dict[str, Callable[[Settings], Result]] = {
     "E1": structures.local_clients,
     "E2": structures.dimensions,
     "E3": structures.interfaces,
     "E4": structures.neighbours,
-    "E6": structures.forwards,
-    "E7": structures.forwards_with_clients,
+    "E6": forwards.without_clients,
+    "E7": forwards.with_clients,
     "E8": structures.matching,
-    "E13": doubles.one_side,
-    "E15": doubles.both_sides,
-    "E16": doubles.preloaded,
+    "E13": profile_queries.one_side,
+    "E15": profile_queries.both_sides,
+    "E16": profile_queries.preloaded,
     "E18": mergers.one_shot,
     "E19": mergers.one_shot_interfaces,
     "E20": mergers.imperfect,

@@ -1,7 +1,7 @@
-"""E1–E8: what posets and forests cost, in comparisons of filters; and our `IndexedTable`, which makes few, beside them.
+"""E1–E5, E8: the cost of posets, forests and Fieldfare's `IndexedTable` in comparisons of filters.
 
-The cost of a structure is the number of cover tests it makes, which depends on no machine. `IndexedTable` asks the
-engine instead, whose work is no cover test: to compare it with the others look at CPU time.
+The cost of a structure is the number of cover tests, the same on every machine. `IndexedTable` uses the engine, whose
+work is no cover test: compare `IndexedTable` with the others by CPU time.
 """
 
 from __future__ import annotations
@@ -11,42 +11,34 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Table
-from fieldfare.tables.indexed import IndexedTable
-from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
-from fieldfare.tables.structures.naive import NaiveTable
-from fieldfare.tables.structures.poset import Poset
-from fieldfare.tables.updates import Update, apply
+from fieldfare.tables.structures.forest_tables import NonRedundantForest
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
+from fieldfare_lab.tables.contenders import (
+    FORESTS,
+    SCHEMAS,
+    STRUCTURES,
+    Make,
+    Pair,
+    drawn,
+    history,
+    times,
+)
 from fieldfare_lab.tables.workload import Workload
-
-Make = Callable[[Sequence[int]], Table[int]]
-FORESTS = ("PF", "BF", "NRF")
-STRUCTURES: dict[str, Make] = {
-    "FP": Poset,
-    "PF": PosetForest,
-    "BF": BalancedForest,
-    "NRF": NonRedundantForest,
-    "Indexed": IndexedTable,
-}
-CHANGES = 100
-"""how often a filter is replaced in the add/remove scenario"""
-_SCHEMAS = {"2D": (2, 2), "3D": (3, 3), "1–3": (1, 3)}
 
 
 def local_clients(settings: Settings) -> Result:
-    """E1: every filter from a client of its own."""
+    """E1: every filter from another client, so that each filter has its own interface."""
     sizes = [settings.size(n) for n in (100, 250, 500)]
     rows = [
         {"filters": n, "same": (row["seed"], n), **row}
         for n in sizes
         for row in _replicated(settings, "2D", n, interfaces=n, names=STRUCTURES)
     ]
-    adds, churns = _curves(rows, "filters", "add"), _curves(rows, "filters", "churn")
+    adds, churns = drawn(rows, "filters", "add"), drawn(rows, "filters", "churn")
     return Result(
         "E1", "Local clients, 2D filters", "each filter its own interface; ranges in [0, 100]",
-        (adds, churns, *_times(rows, "filters")),
+        (adds, churns, *times(rows, "filters")),
         (
             *_cheaper(adds, churns),
             _alike(adds, "BF and NRF cost no more than PF (within 10 %)"),
@@ -59,34 +51,34 @@ def local_clients(settings: Settings) -> Result:
             Claim(
                 "all structures have the same roots",
                 len({row["roots_set"] for row in rows if row["same"] == (settings.seed, sizes[-1])}) == 1,
-                f"{last(_curves(rows, 'filters', 'roots'), 'PF'):.0f} roots",
+                f"{last(drawn(rows, 'filters', 'roots'), 'PF'):.0f} roots",
             ),
         ),
-        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removing: "
-        "whether a cover remains it reads from the graph, where every cover is a path.",
+        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removals: "
+        "the graph shows without tests whether a cover remains, because every cover is a path.",
     )  # fmt: skip
 
 
 def dimensions(settings: Settings) -> Result:
-    """E2: the same with three attributes, and with one to three."""
+    """E2: the same as E1, with three attributes and with one to three attributes."""
     size = settings.size(500)
     rows = [
         {"schema": schema, **row}
-        for schema in _SCHEMAS
+        for schema in SCHEMAS
         for row in _replicated(settings, schema, size, interfaces=size, names=STRUCTURES)
     ]
-    adds, churns = _curves(rows, "schema", "add"), _curves(rows, "schema", "churn")
+    adds, churns = drawn(rows, "schema", "add"), drawn(rows, "schema", "churn")
     two, three, mixed = ({name: line[i] or 0 for name, line in adds.lines.items()} for i in range(3))
     return Result(
         "E2", "Local clients, 3D filters and 1–3 attributes", f"{size} filters, each its own interface",
-        (adds, churns, *_times(rows, "schema")),
+        (adds, churns, *times(rows, "schema")),
         (
             Claim(
                 "forests cost less than FP in every schema",
                 all(cost[name] < cost["FP"] for cost in (two, three, mixed) for name in FORESTS),
                 ", ".join(
                     f"{schema}: FP {cost['FP']:,.0f}, PF {cost['PF']:,.0f}"
-                    for schema, cost in zip(_SCHEMAS, (two, three, mixed), strict=True)
+                    for schema, cost in zip(SCHEMAS, (two, three, mixed), strict=True)
                 ),
             ),
             Claim(
@@ -107,12 +99,12 @@ def interfaces(settings: Settings) -> Result:
         for count in dict.fromkeys(counts)
         for row in _replicated(settings, "2D", size, interfaces=count, names=STRUCTURES)
     ]
-    adds = _curves(rows, "interfaces", "add")
+    adds = drawn(rows, "interfaces", "add")
     fp = [value or 0 for value in adds.lines["FP"]]
     flat = {name: _spread(adds.lines[name]) for name in ("PF", "BF")}
     return Result(
         "E3", f"{size} filters, more and more interfaces", "2D; round-robin",
-        (adds, *_times(rows, "interfaces")),
+        (adds, *times(rows, "interfaces")),
         (
             Claim(
                 "forests cost the same for any number of interfaces (± 15 %)",
@@ -125,13 +117,13 @@ def interfaces(settings: Settings) -> Result:
                 " < ".join(f"{value:,.0f}" for value in fp),
             ),
         ),
-        "The flat curves are those of the redundant forests. NRF also looks for what an interface has covered itself, "
-        "which takes most tests where an interface has many filters.",
+        "The flat curves are those of the redundant forests. NRF also looks for filters that other filters of the same "
+        "interface cover, which takes most tests where an interface has many filters.",
     )  # fmt: skip
 
 
 def neighbours(settings: Settings) -> Result:
-    """E4 and E5: what neighbours send, which is never covered by what they sent before."""
+    """E4 and E5: filters of neighbours; a neighbour sends no filter that its earlier filters cover."""
     size = settings.size(1000)
     counts = (3, 9, 15)
     curves: list[Curves] = []
@@ -143,8 +135,8 @@ def neighbours(settings: Settings) -> Result:
             for count in counts
             for row in _replicated(settings, schema, size, interfaces=count, names=names, honest=True)
         ]
-        adds, entries = _curves(rows, "neighbours", "add", schema), _curves(rows, "neighbours", "entries", schema)
-        curves += [adds, _curves(rows, "neighbours", "churn", schema), entries, *_times(rows, "neighbours", schema)]
+        adds, entries = drawn(rows, "neighbours", "add", schema), drawn(rows, "neighbours", "entries", schema)
+        curves += [adds, drawn(rows, "neighbours", "churn", schema), entries, *times(rows, "neighbours", schema)]
         rising, flat = _growth(adds.lines["FP"]), _growth(adds.lines["NRF"])
         claims += [
             Claim(
@@ -168,74 +160,17 @@ def neighbours(settings: Settings) -> Result:
             )
     return Result(
         "E4/E5", "Neighbours, 2D and 3D filters",
-        f"{size} generated, those covered by what the neighbour sent before left out; NRF trusts its neighbours",
+        f"{size} generated filters, without those that earlier filters of the neighbour cover; NRF trusts neighbours",
         tuple(curves), tuple(claims),
     )  # fmt: skip
 
 
-def forwards(settings: Settings) -> Result:
-    """E6: with what each neighbour must be told."""
-    rows = _forwarding(settings, [(count, 0) for count in (3, 9, 15)], settings.size(1000))
-    adds, told = _curves(rows, "neighbours", "add"), _curves(rows, "neighbours", "told")
-    churns = _curves(rows, "neighbours", "churn")
-    extra = [(a or 0) / (e or 1) - 1 for a, e in zip(told.lines["NRF approx."], told.lines["NRF exact"], strict=True)]
-    return Result(
-        "E6", "Forwards sets, no local clients", f"{settings.size(1000)} generated 2D filters, 3–15 neighbours",
-        (adds, churns, told, _curves(rows, "neighbours", "told again"), *_times(rows, "neighbours")),
-        (
-            Claim(
-                "FP, exact NRF and IndexedTable tell the same",
-                told.lines["FP"] == told.lines["NRF exact"] == told.lines["Indexed"],
-                ", ".join(f"{value:.0f}" for value in told.lines["FP"] if value is not None),
-            ),
-            Claim(
-                "approximative NRF tells up to 15 % more, never less",
-                all(0 <= e <= 0.15 for e in extra),
-                ", ".join(f"+{e:.1%}" for e in extra),
-            ),
-            Claim(
-                "in add the exact forest overtakes FP as neighbours grow",
-                _share(adds, "NRF exact", -1) < _share(adds, "NRF exact", 0) and _share(adds, "NRF exact", -1) < 1,
-                f"NRF / FP {_share(adds, 'NRF exact', 0):.2f} with 3, {_share(adds, 'NRF exact', -1):.2f} with 15",
-            ),
-            Claim(
-                "in add/remove FP stays ahead of the exact forest",
-                _share(churns, "NRF exact", -1) > 1,
-                f"NRF / FP {_share(churns, 'NRF exact', -1):.2f} with 15",
-            ),
-        ),
-    )  # fmt: skip
-
-
-def forwards_with_clients(settings: Settings) -> Result:
-    """E7: four neighbours and more and more local clients."""
-    rows = _forwarding(settings, [(4, count) for count in (10, 50, 200)], settings.size(1000))
-    adds, churns = _curves(rows, "clients", "add"), _curves(rows, "clients", "churn")
-    told = _curves(rows, "clients", "told")
-    extra = (told.lines["NRF approx."][-1] or 0) / (told.lines["NRF exact"][-1] or 1) - 1
-    return Result(
-        "E7", "Forwards sets with local clients", f"{settings.size(1000)} generated 2D filters, 4 neighbours",
-        (adds, churns, told, _curves(rows, "clients", "told again"), *_times(rows, "clients")),
-        (
-            *(
-                Claim(
-                    f"with 200 clients the forest needs at most a quarter of FP's tests in {what}",
-                    _share(curves, "NRF exact", -1) <= 0.25,
-                    f"{last(curves, 'FP'):,.0f} / {last(curves, 'NRF exact'):,.0f}",
-                )
-                for what, curves in (("add", adds), ("add/remove", churns))
-            ),
-            Claim("approximative NRF tells at most 3 % more then", 0 <= extra <= 0.03, f"+{extra:.1%}"),
-        ),
-    )  # fmt: skip
-
-
 def matching(settings: Settings) -> Result:
-    """E8: how many filters an event is compared with."""
+    """E8: the number of filters that an event is compared with."""
     size = settings.size(500)
     rows: list[dict[str, Any]] = []
     for seed in range(settings.seed, settings.seed + settings.replications):
-        workload = Workload(seed, _SCHEMAS["2D"])
+        workload = Workload(seed, SCHEMAS["2D"])
         filters, events = workload.filters(size), workload.events(200)
         for count in dict.fromkeys(max(1, size * share // 500) for share in (5, 50, 500)):
             for name in ("FP", "PF", "BF", "NRF"):
@@ -262,7 +197,7 @@ def matching(settings: Settings) -> Result:
     )  # fmt: skip
 
 
-# One run
+# A single run
 
 
 def _trusting(neighbours: Sequence[int]) -> Table[int]:
@@ -272,41 +207,13 @@ def _trusting(neighbours: Sequence[int]) -> Table[int]:
 def _replicated(
     settings: Settings, schema: str, size: int, *, interfaces: int, names: dict[str, Make], honest: bool = False
 ) -> list[dict[str, Any]]:
-    """Rows for each structure and seed: build from nothing, then replace filters one by one."""
+    """Measure each structure with each seed: build the structure, then replace filters one by one."""
     rows = []
     for seed in range(settings.seed, settings.seed + settings.replications):
-        steps = _steps(Workload(seed, _SCHEMAS[schema]), random.Random(seed), size, interfaces, honest=honest)
+        steps = history(Workload(seed, SCHEMAS[schema]), random.Random(seed), size, interfaces, honest=honest)
         for name, make in names.items():
             rows.append({"structure": name, "seed": seed, **_run(make(()), *steps, settings.clock)})
     return rows
-
-
-Pair = tuple[Filter, int]
-
-
-def _steps(
-    workload: Workload, rng: random.Random, size: int, interfaces: int, *, honest: bool
-) -> tuple[list[Pair], list[tuple[Pair, Pair]]]:
-    """The pairs to add, and those to remove with what comes instead.
-
-    Who is `honest` sends nothing that is covered by what it sent before, as neighbours do.
-    """
-    mirror: NaiveTable[int] = NaiveTable(redundant=not honest)
-    adds = [
-        (filter, i % interfaces)
-        for i, filter in enumerate(workload.filters(size))
-        if mirror.add(filter, i % interfaces)
-    ]
-    changes = []
-    for _ in range(CHANGES):
-        live = [(filter, interface) for filter in mirror.filters() for interface in sorted(mirror.interfaces(filter))]
-        old, interface = live[rng.randrange(len(live))]
-        mirror.remove(old, interface)
-        new = workload.filter()
-        while not mirror.add(new, interface):
-            new = workload.filter()
-        changes.append(((old, interface), (new, interface)))
-    return adds, changes
 
 
 def _run(
@@ -326,62 +233,6 @@ def _run(
         "add": add, "churn": table.tests.cover, "entries": entries, "roots": len(roots), "roots_set": roots,
         "add ms": 1e3 * (built - start), "churn ms": 1e3 * (clock() - middle),
     }  # fmt: skip
-
-
-def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int) -> list[dict[str, Any]]:
-    """Rows with what neighbours are told, for some numbers of neighbours and clients."""
-    makes: dict[str, Make] = {
-        "FP": Poset,
-        "NRF exact": NonRedundantForest,
-        "NRF approx.": lambda neighbours: NonRedundantForest(neighbours, exact=False),
-        "Indexed": IndexedTable,
-    }
-    rows = []
-    for seed in range(settings.seed, settings.seed + settings.replications):
-        for there, clients in counts:
-            adds, changes = _steps(
-                Workload(seed, _SCHEMAS["2D"]), random.Random(seed), size, there + clients, honest=True
-            )
-            for name, make in makes.items():
-                table = make(range(there))
-                start = settings.clock()
-                told = sum(_tell(table, Update(added=(f,)), i) for f, i in adds)
-                built, add = settings.clock(), table.tests.cover
-                table.tests.cover = 0
-                again = 0
-                for (old, interface), (new, _) in changes:
-                    again += _tell(table, Update(removed=(old,)), interface)
-                    again += _tell(table, Update(added=(new,)), interface)
-                rows.append({
-                    "structure": name, "neighbours": there, "clients": clients, "told": told, "told again": again,
-                    "add": add,
-                    "churn": table.tests.cover, "add ms": 1e3 * (built - start),
-                    "churn ms": 1e3 * (settings.clock() - built),
-                })  # fmt: skip
-    return rows
-
-
-def _tell(table: Table[int], update: Update, sender: int) -> int:
-    """How many filters the neighbours are told of."""
-    return sum(len(said.added) for said in apply(table, update, sender).values())
-
-
-# Judging
-
-
-def _curves(rows: Sequence[dict[str, Any]], x: str, value: str, schema: str = "") -> Curves:
-    titles = {
-        "add": "cover tests, add", "churn": f"cover tests, {CHANGES} × remove and add", "roots": "roots",
-        "entries": "entries kept", "told": "filters told to neighbours, add",
-        "told again": f"filters told to neighbours, {CHANGES} × remove and add", "add ms": "CPU ms, add",
-        "churn ms": f"CPU ms, {CHANGES} × remove and add",
-    }  # fmt: skip
-    title = f"{titles[value]} ({schema})" if schema else titles[value]
-    return curves_of(rows, title=title, x=x, line="structure", value=value)
-
-
-def _times(rows: Sequence[dict[str, Any]], x: str, schema: str = "") -> tuple[Curves, Curves]:
-    return _curves(rows, x, "add ms", schema), _curves(rows, x, "churn ms", schema)
 
 
 def _cheaper(adds: Curves, churns: Curves) -> list[Claim]:
@@ -406,10 +257,6 @@ def _alike(curves: Curves, text: str) -> Claim:
 
 def _ratio(curves: Curves, place: int) -> float:
     return (curves.lines["FP"][place] or 0) / (curves.lines["PF"][place] or 1)
-
-
-def _share(curves: Curves, name: str, place: int) -> float:
-    return (curves.lines[name][place] or 0) / (curves.lines["FP"][place] or 1)
 
 
 def _spread(line: Sequence[float | None]) -> float:

@@ -233,8 +233,8 @@ def make_token(
     Examples:
         FIELDFARE_TOKEN_SECRET=a-secret-of-at-least-thirty-two-bytes fieldfare admin token ana --role client
     """
-    from fieldfare.node.config.config import ConfigError, load
-    from fieldfare.node.security.security import make_token, security_of
+    from fieldfare.node.config import ConfigError, load
+    from fieldfare.node.security import make_token, security_of
 
     try:
         settings = load(config, os.environ, {})

@@ -233,8 +233,8 @@ async def _publish(url: str, rate: float) -> None:
 
     async with connect(url, session="exchange") as client:
         async for quote in _paced(quotes(random.Random()), rate):
-            await client.room()
-            client.post(quote)
+            await client.wait_for_capacity()
+            client.publish_soon(quote)
 
 
 async def _paced(events: Iterator[dict[str, object]], rate: float) -> AsyncIterator[dict[str, object]]:

@@ -117,8 +117,8 @@ async def _publish(
                 for event in tracked(events, lambda: None):
                     if rate is not None:
                         await asyncio.sleep(max(0.0, began + count / rate - time.monotonic()))
-                    await client.room()
-                    client.post(event, ttl=ttl, replaces=replaces)
+                    await client.wait_for_capacity()
+                    client.publish_soon(event, ttl=ttl, replaces=replaces)
                     count += 1
             finally:  # the good events before a bad one are published
                 await client.drain()

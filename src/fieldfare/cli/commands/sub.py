@@ -83,7 +83,7 @@ def _since(text: str) -> int | str | float | None:
     if text.isdecimal():
         return int(text)
     if text.startswith("-"):
-        from fieldfare.node.config.config import ConfigError, duration
+        from fieldfare.node.config import ConfigError, duration
 
         try:
             return datetime.now(UTC).timestamp() - duration(text[1:])
@@ -138,7 +138,7 @@ async def _show(
                 else:
                     typer.echo(_line(delivery))
                 sys.stdout.flush()
-                await delivery.done()
+                await delivery.acknowledge()
                 shown += 1
                 if shown == count:
                     return

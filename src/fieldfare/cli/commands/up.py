@@ -17,7 +17,7 @@ from fieldfare.cli.errors import DAMAGED, InputError, fail, reported
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-    from fieldfare.node.config.config import Config
+    from fieldfare.node.config import Config
     from fieldfare.node.context import Context
 
 
@@ -90,7 +90,7 @@ def command(
 
         typer.echo((files("fieldfare.node.config") / "example.toml").read_text(), nl=False)
         return
-    from fieldfare.node.config.config import ConfigError, load
+    from fieldfare.node.config import ConfigError, load
     from fieldfare.node.storage.log import LogError
     from fieldfare.node.storage.rows import StoreDamaged, StoreError
 

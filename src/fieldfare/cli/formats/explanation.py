@@ -23,8 +23,8 @@ from fieldfare.filters.constraint import ELEMENTS, Constraint
 from fieldfare.filters.diagnosis import BranchReport, Finding
 from fieldfare.filters.expressions import UNCERTAIN, Compare, Field
 from fieldfare.filters.literals import name
+from fieldfare.filters.printer import render
 from fieldfare.filters.strings import Language
-from fieldfare.filters.text import render
 
 _NARROWEST: Final = 40
 

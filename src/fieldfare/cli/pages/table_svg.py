@@ -14,7 +14,7 @@ from html import escape
 from typing import Final
 
 from fieldfare.cli.formats.values import printable
-from fieldfare.tables.cover_graph import CoverGraph, Merge
+from fieldfare.tables.cover_graph import CoverGraph, RootMerge
 from fieldfare.tables.graph_layout import Drawing, Point, Size, draw
 
 MOST_MERGERS: Final = 60
@@ -89,7 +89,7 @@ def svg(shown: Picture, matched: Iterable[int] = (), *, style: str = STYLE) -> s
     )
 
 
-def drawn_mergers(graph: CoverGraph) -> tuple[Merge, ...]:
+def drawn_mergers(graph: CoverGraph) -> tuple[RootMerge, ...]:
     """Return the mergers, or none if there are too many to draw."""
     return graph.mergers if len(graph.mergers) <= MOST_MERGERS else ()
 
@@ -163,11 +163,11 @@ def _curve(route: Sequence[Point]) -> str:
     return d
 
 
-def _merger(number: int, merge: Merge, shown: Picture) -> str:
+def _merger(number: int, merge: RootMerge, shown: Picture) -> str:
     return f'<path class="merger" data-merger="{number}" d="{arc(merge, shown)}"/>'
 
 
-def arc(merge: Merge, shown: Picture) -> str:
+def arc(merge: RootMerge, shown: Picture) -> str:
     """Return a bow above the boxes, from the middle of a box to the middle of another."""
     (x1, y1), (x2, y2) = (
         Point(shown.drawing.corners[place].x + shown.sizes[place].width / 2, shown.drawing.corners[place].y)

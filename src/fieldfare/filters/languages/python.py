@@ -1,10 +1,11 @@
 """Filters written in Python: `(field.price < 120) & field.symbol.isin(["IBM", "SUN"])`.
 
-`field.a.b` is the field `a.b`, and so is `field["a.b"]`, which also names fields that Python cannot, `field["unit
-price"]`, and those called like a method, `field.data["contains"]`. What comes out is the same `Filter` that the native
-language makes of the same condition.
+`field.a.b` is the field `a.b`, and so is `field["a.b"]`. The second form also names fields that Python cannot,
+`field["unit price"]`, and fields with the name of a method, `field.data["contains"]`. The result is the `Filter` that
+the native language makes of the same condition.
 
-As in the native language, `!=` wants the field to be there; `~(field.x == 1)` is plain logic, and is true without it.
+As in the native language, `!=` requires the field to exist; `~(field.x == 1)` is plain logic, and true without the
+field.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OrderedOperand: TypeAlias = "Ordered | Value"
 
 
 class Value:
-    """Something that an event has a value for; comparing it makes a filter, computing with it another value.
+    """A value of an event: a comparison with a `Value` makes a filter, arithmetic makes another `Value`.
 
     >>> print((field.bid * 1.1 > field.ask) & (call("LENGTH", field.symbol) <= 4))
     ask < bid * 1.1 AND LENGTH(symbol) <= 4
@@ -35,7 +36,7 @@ class Value:
         self._dimension = dimension
 
     def _says(self, condition: Filter) -> Filter:
-        """What a condition on this value means for the event."""
+        """Return the filter of a condition on the value."""
         return condition
 
     def _compared(self, op: str, other: object) -> Filter:
@@ -62,52 +63,52 @@ class Value:
     __hash__ = None  # type: ignore[assignment]  # equal to everything, in a way
 
     def isin(self, items: Iterable[Operand]) -> Filter:
-        """It equals one of the items."""
+        """Return the filter that the value equals an item."""
         if isinstance(items, (str, bytes)):
             raise TypeError(f"isin wants a list of values, not {items!r}; did you mean [{items!r}]?")
         return self._says(predicates.one_of(self._dimension, [_dimension(item) for item in items]))
 
     def between(self, low: OrderedOperand, high: OrderedOperand) -> Filter:
-        """It lies between the two, or is one of them."""
+        """Return the filter that the value lies between two ends, both included."""
         return self._says(predicates.between(self._dimension, _dimension(low), _dimension(high)))
 
     def startswith(self, text: str) -> Filter:
-        """It is a string that begins so."""
+        """Return the filter that the value is a string with the prefix."""
         return self._fits("STARTS", text)
 
     def endswith(self, text: str) -> Filter:
-        """It is a string that ends so."""
+        """Return the filter that the value is a string with the suffix."""
         return self._fits("ENDS", text)
 
     def contains(self, text: str) -> Filter:
-        """It is a string with the text in it. For lists, see `Field.any`."""
+        """Return the filter that the value is a string with the substring. For lists, see `Field.any`."""
         return self._fits("CONTAINS", text)
 
     def like(self, pattern: str) -> Filter:
-        r"""It is a string that fits: `%` is any characters, `_` one character, a backslash takes the next as it is."""
+        """Return the filter of a LIKE pattern: `%` any characters, `_` any character, a backslash escapes the next."""
         return self._fits("LIKE", pattern)
 
     def ilike(self, pattern: str) -> Filter:
-        """As `like`, whatever the case."""
+        """Return the filter of a LIKE pattern that ignores case."""
         return self._fits("ILIKE", pattern)
 
     def _fits(self, op: str, text: str) -> Filter:
         return self._says(predicates.fits(self._dimension, op, _dimension(text)))
 
     def is_null(self) -> Filter:
-        """It is there, and null."""
+        """Return the filter that the value exists and is null."""
         return self._says(predicates.inside(self._dimension, TYPES["NULL"]))
 
     def is_true(self) -> Filter:
-        """It is true: for fields and functions that are a condition by themselves."""
+        """Return the filter that the value is true: for fields and functions that are conditions."""
         return self._says(predicates.inside(self._dimension, valueset.TRUE))
 
     def exists(self) -> Filter:
-        """The event has a value for it, be it null."""
+        """Return the filter that the event has the value; null counts."""
         return predicates.inside(self._dimension, valueset.PRESENT)
 
     def missing(self) -> Filter:
-        """The event has no value for it."""
+        """Return the filter that the event does not have the value."""
         return predicates.inside(self._dimension, valueset.ABSENT)
 
     def __add__(self, other: Operand) -> Value:
@@ -156,7 +157,7 @@ class Value:
 
 
 class Elements(Value):
-    """The elements of a list, any or all of them; a field that is no list counts as its own only element."""
+    """Any or all elements of a list; a field that is no list counts as its own only element."""
 
     __slots__ = ("_quantifier",)
 
@@ -172,7 +173,7 @@ class Elements(Value):
 
 
 class Field(Value):
-    """A field of the event, from which to go on to the fields below it."""
+    """A field of the event; attributes and items lead to the fields below."""
 
     __slots__ = ("_path",)
 
@@ -190,15 +191,17 @@ class Field(Value):
     __iter__ = None
 
     def any(self) -> Elements:
-        """Some element of the list: `field.tags.any() == "a"`."""
+        """Return some element of the list: `field.tags.any() == "a"`."""
         return Elements(self._path, "ANY")
 
     def all(self) -> Elements:
-        """Every element of the list: `field.scores.all() >= 50`."""
+        """Return every element of the list: `field.scores.all() >= 50`."""
         return Elements(self._path, "ALL")
 
     def has(self, condition: Filter) -> Filter:
-        """One element of the list of objects satisfies the condition, whose fields are those of the element.
+        """Return the filter that a single element of a list of objects satisfies the condition.
+
+        The fields in the condition are the fields of the element.
 
         >>> print(field.items.has((field.sku == "a") & (field.qty > 2)))
         ANY items.qty > 2 AND ANY items.sku = 'a' AND items HAS (qty > 2 AND sku = 'a')
@@ -209,7 +212,7 @@ class Field(Value):
 
 
 class Fields:
-    """All fields of an event; its one object is `field`."""
+    """All fields of an event; the only object is `field`."""
 
     __slots__ = ()
 
@@ -227,16 +230,16 @@ class Fields:
 
 
 field: Final = Fields()
-"""where every filter begins: `field.price`, `field["unit price"]`"""
+"""the start of every filter: `field.price`, `field["unit price"]`"""
 
 
 def call(function: str, *arguments: Operand) -> Value:
-    """A function of values: `call("LENGTH", field.name) > 5`."""
+    """Return a function of values: `call("LENGTH", field.name) > 5`."""
     return Value(predicates.call(function, [_dimension(argument) for argument in arguments]))
 
 
 def _refuse_private(name: str) -> None:
-    if name.startswith("_"):  # asked for by Python's own machinery: copying, pickling, notebooks
+    if name.startswith("_"):  # a request of Python itself: copying, pickling, notebooks
         raise AttributeError(f"write a field with this name as field[{name!r}]")
 
 
@@ -251,7 +254,7 @@ def _computed(op: str, left: object, right: object) -> Value:
 
 
 def _dimension(operand: object) -> Dimension:
-    """What an operand stands for."""
+    """Return the dimension of an operand."""
     if isinstance(operand, Elements):
         raise TypeError(f"{operand!r} can only be compared with constants")
     return operand._dimension if isinstance(operand, Value) else predicates.constant(operand)

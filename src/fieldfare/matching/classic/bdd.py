@@ -1,15 +1,15 @@
-"""Binary decision diagrams: all filters as one Boolean circuit, evaluated once for each event.
+"""Binary decision diagrams: all filters as a single Boolean circuit, evaluated once for each event.
 
-A node asks one predicate, a constraint on a dimension, and goes on to `high` if it holds and to `low` if not; the ways
-end at the terminals 1 and 0. A filter is a node: the event matches if the way from there ends at 1. Predicates are
-numbered, and numbers rise along every way, so that equal functions are equal nodes (Bryant 1986). Nodes are shared
-by all filters: one with the same predicate, high and low is never made twice, and one with high = low is never made.
+A node tests a predicate, a constraint on a dimension, and leads to `high` if the predicate holds and to `low` if not;
+all ways end at the terminals 1 and 0. A filter is a node: the event matches if the way from the node ends at 1.
+Predicates are numbered, and numbers rise along every way, so that equal functions are equal nodes (Bryant 1986). All
+filters share nodes: no two nodes have the same predicate, high and low, and no node has high = low.
 
-A node is made after those it leads to. One pass over the nodes as they were made therefore gives the value of each from
-values that are known: `value = value[high] if predicate else value[low]`. (The book's text, not its code, has high and
-low the wrong way round.) Every predicate is evaluated at most once, every node exactly once.
+A node is made after the nodes below. A single pass over the nodes in the order of creation therefore gives all values:
+`value = value[high] if predicate else value[low]`. (The book's text, not its code, has high and low the wrong way
+round.) Every predicate is evaluated at most once, every node exactly once.
 
-The price is size: a filter can need exponentially many nodes. What exceeds the limit is refused.
+The price is size: a filter can need exponentially many nodes. A filter beyond the limit is refused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fieldfare.events.event import fields_of
 from fieldfare.filters import Filter, FilterTooComplex
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import Constraint, Mode
-from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.classic.counting import PredicateIndex
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 FALSE: Final = 0
 TRUE: Final = 1
@@ -44,7 +44,7 @@ class Diagram:
         return len(self._nodes)
 
     def node(self, predicate: int, high: int, low: int) -> int:
-        """If the predicate holds high, else low."""
+        """Return the node "if the predicate holds high, else low"."""
         if high == low:
             return high
         key = (predicate, high, low)
@@ -57,26 +57,26 @@ class Diagram:
         return number
 
     def all_of(self, predicates: Iterable[int]) -> int:
-        """The conjunction of predicates."""
+        """Return the conjunction of predicates."""
         result = TRUE
         for predicate in sorted(predicates, reverse=True):
             result = self.node(predicate, result, FALSE)
         return result
 
     def either(self, a: int, b: int) -> int:
-        """Whether a or b."""
+        """Return the node of "a or b"."""
         return self.choose(a, TRUE, b)
 
     def both(self, a: int, b: int) -> int:
-        """Whether a and b."""
+        """Return the node of "a and b"."""
         return self.choose(a, b, FALSE)
 
     def negated(self, a: int) -> int:
-        """Whether not a: the same diagram with its terminals swapped."""
+        """Return the node of "not a": the same diagram with swapped terminals."""
         return self.choose(a, FALSE, TRUE)
 
     def choose(self, condition: int, high: int, low: int) -> int:
-        """If the condition holds high, else low: the operation that all others are made of.
+        """Return "if the condition holds high, else low": the operation that all others use.
 
         Splits on the first predicate of the three and works on both halves, each distinct half once. A stack instead of
         recursion, since a filter may have more predicates than Python has frames.
@@ -101,7 +101,7 @@ class Diagram:
         return known[wanted]
 
     def _halves(self, triple: Triple, predicate: int) -> tuple[Triple, Triple]:
-        """What becomes of three nodes if a predicate, not later than any of theirs, holds, and if it fails."""
+        """Return three nodes under a true predicate and under a false one; no node may have an earlier predicate."""
         pairs = []
         for node in triple:
             first, high, low = self._nodes[node - 2] if node > TRUE else (None, node, node)
@@ -110,14 +110,14 @@ class Diagram:
         return (a, b, c), (x, y, z)
 
     def values(self, holds: Sequence[int]) -> list[bool]:
-        """The value of every node, terminals first, given which predicates hold."""
+        """Return the value of every node, terminals first, given the truth of the predicates."""
         values = [False, True]
         for predicate, high, low in self._nodes:
             values.append(values[high] if holds[predicate] else values[low])
         return values
 
     def sweep(self, kept: Iterable[int]) -> tuple[dict[int, int], list[int]]:
-        """Forget all nodes that do not serve the kept ones, and close the gaps in the numbers of nodes and predicates.
+        """Drop all nodes that serve no kept node, and close the gaps in the numbers of nodes and predicates.
 
         Returns the new number of each node that stays, and the old numbers of the predicates that stay, in order.
         """
@@ -136,7 +136,7 @@ class Diagram:
 
 
 def _plain(condition: int, high: int, low: int) -> int | None:
-    """The choices that need no splitting."""
+    """Return the result of a choice that needs no split, else None."""
     if condition == TRUE or high == low:
         return high
     if condition == FALSE:
@@ -145,10 +145,10 @@ def _plain(condition: int, high: int, low: int) -> int | None:
 
 
 class DecisionDiagram(Matcher[Id]):
-    """The matcher that evaluates one shared diagram.
+    """A matcher that evaluates a single shared diagram.
 
     Args:
-        limit: how many nodes there may be; a filter that takes more is refused with `FilterTooComplex`.
+        limit: the number of nodes allowed; a filter that needs more is refused with `FilterTooComplex`.
 
     >>> matcher = DecisionDiagram[str]()
     >>> matcher.add("cheap", "price < 10 AND symbol = 'IBM'")
@@ -163,7 +163,7 @@ class DecisionDiagram(Matcher[Id]):
         self._predicates: list[tuple[Dimension, Constraint]] = []
         self._numbers: PredicateIndex[int] = PredicateIndex()
         self._removed = 0
-        """filters removed since nodes were swept"""
+        """filters removed since the last sweep"""
 
     def add(self, id: Id, filter: Filter | str) -> None:
         """Make the node of the filter."""
@@ -172,7 +172,7 @@ class DecisionDiagram(Matcher[Id]):
         self._outputs[id] = self._built(as_filter(filter))
 
     def update(self, id: Id, filter: Filter | str) -> None:
-        """Replace a filter, or leave it as it is if there is no room for the new one."""
+        """Replace a filter; the old filter stays if there is no room for the new."""
         output = self._built(as_filter(filter))
         replaced = id in self._outputs
         self._outputs[id] = output
@@ -180,7 +180,7 @@ class DecisionDiagram(Matcher[Id]):
             self._forget_one()
 
     def remove(self, id: Id) -> None:
-        """Forget the node of the filter; nodes that only it used go when there are many of them."""
+        """Drop the node of the filter; nodes without use are swept when there are many."""
         del self._outputs[id]
         self._forget_one()
 
@@ -193,7 +193,7 @@ class DecisionDiagram(Matcher[Id]):
         try:
             return self._build(wanted)
         except FilterTooComplex:
-            self._sweep()  # what filters before have left behind may have taken the room
+            self._sweep()  # nodes of removed filters may take the room
         try:
             return self._build(wanted)
         except FilterTooComplex:
@@ -222,7 +222,7 @@ class DecisionDiagram(Matcher[Id]):
         self._removed = 0
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """Evaluate the predicates, then the nodes, then look at those of the filters."""
+        """Evaluate the predicates, then all nodes; return the ids of the true ones."""
         holds = bytearray(len(self._predicates))
         for number in self._numbers.satisfied(fields_of(event), mode):
             holds[number] = True

@@ -1,6 +1,6 @@
-"""Brute force: test every filter on every event.
+"""Brute force: a test of every filter on every event.
 
-No index, no preprocessing, nothing to go wrong. It is slow and obviously right, so all other matchers are checked
+There is no index and no preprocessing. Brute force is slow and obviously right, so all other matchers are checked
 against it.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from fieldfare.events.event import fields_of
 from fieldfare.filters import Filter
 from fieldfare.filters.constraint import Mode
-from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 
 class BruteForce(Matcher[Id]):
-    """The matcher that asks each filter in turn.
+    """A matcher that tests each filter in turn.
 
     >>> matcher = BruteForce[str]()
     >>> matcher.add("cheap", "price < 10")
@@ -27,17 +27,17 @@ class BruteForce(Matcher[Id]):
         self._filters: dict[Id, Filter] = {}
 
     def add(self, id: Id, filter: Filter | str) -> None:
-        """Keep the filter."""
+        """Store the filter in a dict, without any index."""
         if id in self._filters:
             raise KeyError(id)
         self._filters[id] = as_filter(filter)
 
     def remove(self, id: Id) -> None:
-        """Drop the filter."""
+        """Drop the filter of an id."""
         del self._filters[id]
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """Ask each filter; only the event is taken apart just once."""
+        """Test each filter; the event is flattened only once."""
         fields = fields_of(event)
         return [
             id

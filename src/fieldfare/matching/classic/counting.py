@@ -1,15 +1,15 @@
-"""Counting: find the satisfied predicates first, then count them for each branch.
+"""The counting algorithm: find the satisfied predicates first, then count them for each branch.
 
-Filters share predicates, so each distinct one is looked at once, however many branches contain it. A branch matches
-when as many of its predicates are satisfied as it has. An event is matched in two steps:
+Filters share predicates, so each distinct predicate is tested once, however many branches contain the predicate. A
+branch matches when as many predicates are satisfied as the branch has. An event is matched in two steps:
 
-1. For each dimension, a `ValueIndex` tells which of its constraints the value satisfies: single values by a hash table,
-   ranges by their sorted bounds, anything else by asking each distinct constraint.
-2. Each satisfied predicate adds one to the tally of every branch that owns it; a full tally is a match. A tally knows
-   the event it is about, so that nothing is cleared between events.
+1. For each dimension, a `ValueIndex` returns the satisfied constraints: single values by a hash table, ranges by sorted
+   bounds, all others by a test of each distinct constraint.
+2. Each satisfied predicate adds 1 to the tally of every branch that owns the predicate; a full tally is a match. A
+   tally remembers the event, so that nothing is cleared between events.
 
-Most predicates need a field to be there, and the fields of the event lead to them. The few that an absent field
-satisfies, such as `NOT (a = 1)`, are found by a list of the fields that have some.
+Most predicates require a field, and the fields of the event lead to these predicates. The few predicates that an absent
+field satisfies, such as `NOT (a = 1)`, are found by a list of the fields with such predicates.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import UNCERTAIN, Expression
 from fieldfare.filters.intervals import Cut, Intervals
 from fieldfare.filters.valueset import Atom
-from fieldfare.matching.base import Id, Matcher, as_filter
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 Entry = TypeVar("Entry")
 Range: TypeAlias = tuple[Cut | tuple[()], Cut | None]
-"""two ends; () is less than any cut, so that what has no lower end sorts first"""
+"""two ends; () is less than any cut, so that a range without a lower end sorts first"""
 
 _LISTED: Final[dict[int, object]] = {Atom.NULL: None, Atom.FALSE: False, Atom.TRUE: True}
 _LISTED_BITS: Final = sum(_LISTED)
 _CLASSES: Final[dict[type, type]] = {int: float, **{of: of for of in (bool, float, str, bytes, datetime, type(None))}}
-"""the types whose values can be looked up, made one where their values compare; True is not 1"""
+"""the types whose values can be looked up, merged where values compare equal; True is not 1"""
 
 
 @dataclass(eq=False, slots=True)
 class Tally(Generic[Id]):
-    """A branch of a filter: how many predicates it needs, and how many the event of an epoch satisfies."""
+    """A branch of a filter: the number of its predicates, and how many the event of an epoch satisfies."""
 
     id: Id
     need: int
@@ -51,7 +51,7 @@ class Tally(Generic[Id]):
 
 
 class Counting(Matcher[Id]):
-    """The matcher that counts satisfied predicates. Filters come and go at any time, at little cost.
+    """A matcher that counts satisfied predicates. Adding and removing filters is cheap at any time.
 
     >>> matcher = Counting[str]()
     >>> matcher.add("cheap", "price < 10 AND symbol = 'IBM'")
@@ -63,11 +63,11 @@ class Counting(Matcher[Id]):
         self._filters: dict[Id, tuple[Filter, list[Tally[Id]]]] = {}
         self._owners: PredicateIndex[set[Tally[Id]]] = PredicateIndex()
         self._everything: dict[Id, None] = {}
-        """filters that need nothing, and so would never be counted"""
+        """filters without predicates, which would never be counted"""
         self._epoch = 0
 
     def add(self, id: Id, filter: Filter | str) -> None:
-        """Enter each branch with each of its predicates."""
+        """Enter each branch under each of its predicates."""
         if id in self._filters:
             raise KeyError(id)
         wanted = as_filter(filter)
@@ -80,7 +80,7 @@ class Counting(Matcher[Id]):
         self._filters[id] = wanted, tallies
 
     def remove(self, id: Id) -> None:
-        """Take the branches from their predicates, and drop predicates that nobody owns any more."""
+        """Take the branches from their predicates, and drop predicates without an owner."""
         wanted, tallies = self._filters.pop(id)
         self._everything.pop(id, None)
         for branch, tally in zip(wanted.branches, tallies, strict=True):
@@ -116,14 +116,14 @@ class PredicateIndex(Generic[Entry]):
         self._indexes: dict[Dimension, ValueIndex[Entry]] = {}
         self._computed: dict[Expression, ValueIndex[Entry]] = {}
         self._lenient: dict[str, ValueIndex[Entry]] = {}
-        """those of the fields that have a constraint which is satisfied without the field"""
+        """the indexes of fields with a constraint that an absent field satisfies"""
 
     def get(self, dimension: Dimension, constraint: Constraint) -> Entry:
-        """The entry of a predicate that has one."""
+        """Return the entry of a predicate; KeyError if there is none."""
         return self._indexes[dimension].entries[constraint]
 
     def setdefault(self, dimension: Dimension, constraint: Constraint, entry: Entry) -> Entry:
-        """The entry of a predicate; the given one if it has none yet."""
+        """Return the entry of a predicate; the given entry if there is none yet."""
         index = self._indexes.setdefault(dimension, ValueIndex())
         entry = index.setdefault(constraint, entry)
         if isinstance(dimension, Expression):
@@ -144,7 +144,7 @@ class PredicateIndex(Generic[Entry]):
             self._lenient.pop(dimension, None)
 
     def satisfied(self, fields: Mapping[str, object], mode: Mode) -> Iterator[Entry]:
-        """The entries of all predicates that the fields of an event satisfy."""
+        """Yield the entries of all predicates that the fields of an event satisfy."""
         for path, value in fields.items():
             index = self._indexes.get(path)
             if index is not None:
@@ -157,21 +157,21 @@ class PredicateIndex(Generic[Entry]):
 
 
 class ValueIndex(Generic[Entry]):
-    """Distinct constraints on one dimension, with an entry for each, and which of them a value satisfies."""
+    """Distinct constraints on a dimension, with an entry for each; `satisfied` returns the entries for a value."""
 
     __slots__ = ("_others", "_points", "_ranges", "entries", "lenient")
 
     def __init__(self) -> None:
         self.entries: dict[Constraint, Entry] = {}
         self.lenient: dict[Constraint, Entry] = {}
-        """those that are satisfied if there is no value"""
+        """the constraints that absence satisfies"""
         self._points: dict[tuple[type, object], dict[Constraint, Entry]] = {}
         self._ranges: dict[type, tuple[list[Range], list[Entry]]] = {}
-        """for each class of values, ranges in order and their entries"""
+        """for each class of values, sorted ranges and their entries"""
         self._others: dict[Constraint, Entry] = {}
 
     def setdefault(self, constraint: Constraint, entry: Entry) -> Entry:
-        """The entry of a constraint; the given one if it has none yet."""
+        """Return the entry of a constraint; the given entry if there is none yet."""
         if constraint in self.entries:
             return self.entries[constraint]
         self.entries[constraint] = entry
@@ -204,7 +204,7 @@ class ValueIndex(Generic[Entry]):
             del ranges[place], spanned[place]
 
     def satisfied(self, value: object, mode: Mode) -> list[Entry]:
-        """The entries of the constraints that a value, `MISSING` or `UNCERTAIN` satisfies."""
+        """Return the entries of the constraints that a value, `MISSING` or `UNCERTAIN` satisfies."""
         if value is UNCERTAIN:
             return list(self.entries.values()) if mode == "overlaps" else []
         if value is MISSING:
@@ -227,7 +227,7 @@ def _low(ends: Range) -> Cut | tuple[()]:
 
 
 def _shape(values: ValueSet) -> tuple[list[tuple[type, object]], tuple[type, Range] | None]:
-    """The values of a set that just lists some, or the one range that a set is, each with its class; or neither."""
+    """Return the values of a finite set, or the only range of a set, each with its class; or neither."""
     parts = [part for _, part in values.kinds() if isinstance(part, Intervals)]
     if values.atoms & ~_LISTED_BITS or len(parts) < sum(1 for _ in values.kinds()):
         return [], None

@@ -1,9 +1,9 @@
-"""`PathMatcher`: many path filters, one machine.
+"""`PathMatcher`: many path filters, run as a single automaton.
 
-The selectors are kept as a tree of steps, so that those which begin alike share their beginning (the idea of YFilter).
-It is run as a nondeterministic automaton: down an event, every element has the set of nodes reached on the way to it,
-made from the set of the element above by one step. All objects at one path have the same set, however many a list
-holds. A condition is tried when its node is reached, once for all the ids that want the same there.
+The selectors form a tree of steps, so that selectors with a common beginning share nodes (the idea of YFilter). The
+tree is run as a nondeterministic automaton: every element of an event has the set of nodes reached so far, made from
+the set of the parent element by a single step. All objects at a path have the same set, however many objects a list
+holds. A condition is tested when its node is reached, once for all ids with the same condition.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from fieldfare.filters.constraint import Mode
 from fieldfare.filters.elements import objects_at
 from fieldfare.filters.filter import EVERYTHING, Filter
 from fieldfare.filters.paths import ANY, Selector, Step, places, selector
-from fieldfare.matching.base import Id, as_filter
+from fieldfare.matching.matcher import Id, as_filter
 
 
 @dataclass(eq=False, slots=True)
 class _Node(Generic[Id]):
-    """The end of a way through the selectors."""
+    """A node of the tree: the end of a chain of steps."""
 
     steps: dict[str, _Node[Id]] = field(default_factory=dict)
-    """by the name of the next element; `ANY` for any"""
+    """nodes by the name of the next element; `ANY` for any name"""
     gap: _Node[Id] | None = None
-    """reached together with this one, and never left: the next element may stand at any depth"""
+    """a node reached together with this node, and never left: the next element may stand at any depth"""
     waits: bool = False
     wanted: dict[Filter, dict[Id, None]] = field(default_factory=dict)
-    """what is asked of the elements here, and by whom"""
+    """conditions on the elements here, with their ids"""
 
     @property
     def is_bare(self) -> bool:
         return not (self.steps or self.gap or self.wanted)
 
     def then(self, step: Step) -> _Node[Id]:
-        """The node behind a step; made if there is none."""
+        """Return the node behind a step, made if new."""
         origin = self
         if step.gap:
             origin = self.gap = self.gap or _Node(waits=True)
@@ -54,9 +54,9 @@ class _Node(Generic[Id]):
 
 
 class PathMatcher(Generic[Id]):
-    """Path filters, each under an id, that tells which of them an event matches.
+    """Path filters with ids; `match` returns the ids of the filters which an event matches.
 
-    It agrees with `path(selector, condition).matches(event, mode)` for every filter and event.
+    The result agrees with `path(selector, condition).matches(event, mode)` for every filter and event.
 
     >>> matcher = PathMatcher[str]()
     >>> matcher.add("fast", "//cpu", "clock >= 700")
@@ -79,7 +79,7 @@ class PathMatcher(Generic[Id]):
         self._way(chosen)[-1].wanted.setdefault(wanted, {})[id] = None
 
     def remove(self, id: Id) -> None:
-        """Forget a path filter, and the nodes that no other needs. KeyError if there is none of that id."""
+        """Remove a path filter, and the nodes without other use. KeyError if no filter has the id."""
         chosen, wanted = self._filters.pop(id)
         way = self._way(chosen)
         ids = way[-1].wanted[wanted]
@@ -90,14 +90,14 @@ class PathMatcher(Generic[Id]):
             node.prune(step)
 
     def _way(self, chosen: Selector) -> list[_Node[Id]]:
-        """The nodes from the root to the end of a selector."""
+        """Return the nodes from the root to the end of a selector."""
         way = [self._root]
         for step in chosen.steps:
             way.append(way[-1].then(step))
         return way
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
-        """The ids of all path filters that the event matches, each once, in no particular order."""
+        """Return the ids of all path filters that the event matches, each once, in no particular order."""
         fields = fields_of(event)
         found: dict[Id, None] = {}
         reached: dict[str, list[_Node[Id]]] = {}
@@ -110,7 +110,7 @@ class PathMatcher(Generic[Id]):
         return list(found)
 
     def _reached(self, path: str, known: dict[str, list[_Node[Id]]]) -> list[_Node[Id]]:
-        """The nodes that the way to a path leads to: one step from those of the path above, each taken once."""
+        """Return the nodes that a path leads to: a step from the nodes of the parent path, each node once."""
         nodes = known.get(path)
         if nodes is None:
             above, dot, name = path.rpartition(".")
@@ -125,7 +125,7 @@ class PathMatcher(Generic[Id]):
 
 
 def _stepped(nodes: Iterable[_Node[Id]], name: str) -> list[_Node[Id]]:
-    """Where a step with a name leads from some nodes."""
+    """Return the nodes that a step with a name leads to."""
     following: list[_Node[Id]] = []
     for node in nodes:
         if node.waits:

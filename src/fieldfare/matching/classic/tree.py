@@ -1,16 +1,16 @@
-"""Decision tree: follow the event from the root to every filter it matches.
+"""Decision tree: follow the event from the root to every filter that matches.
 
-A node tests one dimension. Its edges carry the constraints that filters put on it, and the don't-care edge leads the
-filters without one to the next test. The path of a branch is its constraints in a fixed order of the dimensions, and
-the filter stands where the path ends. Matching goes depth first along *every* edge that the event satisfies; whatever
-stands on the way matches.
+A node tests a dimension. The edges carry the constraints of filters on the dimension, and the don't-care edge leads
+filters without a constraint to the next test. The path of a branch is its constraints in a fixed order of the
+dimensions, and the filter stands at the end of the path. Matching goes depth first along *every* edge that the event
+satisfies; every filter on the way matches.
 
     symbol ─── = 'IBM' ──→ price ─── < 15 ──→ F1
        │                     └────── < 12 ──→ F2
        └ don't care ─→ volume ─── > 1000000 ──→ F3
 
-Paths that begin alike share their nodes, so put the most telling fields first. Nodes in a row of don't-care edges are
-stored as one `Place`: reaching the first of them is reaching them all.
+Paths with a common beginning share nodes, so the most selective fields should come first. Nodes in a row of don't-care
+edges are stored as a single `Place`: a walk that reaches the first reaches them all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fieldfare.filters import Filter
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint, Mode
 from fieldfare.filters.expressions import Expression
-from fieldfare.matching.base import Id, Matcher, as_filter
 from fieldfare.matching.classic.counting import ValueIndex
+from fieldfare.matching.matcher import Id, Matcher, as_filter
 
 
 class Place(Generic[Id]):
-    """Where a path has led: filters that end here, and the tests that follow, one for each dimension."""
+    """The end of a path: the filters that end here, and the tests that follow, at most one for each dimension."""
 
     __slots__ = ("ids", "tests")
 
@@ -39,10 +39,10 @@ class Place(Generic[Id]):
 
 
 class DecisionTree(Matcher[Id]):
-    """The matcher that walks a tree of tests.
+    """A matcher that walks a tree of tests.
 
     Args:
-        order: the fields to test first; all others follow by name, and what is computed comes last.
+        order: the fields to test first; all others follow by name, and expressions come last.
 
     >>> tree = DecisionTree[str](order=["symbol"])
     >>> tree.add("cheap", "price < 10 AND symbol = 'IBM'")
@@ -56,7 +56,7 @@ class DecisionTree(Matcher[Id]):
         self._ranks = {path: rank for rank, path in enumerate(order)}
 
     def _path(self, branch: Branch) -> list[tuple[Dimension, Constraint]]:
-        """The constraints of a branch in the order in which the tree tests them."""
+        """Return the constraints of a branch in the order of the tests."""
 
         def order(item: tuple[Dimension, Constraint]) -> tuple[int, bool, str]:
             name = str(item[0])
@@ -66,7 +66,7 @@ class DecisionTree(Matcher[Id]):
         return sorted(branch.items(), key=order)
 
     def add(self, id: Id, filter: Filter | str) -> None:
-        """Lay a path for each branch, over places that are there already as far as possible."""
+        """Lay a path for each branch, over existing places as far as possible."""
         if id in self._filters:
             raise KeyError(id)
         wanted = as_filter(filter)
@@ -78,7 +78,7 @@ class DecisionTree(Matcher[Id]):
         self._filters[id] = wanted
 
     def remove(self, id: Id) -> None:
-        """Go its paths again, and cut off behind it what leads nowhere any more."""
+        """Walk the paths of the filter again, and cut off places that lead nowhere."""
         for branch in self._filters.pop(id).branches:
             place = self._root
             steps: list[tuple[Place[Id], Dimension, Constraint]] = []

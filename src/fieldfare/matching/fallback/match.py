@@ -1,6 +1,6 @@
-"""The fallback without compiled kernels: every predicate of a segment against an event's keys, as NumPy arrays.
+"""Matching without compiled kernels: every predicate of a segment against the keys of an event, in NumPy.
 
-The same answers from the same arena, only slower: it serves while the kernels are being compiled, and where numba is
+The results are the same, from the same arena, only slower: the fallback serves during compilation, and where numba is
 not installed. Cost grows with the number of predicates, not with the number of matches.
 """
 
@@ -9,23 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_SET, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import Words
 
 Ints = NDArray[np.int64]
 
 
-def number_keys(columns: Ints, keys: Ints) -> None:
-    """Raw floats in the given columns to keys that order as they do, in place."""
-    real = keys[columns]
-    turn = (real < 0) & (real != MISSING_KEY)
-    real[turn] ^= 0x7FFFFFFFFFFFFFFF
-    keys[columns] = real
-
-
 def scan(arena: Words, start: int, end: int, keys: Ints) -> tuple[NDArray[np.int32], Ints]:
-    """(event, owner) pairs of some entries; the owner is -owner - 1 where a wild key leaves it to be verified."""
+    """Return (event, owner) pairs of some entries; -owner - 1 where a wild key leaves the entry undecided."""
     count = end - start
     at = layout.section(arena, layout.PREDICATES_AT)[start : end + 1].astype(np.int64)
     table = layout.section(arena, layout.PREDICATE)[3 * at[0] : 3 * at[-1]].reshape(-1, 3).astype(np.int64)

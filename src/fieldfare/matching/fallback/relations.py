@@ -1,8 +1,9 @@
-"""The fallback without compiled kernels: every predicate of an index against a branch, as NumPy arrays.
+"""Relations without compiled kernels: every predicate of an index against a branch, in NumPy.
 
-Every predicate of an entry is judged against what the branch wants of the same attribute, all at once for numbers and
-times, once for each distinct one otherwise; entries that no single predicate decides are compared as filters. It
-serves while the kernels are being compiled, and where numba is not installed; cost grows with the number of predicates.
+Every predicate of an entry is judged against the demand of the branch on the same attribute: all predicates at once for
+numbers and times, each distinct predicate once otherwise. Entries that no single predicate decides are compared as
+filters. The fallback serves during compilation, and where numba is not installed; cost grows with the number of
+predicates.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
-from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, Words
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.decoder import predicate_values
 from fieldfare.matching.store.keys import NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, TIME, key_range
-from fieldfare.matching.store.segment import extract
+from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.store.rows import extract
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -30,7 +31,7 @@ NO, MAYBE, YES = 0, 1, 2
 
 @dataclass(frozen=True)
 class Table:
-    """The live entries of some arenas, their predicates in columns."""
+    """The live entries of some arenas, with their predicates in columns."""
 
     owner: Ints
     entry_of: Ints
@@ -44,7 +45,7 @@ class Table:
 
 
 def table_of(arenas: Iterable[Words]) -> Table:
-    """All live entries."""
+    """Return the table of all live entries."""
     owners: list[Ints] = []
     entries: list[Ints] = []
     words: list[Ints] = []
@@ -71,13 +72,13 @@ def table_of(arenas: Iterable[Words]) -> Table:
 
 
 def related(
-    table: Table, columns: Columns, wanted: Filter, kept: Iterable[int], *, covered: bool
+    table: Table, columns: Columns, wanted: Filter, inexact: Iterable[int], *, covered: bool
 ) -> tuple[list[int], set[int]]:
-    """The filters that are covered by a given one, or that overlap it, and those that may be."""
+    """Return the filters that a filter covers, or that overlap the filter, and the undecided filters."""
     judge = _covered if covered else _overlapping
     verdict = np.maximum.reduce([judge(table, columns, branch) for branch in wanted.branches])
     number = table.owner & NUMBER_MASK
-    unsure = np.isin(number, np.fromiter(kept, np.int64))  # their entries say too little, or nothing about lists
+    unsure = np.isin(number, np.fromiter(inexact, np.int64))  # their entries say too little, or nothing about lists
     if covered and len(wanted.branches) > 1:
         unsure |= (table.owner & SHARED_FLAG != 0) & (verdict == YES)  # their entries may lie in different branches
     verdict[unsure] = MAYBE
@@ -90,11 +91,11 @@ def related(
 
 
 def _covered(table: Table, columns: Columns, wanted: Branch) -> Ints:
-    """For each entry: is it covered by the branch? YES, NO or MAYBE."""
+    """Return for each entry whether the branch covers the entry: YES, NO or MAYBE."""
     verdict = np.full(len(table.owner), YES)
     for dimension, side in wanted.items():
         if not isinstance(dimension, str):
-            return np.full(len(table.owner), NO)  # only filters that are kept may want something computed
+            return np.full(len(table.owner), NO)  # only inexact filters may want something computed
         mine, sure = _judged(table, columns, dimension, side, numeric=_implies_numbers, relation=lambda a, b: b >= a)
         count = np.bincount(table.entry_of[mine], minlength=len(table.owner))
         implied = np.bincount(table.entry_of[mine][sure], minlength=len(table.owner)) > 0
@@ -103,7 +104,7 @@ def _covered(table: Table, columns: Columns, wanted: Branch) -> Ints:
 
 
 def _overlapping(table: Table, columns: Columns, wanted: Branch) -> Ints:
-    """For each entry: does it overlap the branch? YES, NO or MAYBE."""
+    """Return for each entry whether the entry overlaps the branch: YES, NO or MAYBE."""
     verdict = np.full(len(table.owner), YES)
     for dimension, side in wanted.items():
         if not isinstance(dimension, str):
@@ -124,7 +125,7 @@ def _judged(
     numeric: Callable[[int, Intervals, Ints, Ints, Ints], Bools | None],
     relation: Callable[[Constraint, Constraint], bool],
 ) -> tuple[Ints, Bools]:
-    """The predicates on an attribute, and whether each is in the relation to what is wanted of it."""
+    """Return the predicates on an attribute, and whether each is in the relation to the demand."""
     column = table.word & 0xFFFF
     wanted = [c for c, known in enumerate(columns.columns) if known.attribute.path == path]
     mine = np.flatnonzero(np.isin(column, wanted))
@@ -155,7 +156,7 @@ def _apart(a: Constraint, b: Constraint) -> bool:
 def _one_by_one(
     table: Table, columns: Columns, rows: Ints, side: Constraint, relation: Callable[[Constraint, Constraint], bool]
 ) -> Bools:
-    """Each distinct predicate judged once."""
+    """Judge each distinct predicate once."""
     out = np.zeros(len(rows), np.bool_)
     word, low, high = table.word[rows], table.low[rows], table.high[rows]
     for kind in np.unique(word).tolist():
@@ -179,7 +180,7 @@ def _one_by_one(
 
 
 def _implies_numbers(role: int, part: Intervals, low: Ints, high: Ints, how: Ints) -> Bools | None:
-    """Does each range of keys lie in one of the pieces? At equal keys an open end reaches further than a closed one."""
+    """Tell for each range of keys whether a piece contains the range; at equal keys an open end reaches further."""
     answer = np.zeros(len(low), np.bool_)
     for piece in part.pieces():
         first, last, exact, opens = key_range(role, *piece)
@@ -192,7 +193,7 @@ def _implies_numbers(role: int, part: Intervals, low: Ints, high: Ints, how: Int
 
 
 def _misses_numbers(role: int, part: Intervals, low: Ints, high: Ints, how: Ints) -> Bools | None:
-    """Does each range of keys meet none of the pieces?"""
+    """Tell for each range of keys whether the range meets no piece."""
     meets = np.zeros(len(low), np.bool_)
     for piece in part.pieces():
         first, last, exact, opens = key_range(role, *piece)

@@ -1,12 +1,12 @@
-"""The compiled kernels: plain loops over an arena, made fast by numba, which release the GIL.
+"""The compiled kernels: plain loops over an arena that numba compiles; kernels release the GIL.
 
-They are compiled on first use and cached on disk; until they are there, `fallback` serves (see `backend`).
+The kernels are compiled at first use and cached on disk; `fallback` serves until then (see `backend`).
 """
 
 from fieldfare.matching.kernels.buffers import put_numbers
 from fieldfare.matching.kernels.build import fill_rows, list_visits
-from fieldfare.matching.kernels.candidates import exemplary, post, posted, survivors
-from fieldfare.matching.kernels.match import by_event, match_batch, match_one, number_keys_of, scan
+from fieldfare.matching.kernels.candidates import post_entries, satisfied_by_both, shortest_postings, survivors
+from fieldfare.matching.kernels.match import by_event, match_batch, match_one, scan
 from fieldfare.matching.kernels.pairs import drop_repeats
 from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
 from fieldfare.matching.kernels.relate import judge
@@ -17,21 +17,20 @@ __all__ = [
     "by_event",
     "constants_of",
     "drop_repeats",
-    "exemplary",
     "fill_rows",
     "judge",
     "lay_out",
     "list_visits",
     "match_batch",
     "match_one",
-    "number_keys_of",
     "places_of",
-    "post",
-    "posted",
+    "post_entries",
     "put_numbers",
     "put_texts",
+    "satisfied_by_both",
     "scan",
     "shares_of",
+    "shortest_postings",
     "survivors",
     "text_insert",
 ]

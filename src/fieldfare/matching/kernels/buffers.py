@@ -1,4 +1,4 @@
-"""From the buffers of Arrow columns to keys, without a copy in between."""
+"""Keys from the buffers of Arrow columns, without a copy in between."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SIGN = 0x7FFFFFFFFFFFFFFF
 _INFINITY = 0x7FF0000000000000
 _EXACT = 2**53
 VALUES, VALID, FIRST_BIT, REAL, COLUMN, TAGS = range(6)
-"""what `put_numbers` is told of a column: the addresses of its values and of the bits that say which rows have one (0:
-all), the bit of the first row, whether they are floats; the columns for keys and for tags, -1 where there is none"""
+"""the description of a column for `put_numbers`: the addresses of the values and of the validity bits (0: all valid),
+the bit of the first row, whether values are floats; the columns for keys and for tags, -1 where there is none"""
 
 
 def _loaded(size: int) -> Any:
@@ -30,31 +30,31 @@ def _loaded(size: int) -> Any:
 
 @intrinsic
 def word_at(_context: Any, _address: Any) -> Any:
-    """The eight bytes at an address."""
+    """Load the eight bytes at an address."""
     return i64(i64), _loaded(64)
 
 
 @intrinsic
 def half_at(_context: Any, _address: Any) -> Any:
-    """The four bytes at an address."""
+    """Load the four bytes at an address."""
     return i64(i64), _loaded(32)
 
 
 @intrinsic
 def byte_at(_context: Any, _address: Any) -> Any:
-    """The byte at an address."""
+    """Load the byte at an address."""
     return i64(i64), _loaded(8)
 
 
 @intrinsic
 def bits_of(_context: Any, _number: Any) -> Any:
-    """The bits of a float."""
+    """Return the bits of a float as an integer."""
     return i64(nb.float64), lambda _context, builder, _signature, args: builder.bitcast(args[0], ir.IntType(64))
 
 
 @jit
 def _number_key(bits, real):  # type: ignore[no-untyped-def]
-    """The key of a number, from the bits of a float or an integer; NaN has none."""
+    """Return the key of a number, from the bits of a float or an integer; NaN has the missing key."""
     if real == 0:
         if bits > _EXACT or bits < -_EXACT:
             return i64(WILD_KEY)
@@ -68,16 +68,16 @@ def _number_key(bits, real):  # type: ignore[no-untyped-def]
 
 @jit
 def put_numbers(table, start, keys, blank):  # type: ignore[no-untyped-def]
-    """The keys of columns of 64-bit numbers, from row `start` on as many as `keys` (columns × rows) has room for.
+    """Write the keys of columns of 64-bit numbers, from row `start` on, for all rows of `keys` (columns × rows).
 
-    If they are not blank, they have those of as many rows before, which give way to missing ones.
+    Unless `blank`, `keys` has the keys of as many rows before, which are replaced by missing keys.
     """
     rows = keys.shape[1]
     for i in range(len(table)):
         values, valid, real = table[i, VALUES], table[i, VALID], table[i, REAL]
         column, tags, first = table[i, COLUMN], table[i, TAGS], table[i, FIRST_BIT] + start
         # Rows are looked at by the word of the bits that say which have a value: many columns are mostly empty.
-        for turn in range(1 if blank or valid == 0 else 0, 2):  # wipe out what was there, then write
+        for turn in range(1 if blank or valid == 0 else 0, 2):  # clear the old keys, then write
             begin = first if turn else first - rows
             place, end = begin >> 3, (begin + rows + 7) >> 3
             while place < end:

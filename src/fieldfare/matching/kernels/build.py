@@ -1,11 +1,12 @@
-"""Building: the bit rows of blocks, and which blocks a key leads to."""
+"""Construction of an arena: the bit rows of blocks, and the blocks that a key leads to."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import RANGE, SET
+from fieldfare.matching.store.layout import (
     BITS,
     BLOCK,
     BLOCK_COLUMNS,
@@ -26,14 +27,13 @@ from fieldfare.matching.store.arena import (
     ROWS,
     SETS,
 )  # fmt: skip
-from fieldfare.matching.store.keys import RANGE, SET
 
 GOLDEN = 0x9E3779B97F4A7C15
 
 
 @jit
 def bucket_of(arena, column, key):  # type: ignore[no-untyped-def]
-    """The bucket of a key within its column."""
+    """Return the bucket of a key within its column."""
     if arena[arena[MODE] + column] == HASHED:
         count = arena[arena[BUCKETS_AT] + column + 1] - arena[arena[BUCKETS_AT] + column]
         spread = (u64(key) * u64(GOLDEN)) >> u64(40)
@@ -52,7 +52,7 @@ def bucket_of(arena, column, key):  # type: ignore[no-untyped-def]
 
 @jit
 def _clear_bits(arena, bits, base, slot, p, column):  # type: ignore[no-untyped-def]
-    """Clear, in the rows of one column of a block, the bits of an entry where its predicate p cannot hold."""
+    """Clear, in the rows of a column of a block, the bits of an entry where predicate p cannot hold."""
     word, mask = slot >> 6, u64(1) << u64(slot & 63)
     at = arena[PREDICATE] + p * 3
     kind, low, high = (arena[at] >> 16) & 3, arena[at + 1], arena[at + 2]
@@ -87,7 +87,7 @@ def _clear_bits(arena, bits, base, slot, p, column):  # type: ignore[no-untyped-
 
 @jit
 def fill_rows(arena):  # type: ignore[no-untyped-def]
-    """The rows of every block from its entries' predicates."""
+    """Fill the rows of every block from the predicates of the entries."""
     bits = arena[arena[BITS] : arena[OWNER]].view(np.uint64)
     block_columns_at = arena[arena[BLOCK_COLUMNS_AT] : arena[BLOCK_COLUMNS]].view(np.int32)
     block_columns = arena[arena[BLOCK_COLUMNS] : arena[BITS]].view(np.uint16)
@@ -108,7 +108,10 @@ def fill_rows(arena):  # type: ignore[no-untyped-def]
 
 @jit
 def list_visits(arena, count, out, filling):  # type: ignore[no-untyped-def]
-    """Which blocks the keys of a (column, bucket) lead to. Counts into `count`, or fills `out` from those offsets."""
+    """List the blocks that the keys of a (column, bucket) lead to.
+
+    Counts the blocks into `count`, or fills `out` from the offsets in `count`.
+    """
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     last_block = np.full(arena[arena[BUCKETS_AT] + arena[COLUMNS]], -1, np.int64)
     for entry in range(arena[ENTRIES]):

@@ -1,7 +1,7 @@
-"""Candidates: which entries of an arena may be in a relation to a branch? `judge` looks at them exactly.
+"""Candidates: the entries of an arena that may be in a relation to a branch; `judge` compares the candidates exactly.
 
-Entries that a branch overlaps survive the bits of its columns; so do those it covers, or they are found in lists by
-what they must look at; those that may cover it are satisfied by two events that satisfy the branch.
+Entries that overlap a branch survive the bits of the columns of the branch; so do covered entries, or they are found in
+lists by a column that they must have a predicate on; entries that may cover the branch are satisfied by both witnesses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from fieldfare.matching.kernels.compiled import (
     u64,
 )
 from fieldfare.matching.relations.layout import PLAN
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
+from fieldfare.matching.store.layout import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -49,17 +50,16 @@ from fieldfare.matching.store.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
 
 _WILD_ROW = -1
 _FEW_ROWS = 15
 
 
 @jit
-def post(arena, count, out, filling):  # type: ignore[no-untyped-def]
-    """Which entries look for something in a column; where keys are hashed, in one of its buckets.
+def post_entries(arena, count, out, filling):  # type: ignore[no-untyped-def]
+    """List the entries with a positive predicate on a column; if keys are hashed, on a bucket of the column.
 
-    A set of keys stands under its first one. Counts into `count`, or fills `out` from those offsets.
+    A set of keys is listed under its first key. Counts into `count`, or fills `out` from these offsets.
     """
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     for entry in range(arena[ENTRIES]):
@@ -77,34 +77,34 @@ def post(arena, count, out, filling):  # type: ignore[no-untyped-def]
 
 
 @jit
-def posted(arena, plan, posts_at, posts, most, out):  # type: ignore[no-untyped-def]
-    """The entries that look where they must to be covered: at the column of a plan where they are fewest, in `out`.
+def shortest_postings(arena, plan, postings_at, postings, most, out):  # type: ignore[no-untyped-def]
+    """Write the shortest list among the columns of a plan, which contains every covered entry, to `out`.
 
-    Returns how many they are, or -1 if they are more than `most`.
+    Returns the number of entries, or -1 if there are more than `most`.
     """
     first, fewest = i64(-1), i64(most) + 1
     for i in range(plan[0]):
         at = 1 + PLAN * i
         column = plan[at]
-        if column >= arena[COLUMNS]:  # younger than the arena: no entry looks at it
+        if column >= arena[COLUMNS]:  # newer than the arena: no entry has a predicate on the column
             return i64(0)
         place = arena[arena[BUCKETS_AT] + column]
         if arena[arena[MODE] + column] == HASHED:
             if plan[at + 4] - plan[at + 3] > 1:
                 continue  # keys in several buckets
             place += bucket_of(arena, column, plan[plan[at + 3]])
-        if posts_at[place + 1] - posts_at[place] < fewest:
-            first, fewest = posts_at[place], posts_at[place + 1] - posts_at[place]
+        if postings_at[place + 1] - postings_at[place] < fewest:
+            first, fewest = postings_at[place], postings_at[place + 1] - postings_at[place]
     if first < 0:
         return i64(-1)
     for i in range(fewest):
-        out[i] = i64(posts[first + i])
+        out[i] = i64(postings[first + i])
     return fewest
 
 
 @jit
 def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
-    """The entries that the rows of a plan's columns do not rule out, in `out`; returns how many."""
+    """Write the entries that the rows of a plan's columns do not rule out to `out`; return their number."""
     columns, count = arena[COLUMNS], plan[0]
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     block_columns_at = arena[arena[BLOCK_COLUMNS_AT] : arena[BLOCK_COLUMNS]].view(np.int32)
@@ -113,13 +113,13 @@ def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
     row_of = arena[arena[ROW_OF] : arena[VISITS_AT]].view(np.uint8)
     which = np.full(columns, -1, np.int64)
     touched = np.zeros(ROWS, np.bool_)
-    # An entry stays if it is in one of the rows `some` and in none of the rows `none`.
+    # An entry stays if it is in some row of `some` and in no row of `none`.
     some, none = np.zeros((count, ROWS), np.int64), np.zeros((count, ROWS), np.int64)
     some_count, none_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for i in range(count):
         at = 1 + PLAN * i
         column, needed, span = plan[at], plan[at + 1] != 0, plan[at + 2] != 0
-        if column >= columns:  # younger than the arena: no entry looks at it
+        if column >= columns:  # newer than the arena: no entry has a predicate on the column
             if needed:
                 return 0
             continue
@@ -187,8 +187,8 @@ def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def exemplary(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
-    """The entries that both of two events may satisfy, in `out`; returns how many. `scratch` is as for `match_one`."""
+def satisfied_by_both(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
+    """Write the entries that two events may satisfy to `out`; return their number. `scratch` is as for `match_one`."""
     columns, blocks = arena[COLUMNS], arena[BLOCKS]
     visits_at = arena[arena[VISITS_AT] : arena[VISITS]].view(np.int32)
     visits = arena[arena[VISITS] : arena[ALWAYS]].view(np.int32)

@@ -1,8 +1,8 @@
-"""How kernels are compiled, and the few machine instructions that numba has no name for.
+"""The compilation of kernels, and the few machine instructions that numba does not name.
 
-Rules learnt for numba: one buffer argument instead of twenty arrays, no helper that takes arrays inside hot loops,
-never mix signed and unsigned integers. A change here, or to a kernel that others call, does not make their cached code
-stale: delete `__pycache__`.
+Rules for numba: a single buffer argument instead of twenty arrays, no helper that takes arrays inside hot loops, no mix
+of signed and unsigned integers. A change here, or to a kernel that others call, does not make cached code stale: delete
+`__pycache__`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ u64, i64 = nb.uint64, nb.int64
 
 
 def jit(function: Any) -> Any:
-    """Compile without the GIL, and keep the result on disk where that is possible."""
+    """Compile without the GIL, and cache the result on disk where possible."""
     try:
         return nb.njit(cache=True, nogil=True, boundscheck=False)(function)
     except RuntimeError:  # no directory for the cache can be written
@@ -27,7 +27,7 @@ def jit(function: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(_context: Any, _word: Any) -> Any:
-    """The place of the lowest bit that is set."""
+    """Return the place of the lowest set bit."""
 
     def generate(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -39,7 +39,7 @@ _V8 = ir.VectorType(ir.IntType(64), 8)
 
 
 class _Row(nb.types.Type):
-    """512 bits in a register."""
+    """A row of 512 bits in a register."""
 
 
 _row = _Row("row")
@@ -58,13 +58,13 @@ def _at(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
 
 @intrinsic
 def load_row(_context: Any, bits: Any, _offset: Any) -> Any:
-    """bits[offset:offset+8] as a row."""
+    """Load bits[offset:offset+8] as a row."""
     return _row(bits, i64), lambda context, builder, signature, args: _at(context, builder, signature.args[0], *args)
 
 
 @intrinsic
 def and_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
-    """What is left of a row after the AND with bits[offset:offset+8]."""
+    """Return the AND of a row and bits[offset:offset+8]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.and_(args[0], _at(context, builder, signature.args[1], *args[1:]))
@@ -74,7 +74,7 @@ def and_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
 
 @intrinsic
 def or_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
-    """A row and all that is in bits[offset:offset+8]."""
+    """Return the OR of a row and bits[offset:offset+8]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.or_(args[0], _at(context, builder, signature.args[1], *args[1:]))
@@ -84,7 +84,7 @@ def or_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
 
 @intrinsic
 def clear_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
-    """A row without what is in bits[offset:offset+8]."""
+    """Return a row without the bits in bits[offset:offset+8]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.and_(args[0], builder.not_(_at(context, builder, signature.args[1], *args[1:])))
@@ -94,13 +94,13 @@ def clear_row(_context: Any, _acc: Any, bits: Any, _offset: Any) -> Any:
 
 @intrinsic
 def both_rows(_context: Any, _one: Any, _other: Any) -> Any:
-    """What is in two rows."""
+    """Return the AND of two rows."""
     return _row(_row, _row), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic
 def is_empty(_context: Any, _acc: Any) -> Any:
-    """No bit is left."""
+    """Tell whether a row has no bit."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         flags = builder.icmp_unsigned("!=", args[0], ir.Constant(_V8, None))
@@ -111,15 +111,15 @@ def is_empty(_context: Any, _acc: Any) -> Any:
 
 @intrinsic
 def lane_of(_context: Any, _acc: Any, _lane: Any) -> Any:
-    """A word of a row."""
+    """Return a 64-bit word of a row."""
     return u64(_row, i64), lambda context, builder, signature, args: builder.extract_element(args[0], args[1])
 
 
 @intrinsic
 def seen_from(_context: Any, words: Any, _offset: Any, kind: Any) -> Any:
-    """A bare view of words[offset:] as another type: without checks, counts of references, and negative indices.
+    """Return a bare view of words[offset:] as another type: without checks, reference counts and negative indices.
 
-    It says it is of length 0, so that -1 would mean -1 + 0: LLVM then drops what Python does for negative indices.
+    The view claims length 0, so that index -1 would mean -1 + 0: LLVM then drops the code for negative indices.
     """
     view = nb.types.Array(kind.instance_type, 1, "C")
 
@@ -137,7 +137,7 @@ def seen_from(_context: Any, words: Any, _offset: Any, kind: Any) -> Any:
 
 @intrinsic
 def prefetch(_context: Any, array: Any, _offset: Any) -> Any:
-    """Ask for the cache line of array[offset], without waiting for it."""
+    """Request the cache line of array[offset], without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source = context.make_array(signature.args[0])(context, builder, args[0])

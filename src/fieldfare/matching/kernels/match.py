@@ -1,4 +1,4 @@
-"""Matching: which entries of an arena do the keys of an event satisfy, or those of many events?"""
+"""Matching kernels: the entries of an arena that the keys of an event, or of many events, satisfy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
-from fieldfare.matching.store.arena import (
+from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
+from fieldfare.matching.store.layout import (
     ALIVE,
     ALWAYS,
     ALWAYS_BLOCKS,
@@ -43,28 +44,17 @@ from fieldfare.matching.store.arena import (
     VISITS,
     VISITS_AT,
 )  # fmt: skip
-from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 
 _WILD_ROW = 255
-_SIGN = 0x7FFFFFFFFFFFFFFF
-
-
-@jit
-def number_keys_of(columns, keys):  # type: ignore[no-untyped-def]
-    """Raw floats in the given columns of `keys` (columns × events) to keys that order as they do."""
-    for column in columns:
-        for event in range(keys.shape[1]):
-            key = keys[column, event]
-            if key < 0 and key != MISSING_KEY:
-                keys[column, event] = key ^ _SIGN
 
 
 @jit
 def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
-    """The owners of the entries that one event satisfies, in `out` (negative: to be verified); returns how many.
+    """Write the owners of the entries that an event satisfies to `out` (negative: to verify); return their number.
 
-    Three passes, so that waits for memory overlap: the blocks to visit, the entries their rows leave, the exact look.
-    `keys` has one column; scratch is [epoch, stamp of each block…, blocks…, entries…, bucket row of each column…].
+    Three passes, so that waits for memory overlap: the blocks to visit, the entries that the rows leave, the exact
+    look. `keys` has a single column; scratch is [epoch, stamp of each block…, blocks…, entries…, bucket row of each
+    column…].
     """
     arena, scratch, keys_of = (
         seen_from(arena, 0, np.int64),
@@ -180,9 +170,9 @@ def match_one(arena, keys, scratch, out):  # type: ignore[no-untyped-def]
 
 @jit
 def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-def]
-    """(event, owner) pairs for many events at once, block by block: a block meets all its events while it is in cache.
+    """Write (event, owner) pairs for many events, block by block: a block meets all its events while in cache.
 
-    Owners are as in `match_one`. Returns the number of pairs, of which as many as fit were written.
+    Owners are as in `match_one`. Returns the number of pairs; as many as fit were written.
     """
     arena = seen_from(arena, 0, np.int64)
     events, columns, blocks = keys.shape[1], arena[COLUMNS], arena[BLOCKS]
@@ -328,7 +318,7 @@ def match_batch(arena, keys, out_event, out_owner):  # type: ignore[no-untyped-d
 
 @jit
 def scan(arena, start, end, keys, out_event, out_owner):  # type: ignore[no-untyped-def]
-    """The same pairs as `match_batch`, by looking at each entry from `start` to `end`: for small, growing arenas."""
+    """Write the pairs of `match_batch` by a look at each entry from `start` to `end`: for small, growing arenas."""
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
     predicate, sets = arena[arena[PREDICATE] : arena[SETS]], arena[arena[SETS] :]
@@ -372,7 +362,7 @@ def scan(arena, start, end, keys, out_event, out_owner):  # type: ignore[no-unty
 
 @jit
 def by_event(events, count, event, owner, out_event, out_owner):  # type: ignore[no-untyped-def]
-    """Pairs sorted by event, in linear time."""
+    """Sort pairs by event, in linear time."""
     at = np.zeros(events + 1, np.int64)
     for i in range(count):
         at[event[i] + 1] += 1

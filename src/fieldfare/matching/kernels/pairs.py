@@ -1,4 +1,4 @@
-"""Pairs of events and filters, after matching."""
+"""Pairs of events and filters, after a match."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fieldfare.matching.kernels.compiled import jit
 
 @jit
 def drop_repeats(event, number, numbers):  # type: ignore[no-untyped-def]
-    """Keep each pair once, in place, of pairs sorted by event with filters below `numbers`; returns how many stay."""
+    """Keep each pair once, in place; return the number. Pairs are sorted by event; filters are below `numbers`."""
     last = np.full(numbers, -1, np.int64)  # the event that a filter was seen with
     kept = 0
     for i in range(len(event)):

@@ -1,4 +1,4 @@
-"""Planning a segment: how selective predicates are, which of an entry comes first, and which entries are neighbours."""
+"""Kernels for the plan of a segment: selectivity of predicates, order of predicates, and order of entries."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
-from fieldfare.matching.store.arena import BLOCK, HASHED
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, RANGE, SET
+from fieldfare.matching.store.layout import BLOCK, HASHED
 
 FEW, MANY, SHARE = 256, 4096, 8
-"""constants of a column that are looked at: a few hundred, or one in SHARE, but not too many"""
+"""constants of a column to look at: a few hundred, or a SHARE-th part, but not too many"""
 PLACES = 1 << 13
-"""in the order of the entries of a column, for each class of widths: twice as many as there may be buckets, or more"""
+"""places in the order of the entries of a column, for each class of widths: at least twice the number of buckets"""
 NEVER = 2.0
-"""the share of a predicate that cannot lead to its entry, as a missing key satisfies it"""
+"""the share of a predicate that cannot lead to its entry, since a missing key satisfies the predicate"""
 
 
 @jit
 def constants_of(columns, column, kind, low, high, sets):  # type: ignore[no-untyped-def]
-    """Constants of predicates: where those of each column begin, themselves, and how many events they stand for.
+    """Return constants of predicates: the start of each column, the constants, and the number of events they stand for.
 
-    A range has low and high + 1, the places where its answer changes. Of many constants an even share is chosen. They
-    stand for as many events as there would be if the column that filters mention most were in all of them.
+    A range has the constants low and high + 1, where its truth changes. An even share of many constants is chosen. The
+    constants of a column stand for as many events as there would be if every event had the most mentioned column.
     """
     uses, predicates = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     for p in range(len(column)):
@@ -62,9 +62,9 @@ def constants_of(columns, column, kind, low, high, sets):  # type: ignore[no-unt
 
 @jit
 def _below(points, first, last, key):  # type: ignore[no-untyped-def]
-    """The place of the first of some sorted points that is not below a key."""
+    """Return the place of the first of some sorted points that is not below a key."""
     count = last - first
-    while count > 0:  # without branches, which nobody could predict
+    while count > 0:  # without branches, which the processor could not predict
         half = (count + 1) >> 1
         first += half * i64(points[first + half - 1] < key)
         count -= half
@@ -73,9 +73,9 @@ def _below(points, first, last, key):  # type: ignore[no-untyped-def]
 
 @jit
 def shares_of(first, last, points, size, edge, column, kind, low, high, sets):  # type: ignore[no-untyped-def]
-    """The share of events that satisfy each predicate, if those of a column have the points from first to last.
+    """Return the share of events that satisfy each predicate, if a column has the points from first to last.
 
-    `size` is how many events the points of a column stand for; a range is taken to reach `edge` further up.
+    `size` is the number of events that the points of a column stand for; a range reaches `edge` further up.
     """
     share = np.empty(len(column))
     for p in range(len(column)):
@@ -104,7 +104,7 @@ def shares_of(first, last, points, size, edge, column, kind, low, high, sets):  
 
 @jit
 def best_first(columns, at, share, column):  # type: ignore[no-untyped-def]
-    """The predicates of each entry, most selective first, and the column that leads to it; `columns` if none does."""
+    """Return the predicates of each entry, most selective first, and the access column; `columns` if there is none."""
     order, access = np.empty(len(share), np.int64), np.full(len(at) - 1, columns)
     for e in range(len(at) - 1):
         for p in range(at[e], at[e + 1]):
@@ -120,7 +120,7 @@ def best_first(columns, at, share, column):  # type: ignore[no-untyped-def]
 
 @jit
 def places_of(access, at, best, mode, bounds_at, bounds, buckets_at, kind, low, high, sets):  # type: ignore[no-untyped-def]
-    """Sort keys of entries: by the column that leads to them, then by how wide the predicate on it is, and where.
+    """Return sort keys of entries: by access column, then by the width of the access predicate, and by place.
 
     Neighbours then share visitors.
     """
@@ -140,7 +140,7 @@ def places_of(access, at, best, mode, bounds_at, bounds, buckets_at, kind, low, 
                 if kind[p] == RANGE and low[p] < high[p]:
                     right = _below(bounds, left, bounds_at[c + 1], high[p] + 1)
                 place = left + right - 2 * bounds_at[c]
-                while right - left + 1 >= 4 << 2 * width:  # one class for every fourfold width
+                while right - left + 1 >= 4 << 2 * width:  # a class for every fourfold width
                     width += 1
         out[e] = (c << 40) + width * PLACES + place
     return out
@@ -148,9 +148,9 @@ def places_of(access, at, best, mode, bounds_at, bounds, buckets_at, kind, low, 
 
 @jit
 def lay_out(columns, blocks, order, at, best, share, column, kind, how, low, high):  # type: ignore[no-untyped-def]
-    """Predicates in the order of their entries: where those of each entry begin, three words for each of them.
+    """Lay out predicates in the order of their entries: the start of each entry, three words for each predicate.
 
-    Also how much the columns of each block are expected to rule out.
+    Also returns the expected number of entries that each column of each block rules out.
     """
     out_at, words = np.zeros(len(order) + 1, np.int64), np.empty(3 * len(column), np.int64)
     gain = np.zeros((blocks, columns))

@@ -1,7 +1,7 @@
-"""Comparing: how do entries of an arena relate to a branch, put as a `Question`?
+"""The comparison of entries of an arena with a branch in the form of a `Query`.
 
-`judge` says yes, or maybe, or nothing. The predicates of an entry that need not be verified say exactly what it is,
-those of others only what is necessary.
+`judge` says yes, maybe, or nothing. The predicates of an entry without verification are exact, the predicates of other
+entries only necessary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from fieldfare.matching.kernels.compiled import (
 from fieldfare.matching.relations.layout import (
     ALL,
     AROUND,
-    ASKED,
     CO_AROUND,
     CO_JOINED,
     CO_LOW,
@@ -43,6 +42,7 @@ from fieldfare.matching.relations.layout import (
     POINTS,
     RANGES,
     RANGES_AT,
+    REQUESTED,
     SIDE,
     SIDES,
     SIDES_AT,
@@ -51,16 +51,6 @@ from fieldfare.matching.relations.layout import (
     UNSURE,
     WHOLE,
     YES,
-)  # fmt: skip
-from fieldfare.matching.store.arena import (
-    ALIVE,
-    BLOCK_COLUMNS_AT,
-    OWNER,
-    PREDICATE,
-    PREDICATES_AT,
-    SETS,
-    SHARED_FLAG,
-    VERIFY_FLAG,
 )  # fmt: skip
 from fieldfare.matching.store.keys import (
     ALONE,
@@ -78,24 +68,34 @@ from fieldfare.matching.store.keys import (
     TIME_TAG,
     number_key,
 )
+from fieldfare.matching.store.layout import (
+    ALIVE,
+    BLOCK_COLUMNS_AT,
+    OWNER,
+    PREDICATE,
+    PREDICATES_AT,
+    SETS,
+    SHARED_FLAG,
+    VERIFY_FLAG,
+)  # fmt: skip
 
 FALSE, TRUE, UNKNOWN = range(3)
 TOGETHER, NEVER = -1, -2
-"""verdicts: the branch does not lie in the entry, but it may lie in several of its filter; the filter is not covered,
-though it be less than its entry"""
+"""verdicts: the entry does not cover the branch, but several entries of the filter together may; the filter is not
+covered, although the filter may be less than the entry"""
 
 _MISSING, _LIST = Atom.MISSING, Atom.LIST
 _SMALL, _LARGE = number_key(-(2.0**53)), number_key(2.0**53)
-"""from here on outward there are integers that no float equals"""
-# What the predicates on one kind of one attribute have shown: there is one, there are several, one of them decides, one
-# of them cannot be told. Four bits for each of numbers, strings and times, above the kinds that are possible.
+"""limits outside of which some integers equal no float"""
+# The evidence of the predicates on a kind of an attribute: there is a predicate, there are several, a predicate
+# decides, a predicate is undecided. Four bits for each of numbers, strings and times, above the possible kinds.
 _SEEN, _MANY, _HIT, _UNTOLD = 1, 2, 4, 8
 _SHOWN_AT = 11
 
 
 @jit
 def _last_from(words, at, count, key):  # type: ignore[no-untyped-def]
-    """The last of some ranges that begins at a key or before it, or -1."""
+    """Return the last range that begins at a key or before, or -1."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -108,7 +108,7 @@ def _last_from(words, at, count, key):  # type: ignore[no-untyped-def]
 
 @jit
 def _within(low, high, how, outer_low, outer_high, outer_how):  # type: ignore[no-untyped-def]
-    """Does a range lie in another? At equal keys an open end reaches further than a closed one."""
+    """Tell whether a range lies in another; at equal keys an open end reaches further than a closed end."""
     return (outer_low < low or (outer_low == low and how & OPEN_LOW <= outer_how & OPEN_LOW)) and (
         high < outer_high or (high == outer_high and how & OPEN_HIGH <= outer_how & OPEN_HIGH)
     )
@@ -116,75 +116,75 @@ def _within(low, high, how, outer_low, outer_high, outer_how):  # type: ignore[n
 
 @jit
 def _before(high, how, low, other_how):  # type: ignore[no-untyped-def]
-    """Does a range end before another begins? Two open ends leave numbers between them, even between neighbours."""
+    """Tell whether a range ends before another begins; two open ends leave numbers between, even between neighbours."""
     return high < low and not (high + 1 == low and how & OPEN_HIGH and other_how & OPEN_LOW)
 
 
 @jit
-def _range_is(words, part, low, high, how, asked):  # type: ignore[no-untyped-def]
-    """Is a range of keys inside a part, does it meet it, does it lie around it or its complement?"""
-    if asked in (AROUND, CO_AROUND):
-        at = part + (LOW if asked == AROUND else CO_LOW)
+def _range_is(words, part, low, high, how, test):  # type: ignore[no-untyped-def]
+    """Test a range of keys against a part: inside, meeting, around the part, or around the complement."""
+    if test in (AROUND, CO_AROUND):
+        at = part + (LOW if test == AROUND else CO_LOW)
         return i64(_within(words[at], words[at + 1], words[at + 2], low, high, how))
     at, count = words[part + RANGES_AT], words[part + RANGES]
     place = _last_from(words, at, count, low) if count > 1 else i64(words[at] <= low) - 1
     piece = at + 3 * place
-    if asked == INSIDE:
+    if test == INSIDE:
         return i64(place >= 0 and _within(low, high, how, words[piece], words[piece + 1], words[piece + 2]))
-    for i in range(max(piece, at), min(piece + 6, at + 3 * count), 3):  # no other one can meet it
+    for i in range(max(piece, at), min(piece + 6, at + 3 * count), 3):  # no other range can meet the keys
         if not _before(words[i + 1], words[i + 2], low, how) and not _before(high, how, words[i], words[i + 2]):
             return i64(TRUE)
     return i64(FALSE)
 
 
 @jit
-def _set_is(words, part, count, inside, asked):  # type: ignore[no-untyped-def]
-    """The same for a set of so many keys, so many of which lie in the part."""
-    if asked == INSIDE:
+def _set_is(words, part, count, inside, test):  # type: ignore[no-untyped-def]
+    """Test a set of `count` keys, of which `inside` keys lie in the part."""
+    if test == INSIDE:
         return i64(inside == count)
-    if asked == MEETS:
+    if test == MEETS:
         return i64(inside > 0)
-    if asked == AROUND:
+    if test == AROUND:
         return i64(0 < words[part + POINTS] == inside)
     return i64(0 < words[part + CO_POINTS] == count - inside)
 
 
 @jit
-def _keys_are(words, part, arena, first, last, asked):  # type: ignore[no-untyped-def]
-    """The same for a set of numbers or times."""
+def _keys_are(words, part, arena, first, last, test):  # type: ignore[no-untyped-def]
+    """Test a set of numbers or times against a part."""
     at, count, inside = words[part + RANGES_AT], words[part + RANGES], 0
     for i in range(first, last):
         place = _last_from(words, at, count, arena[i])
         inside += place >= 0 and arena[i] <= words[at + 3 * place + 1]
-    return _set_is(words, part, last - first, inside, asked)
+    return _set_is(words, part, last - first, inside, test)
 
 
 @jit
-def _texts_are(words, part, tables, table, arena, first, last, asked):  # type: ignore[no-untyped-def]
-    """The same for a set of texts."""
+def _texts_are(words, part, tables, table, arena, first, last, test):  # type: ignore[no-untyped-def]
+    """Test a set of texts against a part; unknown texts are marked as requested."""
     inside, unknown = 0, False
     for i in range(first, last):
         known = tables[table + arena[i]]
         if known & OPEN:
-            tables[table + arena[i]] = known | ASKED
+            tables[table + arena[i]] = known | REQUESTED
             unknown = True
         inside += known & INSIDE
-    return i64(UNKNOWN) if unknown else _set_is(words, part, last - first, inside, asked)
+    return i64(UNKNOWN) if unknown else _set_is(words, part, last - first, inside, test)
 
 
 @jit
-def _text_is(tables, place, asked):  # type: ignore[no-untyped-def]
-    """The same for a text, or for all texts with an affix."""
+def _text_is(tables, place, test):  # type: ignore[no-untyped-def]
+    """Test a text, or all texts with an affix, against a part; an unknown text is marked as requested."""
     known = tables[place]
     if known & OPEN:
-        tables[place] = known | ASKED
+        tables[place] = known | REQUESTED
         return i64(UNKNOWN)
-    return i64(known & asked != 0)
+    return i64(known & test != 0)
 
 
 @jit
 def _covers(words, side, kind, positive, answer):  # type: ignore[no-untyped-def]
-    """What a predicate on part of a kind says of its entry: does it hold all that a side wants?"""
+    """Return the verdict of a predicate on part of a kind: whether the entry covers the demand of a side."""
     some, here = words[side + SOME], i64(1) << kind
     if positive:
         rest = some & ~here
@@ -206,7 +206,7 @@ def _covers(words, side, kind, positive, answer):  # type: ignore[no-untyped-def
 
 @jit
 def _is_covered(words, side, shown):  # type: ignore[no-untyped-def]
-    """Do the predicates on an attribute, as far as they have shown, imply what a side wants?"""
+    """Return the verdict of all predicates on an attribute: whether they imply the demand of a side."""
     rest = shown & KINDS & ~words[side + FULL]
     if rest & ~(words[side + SOME] & (i64(7) << NUMBER_TAG)):
         return NO
@@ -227,7 +227,7 @@ def _is_covered(words, side, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def _overlaps(words, side, shown):  # type: ignore[no-untyped-def]
-    """Do they leave something of what a side wants?"""
+    """Return the verdict of all predicates on an attribute: whether they leave some of the demand of a side."""
     some = words[side + SOME]
     if shown & words[side + WHOLE] or shown & some & (i64(1) << BYTES_TAG):
         return YES
@@ -246,7 +246,7 @@ def _overlaps(words, side, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def _verdict(arena, first, last, owner, words, columns, tables, shown, relation):  # type: ignore[no-untyped-def]
-    """How the entry of some predicates relates to the sides of a question. `shown` has a word for each side."""
+    """Return the relation of an entry to the sides of a query. `shown` has a word for each side."""
     verify, together = owner & VERIFY_FLAG != 0, False
     for side in range(words[SIDES]):
         shown[side] = KINDS
@@ -285,33 +285,33 @@ def _verdict(arena, first, last, owner, words, columns, tables, shown, relation)
             answer = i64(UNKNOWN)
             if partial and words[part + DECIDED]:
                 if relation == COVERED:
-                    asked = INSIDE if positive else CO_AROUND
+                    test = INSIDE if positive else CO_AROUND
                 elif relation == OVERLAPPING:
-                    asked = MEETS if positive else AROUND
+                    test = MEETS if positive else AROUND
                 else:
-                    asked = AROUND if positive else MEETS
+                    test = AROUND if positive else MEETS
                 if kind == STRING_TAG:
                     if listed:
-                        answer = _texts_are(words, part, tables, table, arena, low, high, asked)
+                        answer = _texts_are(words, part, tables, table, arena, low, high, test)
                     else:
-                        answer = _text_is(tables, table + low, asked)
+                        answer = _text_is(tables, table + low, test)
                 elif listed:
-                    answer = _keys_are(words, part, arena, low, high, asked)
+                    answer = _keys_are(words, part, arena, low, high, test)
                 else:
                     if verify and kind == NUMBER_TAG and positive:  # an end that no float equals was rounded
                         if low != LOWEST and (low >= _LARGE or low <= _SMALL):
                             low, how = low - 1, how & ~OPEN_LOW
                         if high != HIGHEST and (high >= _LARGE or high <= _SMALL):
                             high, how = high + 1, how & ~OPEN_HIGH
-                    answer = _range_is(words, part, low, high, how, asked)
+                    answer = _range_is(words, part, low, high, how, test)
             if relation == COVERING:
                 fits = _covers(words, side, kind, positive, answer)
             else:
-                # It decides if it alone implies the side, or lies apart from it.
+                # A predicate decides if it alone implies the side, or excludes the side.
                 decides = answer == (FALSE if relation == OVERLAPPING and positive else TRUE)
                 if positive:
                     shown[number] &= here | ~KINDS
-                    # That of an entry which says all is the only predicate on its attribute, if it denies nothing.
+                    # A positive predicate of an exact entry is the only predicate on the attribute.
                     if relation == COVERED:
                         if not verify and (some & here == 0 or answer == FALSE):
                             return NO
@@ -345,11 +345,10 @@ def _verdict(arena, first, last, owner, words, columns, tables, shown, relation)
 
 @jit
 def judge(arena, entries, count, words, columns, tables, relation, which, out):  # type: ignore[no-untyped-def]
-    """The owners of those of the given entries that are in a relation to a branch, in `out`; returns how many.
+    """Write the owners of the entries in a relation to a branch to `out`; return their number.
 
-    -owner - 1 stands for maybe. Of an entry that must be verified it is known only that its filter lies in it: that it
-    is covered if the entry is, and is not if the entry does not even overlap; it overlaps or covers at most maybe.
-    `out` may be `entries` itself.
+    -owner - 1 stands for maybe. An entry to verify contains its filter: the filter is covered if the entry is covered,
+    and is not if the entry does not even overlap; the filter overlaps or covers at most maybe. `out` may be `entries`.
     """
     alive = arena[arena[ALIVE] : arena[BLOCK_COLUMNS_AT]].view(np.uint64)
     predicates_at = arena[arena[PREDICATES_AT] : arena[PREDICATE]].view(np.int32)
@@ -374,9 +373,9 @@ def judge(arena, entries, count, words, columns, tables, relation, which, out): 
             continue  # the branch wants something computed, of which entries tell nothing
         first = arena[PREDICATE] + i64(predicates_at[entry]) * 3
         last = arena[PREDICATE] + i64(predicates_at[entry + 1]) * 3
-        verdict, asked = i64(NO), i64(relation)
+        verdict, test = i64(NO), i64(relation)
         for turn in range(2):
-            answer = _verdict(arena, first, last, owner, words, columns, tables, shown, asked)
+            answer = _verdict(arena, first, last, owner, words, columns, tables, shown, test)
             if turn == 0:
                 verdict = min(answer, MAYBE) if verify and (relation != COVERED or words[MORE]) else answer
                 if answer == NEVER:
@@ -384,7 +383,7 @@ def judge(arena, entries, count, words, columns, tables, relation, which, out): 
                     break
                 if verdict != TOGETHER and not (verify and relation == COVERED and verdict != YES):
                     break
-                asked = i64(OVERLAPPING)
+                test = i64(OVERLAPPING)
             else:
                 verdict = NO if answer == NO or (answer == DOUBT and relation == COVERED) else MAYBE
         if verdict == YES:

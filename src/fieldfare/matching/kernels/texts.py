@@ -1,7 +1,7 @@
 """Texts to numbers: a hash table over the bytes of the texts that filters mention.
 
-`slots` is an open hash table of numbers; text n is the bytes from offsets[n] to offsets[n + 1], and heads[n] its first
-eight of them. Most texts are no longer, and then their heads say all. Where bytes are is said by addresses.
+`slots` is an open hash table of numbers; text n is the bytes from offsets[n] to offsets[n + 1], and heads[n] the first
+eight bytes. Most texts are no longer, and the head decides alone. Positions of bytes are addresses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MIX = 0x9FB21C651E98DF25
 
 @jit
 def _word(at, end, limit):  # type: ignore[no-untyped-def]
-    """The bytes from an address to `end`, at most eight, as a word; reading beyond is allowed up to `limit`."""
+    """Return the bytes from an address to `end`, at most eight, as a word; reads may go as far as `limit`."""
     if at + 8 <= end:
         return u64(word_at(at))
     if at + 8 <= limit:
@@ -30,7 +30,7 @@ def _word(at, end, limit):  # type: ignore[no-untyped-def]
 
 @jit
 def _hash(head, at, end, limit):  # type: ignore[no-untyped-def]
-    """A hash of the bytes from an address to `end`, which begin with `head`."""
+    """Return a hash of the bytes from an address to `end`; `head` is the first word."""
     value = (u64(end - at) ^ head) * u64(_MIX)
     at += 8
     while at < end:
@@ -55,8 +55,8 @@ def text_insert(slots, offsets, heads, data, limit, first, last):  # type: ignor
 
 @jit
 def _cut(at, end, length):  # type: ignore[no-untyped-def]
-    """Where the first (length > 0) or last (length < 0) characters of some bytes begin and end."""
-    if length > 0:  # characters are bytes that do not go on one begun before
+    """Return the bounds of the first (length > 0) or last (length < 0) characters of some bytes."""
+    if length > 0:  # a character begins at every byte that is no continuation byte of UTF-8
         left, place = length, at
         while place < end:
             if byte_at(place) & 0xC0 != 0x80:
@@ -75,11 +75,11 @@ def _cut(at, end, length):  # type: ignore[no-untyped-def]
 
 @jit
 def put_texts(slots, offsets, heads, data, source, length, start, keys, column):  # type: ignore[no-untyped-def]
-    """The numbers of texts in a table, or of their first or last characters, as the keys of a column.
+    """Write the numbers of texts in a table, or of their first or last characters, as the keys of a column.
 
-    Begins with row `start` of the source and ends where keys (columns × rows) do. The source is: the address of its
-    offsets, their size (4 or 8 bytes), the addresses of its bytes and of their end, that of the bits that say which
-    rows have a value (0: all), and the bit of the first row.
+    Begins with row `start` of the source and ends where keys (columns × rows) do. The source is: the address of the
+    offsets, the size of an offset (4 or 8 bytes), the addresses of the bytes and of their end, the address of the
+    validity bits (0: all rows are valid), and the bit of the first row.
     """
     mask, table_limit = u64(len(slots) - 1), data + offsets[len(offsets) - 1]
     bounds, width, begin, limit, valid, first = source[0], source[1], source[2], source[3], source[4], source[5] + start

@@ -1,8 +1,8 @@
 """Arrow record batches to keys, column by column, without a Python loop over the rows.
 
 Kernels read numbers and strings straight from Arrow's buffers; strings are looked up in a hash table of the constants
-that filters mention. What is not a point (lists, decimals, integers too long for a float) gets the wild key, and is
-left to verification. As in `fieldfare.events.arrow`, a null is a missing field.
+of all filters. A value that is no point (lists, decimals, integers too long for a float) gets the wild key, and is left
+to verification. As in `fieldfare.events.arrow`, a null is a missing field.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 
 class TextTable:
-    """The numbers of some texts, as a hash table over their bytes that kernels read. Made anew when it has grown."""
+    """The numbers of some texts, as a hash table over their bytes that kernels read; rebuilt when texts are added."""
 
     def __init__(self, numbers: dict[str, int], kernels: ModuleType, before: TextTable | None = None) -> None:
         known = before.size if before else 0
@@ -52,7 +52,7 @@ class TextTable:
 
 
 def _buffers(texts: Any) -> tuple[Ints, NDArray[np.uint8]]:
-    """Offsets and bytes of an Arrow array of large strings without nulls."""
+    """Return the offsets and bytes of an Arrow array of large strings without nulls."""
     _, offsets, data = texts.buffers()
     return (
         np.frombuffer(offsets, np.int64)[: len(texts) + 1] if len(texts) else np.zeros(1, np.int64),
@@ -61,34 +61,34 @@ def _buffers(texts: Any) -> tuple[Ints, NDArray[np.uint8]]:
 
 
 class Encoder:
-    """Encodes batches for a set of columns; keeps the text tables between batches."""
+    """The encoder of batches for a set of columns; text tables are kept between batches."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._tables: dict[int, TextTable] = {}
 
     def chunks(self, batch: Any, size: int, rows: int, kernels: ModuleType | None) -> Iterator[Ints]:
-        """The keys of a batch, some rows at a time: columns × rows, to be used before the next are asked for.
+        """Yield the keys of a batch, some rows at a time: columns × rows, valid until the next chunk.
 
         IndexError if a column is not among the first `size`.
         """
-        sheet = _Sheet(batch.num_rows, size, kernels)
+        batch_keys = _BatchKeys(batch.num_rows, size, kernels)
         for path, array, simple in leaves(batch):
             attribute = self._columns.attributes.get(path)
             if attribute is not None:
-                self._fill(attribute, array, sheet, simple=simple)
-        return sheet.chunks(rows)
+                self._fill(attribute, array, batch_keys, simple=simple)
+        return batch_keys.chunks(rows)
 
-    def _fill(self, attribute: Attribute, array: Any, sheet: _Sheet, *, simple: bool) -> None:
+    def _fill(self, attribute: Attribute, array: Any, batch_keys: _BatchKeys, *, simple: bool) -> None:
         kind = array.type
         tag: Any
         if simple and kind.id in _NUMBERS:
-            _numbers(attribute, array, sheet)
+            _numbers(attribute, array, batch_keys)
             return
         if not simple:
-            tag = _wild(attribute, array, sheet)
+            tag = _wild(attribute, array, batch_keys)
         elif is_text(kind):
-            self._texts(attribute, array, sheet)
+            self._texts(attribute, array, batch_keys)
             tag = STRING_TAG
         elif pa.types.is_boolean(kind):
             tag = np.where(np.asarray(array.fill_null(False)), TRUE_TAG, FALSE_TAG)
@@ -96,7 +96,7 @@ class Encoder:
             tag = TIME_TAG
             if attribute.time >= 0:
                 times = array.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
-                sheet.put(attribute.time, np.asarray(times.fill_null(0)), array)
+                batch_keys.put(attribute.time, np.asarray(times.fill_null(0)), array)
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             tag = BYTES_TAG
         elif pa.types.is_struct(kind):
@@ -104,11 +104,11 @@ class Encoder:
         elif pa.types.is_null(kind):
             return
         else:
-            tag = _wild(attribute, array, sheet)
-        sheet.put(attribute.tag, tag, array)
+            tag = _wild(attribute, array, batch_keys)
+        batch_keys.put(attribute.tag, tag, array)
 
-    def _texts(self, attribute: Attribute, array: Any, sheet: _Sheet) -> None:
-        """Strings, and their ends, to their numbers."""
+    def _texts(self, attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
+        """Turn strings, and their prefixes and suffixes, into numbers."""
         places = None
         if pa.types.is_dictionary(array.type):
             places, texts = np.asarray(array.indices.fill_null(0)), array.dictionary
@@ -119,16 +119,16 @@ class Encoder:
         for length, column, numbers in ((0, attribute.string, attribute.strings), *attribute.slices):
             if column < 0:
                 continue
-            if sheet.kernels is None:
+            if batch_keys.kernels is None:
                 found = _looked_up(texts, length, numbers)
             elif places is None:
-                sheet.put_texts(column, self._table(column, numbers, sheet.kernels), length, texts)
+                batch_keys.put_texts(column, self._table(column, numbers, batch_keys.kernels), length, texts)
                 continue
             else:
-                few = _Sheet(len(texts), 1, sheet.kernels)
-                few.put_texts(0, self._table(column, numbers, sheet.kernels), length, texts)
+                few = _BatchKeys(len(texts), 1, batch_keys.kernels)
+                few.put_texts(0, self._table(column, numbers, batch_keys.kernels), length, texts)
                 found = np.concatenate([_NO_KEYS, *(keys[0] for keys in few.chunks(len(texts) or 1))])
-            sheet.put(column, found if places is None else found[places] if len(found) else places, array)
+            batch_keys.put(column, found if places is None else found[places] if len(found) else places, array)
 
     def _table(self, column: int, numbers: dict[str, int], kernels: ModuleType) -> TextTable:
         table = self._tables.get(column)
@@ -137,8 +137,8 @@ class Encoder:
         return table
 
 
-class _Sheet:
-    """The keys of a batch in the making: whole columns, and what kernels will read them from."""
+class _BatchKeys:
+    """The keys of a batch under construction: finished columns, and the buffers that kernels will read."""
 
     def __init__(self, rows: int, size: int, kernels: ModuleType | None) -> None:
         self._rows = rows
@@ -148,17 +148,17 @@ class _Sheet:
         self._numbers: list[tuple[int, ...]] = []
         self._texts: list[tuple[int, TextTable, int, Ints]] = []
         self._held: list[Any] = []
-        """arrays whose addresses are used"""
+        """arrays whose addresses are in use"""
 
     def put(self, column: int, found: Any, array: Any) -> None:
-        """Keys of a column, or one for all its rows, where an array has values."""
+        """Set the keys of a column, or a key for all rows, where an array has values."""
         if column >= self._size:
             raise IndexError(column)
         if column >= 0:
             self._ready.append((column, _where(array, found)))
 
     def put_numbers(self, column: int, tags: int, array: Any, *, real: bool) -> None:
-        """The keys and tags of an array of 64-bit numbers."""
+        """Add the keys and tags of an array of 64-bit numbers."""
         if max(column, tags) >= self._size:
             raise IndexError(column)
         valid, values = array.buffers()
@@ -167,7 +167,7 @@ class _Sheet:
         self._numbers.append((values.address + 8 * offset, bits, offset, real, column, tags))
 
     def put_texts(self, column: int, table: TextTable, length: int, array: Any) -> None:
-        """The numbers of an array of strings in a table, or those of their ends."""
+        """Add the numbers of an array of strings in a table, or of their affixes."""
         if column >= self._size:
             raise IndexError(column)
         valid, offsets, data = array.buffers()
@@ -179,7 +179,7 @@ class _Sheet:
         self._texts.append((column, table, length, np.array(source, np.int64)))
 
     def chunks(self, rows: int) -> Iterator[Ints]:
-        """The keys of so many rows at a time; each is overwritten by the next."""
+        """Yield the keys of `rows` rows at a time; each chunk is overwritten by the next."""
         numbers = np.array(self._numbers, np.int64).reshape(-1, 6)
         keys = np.zeros((0, 0), np.int64)
         for start in range(0, self._rows, rows):
@@ -207,21 +207,21 @@ _NUMBERS: Final = _WIDE | {
 
 
 def _looked_up(texts: Any, length: int, numbers: dict[str, int]) -> Ints:
-    """The numbers of strings, or of their ends, without kernels."""
+    """Return the numbers of strings, or of their affixes, without kernels."""
     cut = slice(None) if not length else slice(length) if length > 0 else slice(length, None)
     known = ((text or "")[cut] for text in texts.to_pylist())
     return np.fromiter((numbers.get(text, UNKNOWN_KEY) for text in known), np.int64, len(texts))
 
 
 def _where(array: Any, found: Any) -> Any:
-    """Keys where an array has values, and missing ones elsewhere."""
+    """Return keys where an array has values, and missing keys elsewhere."""
     if array.null_count == 0:
         return np.broadcast_to(found, len(array))
     return np.where(np.asarray(array.is_valid()), found, MISSING_KEY)
 
 
 def leaves(batch: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Every column by its dotted path, those in structs and lists too; and whether its values are single ones."""
+    """Yield every column by dotted path, columns in structs and lists too, with a flag for single values."""
     for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
         if column.type.num_fields:
             yield from _below(batch.schema.field(place), name, column)
@@ -241,7 +241,7 @@ def _below(field: Any, path: str, array: Any) -> Iterator[tuple[str, Any, bool]]
 
 
 def _gathered(kind: Any) -> Iterator[str]:
-    """The paths below the elements of a list, which are lists themselves."""
+    """Yield the paths below the elements of a list; the values at these paths are lists."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         yield from _gathered(kind.value_type)
     elif pa.types.is_struct(kind):
@@ -251,14 +251,14 @@ def _gathered(kind: Any) -> Iterator[str]:
             yield from (f"{name}.{below}" for below in _gathered(kind.field(i).type))
 
 
-def _wild(attribute: Attribute, array: Any, sheet: _Sheet) -> int:
+def _wild(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> int:
     for column in (attribute.number, attribute.string, attribute.time, *(c for _, c, _ in attribute.slices)):
-        sheet.put(column, WILD_KEY, array)
+        batch_keys.put(column, WILD_KEY, array)
     return WILD_KEY
 
 
 def without_views(batch: Any) -> Any:
-    """The batch with string views as strings, which Arrow can take rows of."""
+    """Return the batch with string views as strings, since Arrow cannot take rows of views."""
     views = [pa.types.is_string_view(field.type) for field in batch.schema]
     if not any(views):
         return batch
@@ -269,14 +269,14 @@ def without_views(batch: Any) -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Does a column of this type hold strings?"""
+    """Tell whether a column of the type holds strings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def distinct_texts(array: Any) -> tuple[list[str | None], Ints]:
-    """The distinct strings of a column, and the place of each row's among them; -1 for a null."""
+    """Return the distinct strings of a column, and the place of each row's string among them; -1 for a null."""
     if pa.types.is_dictionary(array.type) and len(array.dictionary) > 2 * len(array):  # a slice of something large
         array = array.dictionary_decode()
     if not pa.types.is_dictionary(array.type):
@@ -284,13 +284,13 @@ def distinct_texts(array: Any) -> tuple[list[str | None], Ints]:
     return array.dictionary.to_pylist(), np.asarray(array.indices.fill_null(-1)).astype(np.int64)
 
 
-def _numbers(attribute: Attribute, array: Any, sheet: _Sheet) -> None:
-    """Keys of numbers, and their tags: NaN has one of its own."""
+def _numbers(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
+    """Add the keys of numbers with their tags: NaN has a tag of its own."""
     real = pa.types.is_floating(array.type)
-    if sheet.kernels is not None and not pa.types.is_uint64(array.type):
+    if batch_keys.kernels is not None and not pa.types.is_uint64(array.type):
         if array.type.id not in _WIDE:
             array = array.cast(pa.float64() if real else pa.int64())
-        sheet.put_numbers(attribute.number, attribute.tag, array, real=real)
+        batch_keys.put_numbers(attribute.number, attribute.tag, array, real=real)
         return
     values = np.asarray(array.fill_null(0))
     bits: Ints = (values.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
@@ -302,5 +302,5 @@ def _numbers(attribute: Attribute, array: Any, sheet: _Sheet) -> None:
         tag = np.where(nan, NAN_TAG, NUMBER_TAG)
     else:
         found[(values > 2**53) | (values < -(2**53))] = WILD_KEY
-    sheet.put(attribute.number, found, array)
-    sheet.put(attribute.tag, tag, array)
+    batch_keys.put(attribute.number, found, array)
+    batch_keys.put(attribute.tag, tag, array)

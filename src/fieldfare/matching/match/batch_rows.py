@@ -1,4 +1,4 @@
-"""The rows of Arrow batches as fields of events, for what only Python can check."""
+"""The rows of Arrow batches as fields of events, for verification in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fieldfare.matching.match.batch_keys import is_text, without_views
 
 
 def fields_by_row(batch: Any, rows: Iterable[int]) -> Callable[[int], Mapping[str, object]]:
-    """The fields of any of the given rows. Of a flat batch, those of a row may be used until the next is asked for."""
+    """Return a function from row to fields. For a flat batch, the fields of a row are valid until the next call."""
     if not any(pa.types.is_nested(field.type) and not arrow.is_interval(field) for field in batch.schema):
         return _View(batch).at
     wanted = sorted(set(rows))
@@ -22,7 +22,7 @@ def fields_by_row(batch: Any, rows: Iterable[int]) -> Callable[[int], Mapping[st
 
 
 class _View(Mapping[str, object]):
-    """The fields of one row after the other. A column becomes a list when it is first asked for."""
+    """The fields of a row at a time. A column becomes a list at first use."""
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
@@ -30,12 +30,12 @@ class _View(Mapping[str, object]):
         self._row = 0
 
     def at(self, row: int) -> _View:
-        """Move to a row."""
+        """Move the view to a row."""
         self._row = row
         return self
 
     def get(self, path: str, default: object = None) -> object:
-        """The value of a field; a null is a missing one."""
+        """Return the value of a field; a null is a missing field."""
         values = self._lists.get(path)
         if values is None:
             values = self._lists[path] = self._read(path)

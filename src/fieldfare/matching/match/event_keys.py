@@ -1,4 +1,4 @@
-"""From the fields of one event to keys: what `batches` does for many."""
+"""The fields of a single event to keys; `batch_keys` does the same for batches."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ from fieldfare.matching.store.keys import (
     time_key,
 )
 
+_SIGN: Final = 0x7FFFFFFFFFFFFFFF
+"""the bits to flip in the key of a negative number; keys then order as the numbers do"""
 _TAME: Final = frozenset({type(None), bool, datetime, bytes})
-"""kinds of values that never get a wild key, beside numbers and strings"""
+"""kinds of values that never get a wild key, besides numbers and strings"""
 
 
-class Slate:
-    """Room for the keys of one event and for what it finds, used again and again: making it takes longer than that."""
+class KeyBuffer:
+    """A reusable buffer for the keys of an event and for the results: a new buffer would take longer than a match."""
 
     __slots__ = ("_blank", "_bytes", "_real", "_whole", "found", "keys", "wild")
 
@@ -40,33 +42,21 @@ class Slate:
         self.keys = np.full((max(1, columns), 1), MISSING_KEY, np.int64)
         self.found = np.empty(256, np.int64)
         self.wild = False
-        """may there be wild keys among them?"""
+        """whether there may be wild keys in the buffer"""
         self._blank = self.keys.tobytes()
         self._bytes = self.keys.data.cast("B")
         self._whole = self._bytes.cast("q")
         self._real = self._bytes.cast("d")
 
     def write(self, columns: Columns, fields: Mapping[str, object]) -> NDArray[np.int64]:
-        """The keys of an event, to be used before the next are written."""
+        """Write and return the keys of an event, valid until the next write."""
         self._bytes[:] = self._blank
-        self.wild = _encode(columns, fields, self._whole, self._real, 0x7FFFFFFFFFFFFFFF)
+        self.wild = _encode(columns, fields, self._whole, self._real)
         return self.keys
 
 
-def encode(columns: Columns, fields: Mapping[str, object], blank: bytes) -> bytearray:
-    """The keys of one event, numbers as raw floats that kernels turn into keys. `blank` has all keys missing."""
-    keys = bytearray(blank)
-    _encode(columns, fields, memoryview(keys).cast("q"), memoryview(keys).cast("d"), 0)
-    return keys
-
-
-def _encode(
-    columns: Columns, fields: Mapping[str, object], whole: memoryview[int], real: memoryview[float], sign: int
-) -> bool:
-    """Write the keys of an event into one buffer, seen as integers and as floats; may some be wild?
-
-    The bits of `sign` are turned in the keys of negative numbers, which then order as the numbers do.
-    """
+def _encode(columns: Columns, fields: Mapping[str, object], whole: memoryview[int], real: memoryview[float]) -> bool:
+    """Write the keys of an event into a buffer, seen as integers and as floats; tell whether some may be wild."""
     attributes = columns.attributes
     wild = False
     for path, value in fields.items():
@@ -80,7 +70,7 @@ def _encode(
                 if attribute.number >= 0:
                     real[attribute.number] = value + 0.0  # type: ignore[operator]
                     if value < 0:  # type: ignore[operator]
-                        whole[attribute.number] ^= sign
+                        whole[attribute.number] ^= _SIGN
             else:
                 tag = NAN_TAG
         elif kind is str:
@@ -95,7 +85,7 @@ def _encode(
             if attribute.number >= 0:
                 real[attribute.number] = value  # type: ignore[call-overload]
                 if value < 0:  # type: ignore[operator]
-                    whole[attribute.number] ^= sign
+                    whole[attribute.number] ^= _SIGN
         else:
             tag = _encode_rest(attribute, value, whole)
             wild = wild or kind not in _TAME
@@ -105,7 +95,7 @@ def _encode(
 
 
 def _encode_rest(attribute: Attribute, value: object, whole: memoryview[int]) -> int:
-    """The tag of a value of the rarer kinds, after its keys are written."""
+    """Write the keys of a value of a rarer kind and return the tag."""
     match value:
         case None:
             return NULL_TAG

@@ -1,7 +1,7 @@
-"""Looking through a store: which entries do an event's keys satisfy, or those of a whole batch?
+"""The lookup of entries in a store: the entries that the keys of an event, or of a whole batch, satisfy.
 
-The answers are *owners*: the number of a filter, with flags that say whether the entry must be verified and whether the
-filter has others; -owner - 1 where a wild key leaves an entry undecided.
+Results are *owners*: the number of a filter, with flags for an entry to verify and for a filter with several entries;
+-owner - 1 where a wild key leaves an entry undecided.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fieldfare.matching.fallback import match
 from fieldfare.matching.match.batch_keys import Encoder, distinct_texts, is_text, leaves
-from fieldfare.matching.match.event_keys import Slate
-from fieldfare.matching.store.arena import SHARED_FLAG, Words
-from fieldfare.matching.store.segment import ranges
+from fieldfare.matching.match.event_keys import KeyBuffer
+from fieldfare.matching.store.layout import SHARED_FLAG, Words
+from fieldfare.matching.store.rows import ranges
 from fieldfare.matching.store.state import State, recent
 from fieldfare.matching.store.store import Store
 
@@ -27,51 +27,51 @@ Ints = NDArray[np.int64]
 Pairs = tuple[NDArray[np.int32], Ints]
 """events and owners, side by side"""
 CHUNK: Final = 1024
-"""events that a block meets while it is in cache"""
+"""events that a block meets while the block is in cache"""
 _NOTHING: Final[Pairs] = (np.zeros(0, np.int32), np.zeros(0, np.int64))
 
 
 class _Grown(Exception):
-    """Columns were added that an event has not been encoded for: begin again."""
+    """Raised for columns that are newer than the keys of an event: begin again."""
 
 
 class Reader:
-    """Reads a store; may be used by many threads. What it keeps between calls is only to save time."""
+    """A reader of a store, for many threads. State between calls only saves time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._encoder = Encoder(store.columns)
-        self._slates: list[Slate] = []
+        self._buffers: list[KeyBuffer] = []
         self._room = 4.0
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners of the entries that an event satisfies, and of those whose needles it contains."""
+        """Return the owners of the entries that an event satisfies, found by keys or by substrings."""
         return self.look(fields)[0]
 
     def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
-        """The owners, and whether they are just numbers: none to be verified, none that may come twice."""
-        needles = self._store.needles
+        """Return the owners, and whether they are plain numbers: none to be verified, none that may come twice."""
+        substrings = self._store.substrings
         while True:
-            version = needles.version
+            version = substrings.version
             try:
                 found, plain = self._in_arenas(fields)
             except _Grown:
                 continue
-            if needles.version and (more := needles.owners(fields)):
+            if substrings.version and (more := substrings.owners(fields)):
                 found += more
                 plain = plain and max(more) < SHARED_FLAG
-            if needles.version == version:  # else a filter may have moved from there to here between the two
+            if substrings.version == version:  # else a filter may have moved from there to here between the two
                 return found, plain
 
     def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
         store = self._store
         state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
-        slate = self._slates.pop() if self._slates else Slate(size)
-        if len(slate.keys) < size:
-            slate = Slate(size)
+        buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
+        if len(buffer.keys) < size:
+            buffer = KeyBuffer(size)
         try:
-            keys = slate.write(store.columns, fields)
+            keys = buffer.write(store.columns, fields)
         except IndexError:
             self._check(size)
             raise
@@ -79,16 +79,16 @@ class Reader:
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []
-        plain = not slate.wild
+        plain = not buffer.wild
         for part in state.segments:
             work = part.borrow()
-            found = kernels.match_one(part.arena, keys, work, slate.found)
-            if found > len(slate.found):
-                slate.found = np.empty(2 * found, np.int64)
-                kernels.match_one(part.arena, keys, work, slate.found)
+            found = kernels.match_one(part.arena, keys, work, buffer.found)
+            if found > len(buffer.found):
+                buffer.found = np.empty(2 * found, np.int64)
+                kernels.match_one(part.arena, keys, work, buffer.found)
             part.give_back(work)
             if found:
-                owners += slate.found[:found].tolist()
+                owners += buffer.found[:found].tolist()
                 plain = plain and part.plain
         deltas = state.deltas
         if len(deltas) > 1 or deltas[0].count or store.state.deltas is not deltas:
@@ -96,11 +96,11 @@ class Reader:
             for arena, first, last in self._recent(state, size):
                 events, out = np.empty(last - first, np.int32), np.empty(last - first, np.int64)
                 owners += out[: kernels.scan(arena, first, last, keys, events, out)].tolist()
-        self._slates.append(slate)
+        self._buffers.append(buffer)
         return owners, plain
 
     def _recent(self, state: State, size: int) -> Iterator[tuple[Words, int, int]]:
-        """What `recent` gives, unless that may ask for columns that an event was not encoded for."""
+        """Yield the ranges of `recent`; `_Grown` if a range may need newer columns than the keys have."""
         for found in recent(state, lambda: self._store.state):
             self._check(size)
             yield found
@@ -110,16 +110,16 @@ class Reader:
             raise _Grown
 
     def pairs(self, part: Any) -> Pairs:
-        """Rows and owners of a record batch of a few thousand rows."""
+        """Return the rows and owners of a record batch of a few thousand rows."""
         while True:
-            version = self._store.needles.version
+            version = self._store.substrings.version
             try:
                 found = [_NOTHING, *self._pairs_in_arenas(part)]
             except _Grown:
                 continue
-            if self._store.needles.version:
-                found.extend(self._with_needles(part))
-            if self._store.needles.version == version:
+            if self._store.substrings.version:
+                found.extend(self._substring_pairs(part))
+            if self._store.substrings.version == version:
                 events, owners = (np.concatenate(side) for side in zip(*found, strict=True))
                 self._room = max(4.0, 1.25 * len(events) / max(1, part.num_rows))
                 return events, owners
@@ -140,20 +140,20 @@ class Reader:
                 yield event + np.int32(start), owner
             start += keys.shape[1]
 
-    def _with_needles(self, part: Any) -> Iterator[Pairs]:
-        """Rows and owners found by needles."""
-        needles = self._store.needles
-        paths = frozenset(needles.paths)
+    def _substring_pairs(self, part: Any) -> Iterator[Pairs]:
+        """Yield rows and owners found by substrings."""
+        substrings = self._store.substrings
+        paths = frozenset(substrings.paths)
         for path, array, simple in leaves(part):
             if path not in paths:
                 continue
             if simple and is_text(array.type):
                 texts, places = distinct_texts(array)
-                found = [needles.owners_in(path, text) for text in texts]
+                found = [substrings.owners_in(path, text) for text in texts]
             elif simple and (pa.types.is_primitive(array.type) or pa.types.is_struct(array.type)):
                 continue  # numbers, times: no texts
             else:
-                found, places = [needles.undecided(path)], np.where(np.asarray(array.is_valid()), 0, -1)
+                found, places = [substrings.undecided(path)], np.where(np.asarray(array.is_valid()), 0, -1)
             yield _spread(found, places)
 
     def _chunk(self, kernels: ModuleType, state: State, keys: Ints) -> Iterator[Pairs]:
@@ -164,14 +164,14 @@ class Reader:
             yield _with_room(lambda e, o, a=arena, f=first, n=last: kernels.scan(a, f, n, keys, e, o), room)
 
     def _scanned(self, state: State, keys: Ints, size: int) -> Iterator[Pairs]:
-        """The same without kernels."""
+        """Yield rows and owners without kernels."""
         for part in state.segments:
             yield match.scan(part.arena, 0, part.entries, keys)
         for arena, first, last in self._recent(state, size):
             yield match.scan(arena, first, last, keys)
 
     def _notice(self, keys: Ints) -> None:
-        """Now and then, remember what events look like, and see whether kernels have been compiled."""
+        """Now and then, sample an event, and check whether the kernels have been compiled."""
         self._turn += 1
         if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
             return
@@ -181,7 +181,7 @@ class Reader:
 
 
 def _spread(found: list[list[int]], places: Ints) -> Pairs:
-    """Rows and owners, where row r has those that were found at its place; none if that is -1."""
+    """Return rows and owners, where row r has the owners found at its place; none if the place is -1."""
     sizes = np.array([*map(len, found), 0], np.int64)  # the last is for -1
     owners = np.fromiter(itertools.chain.from_iterable(found), np.int64, int(sizes.sum()))
     counts = sizes[places]
@@ -190,7 +190,7 @@ def _spread(found: list[list[int]], places: Ints) -> Pairs:
 
 
 def _with_room(kernel: Any, room: int) -> Pairs:
-    """The pairs a kernel finds; it is run again with enough room if there was not."""
+    """Return the pairs that a kernel finds; run the kernel again with enough room if there was too little."""
     event, owner = np.empty(max(16, room), np.int32), np.empty(max(16, room), np.int64)
     found = kernel(event, owner)
     if found > len(event):

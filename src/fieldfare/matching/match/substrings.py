@@ -1,9 +1,9 @@
-"""Needles: filters found by a piece of text that an event must contain.
+"""Substrings: filters that are found by a piece of text which an event must contain.
 
 A suffix or a prefix is a key like any other; a substring is not, since a text has many. A filter whose best clue is a
-substring is therefore kept here, under that substring: one pass over an event's text with an Aho–Corasick automaton
-finds all the needles in it, and only their filters are verified. The automaton (pyahocorasick) is built anew when
-enough needles have come; newer ones, and all of them where the library is missing, are looked for one by one.
+substring is therefore indexed here: a single pass over the text of an event with an Aho–Corasick automaton finds all
+substrings, and only the filters of these are verified. The automaton (pyahocorasick) is rebuilt after enough additions;
+newer substrings, and all of them without the library, are searched one by one.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fieldfare.matching.store.arena import VERIFY_FLAG
+from fieldfare.matching.store.layout import VERIFY_FLAG
 
 try:
     import ahocorasick
 except ModuleNotFoundError:  # part of the extra `fast`
     ahocorasick = None
 
-Needle = tuple[str, str]
-"""a field, and the text it must contain"""
+Substring = tuple[str, str]
+"""a field, and a text that the field must contain"""
 _LOOSE: Final = 64
-"""needles that are looked for one by one before the automaton is built anew"""
+"""substrings that are searched one by one before the automaton is rebuilt"""
 
 
-class Needles:
-    """Owners by needle. One writer at a time; readers need no lock: what they see is replaced, never changed."""
+class SubstringIndex:
+    """Owners by substring. A single writer at a time; readers need no lock, since writers replace and never change."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[str, tuple[int, ...]]] = {}
-        self._of: dict[int, list[tuple[Needle, int]]] = {}
+        self._of: dict[int, list[tuple[Substring, int]]] = {}
         self._automata: dict[str, Any] = {}
         self._loose: dict[str, tuple[str, ...]] = {}
         self.version = 0
-        """changes with every change"""
+        """a number that changes with every change"""
 
     def __len__(self) -> int:
         return sum(len(places) for places in self._of.values())
@@ -43,28 +43,28 @@ class Needles:
 
     @property
     def numbers(self) -> list[int]:
-        """The filters that are kept here."""
+        """The numbers of all filters in the index."""
         return list(self._of)
 
     @property
     def paths(self) -> list[str]:
-        """The fields in which needles are looked for."""
-        return list(self._owners)  # a copy: a writer may add one meanwhile
+        """The fields with substrings to search."""
+        return list(self._owners)  # a copy: a writer may add a field meanwhile
 
-    def add(self, number: int, needle: Needle, owner: int) -> None:
-        """Keep a filter under a needle."""
-        path, text = needle
+    def add(self, number: int, substring: Substring, owner: int) -> None:
+        """Index a filter under a substring."""
+        path, text = substring
         known = self._owners.setdefault(path, {})
         if text not in known:
             self._loose[path] = (*self._loose.get(path, ()), text)
         known[text] = (*known.get(text, ()), owner)
-        self._of.setdefault(number, []).append((needle, owner))
+        self._of.setdefault(number, []).append((substring, owner))
         self.version += 1
         if ahocorasick is not None and len(self._loose[path]) > max(_LOOSE, len(known) // 8):
             self._build(path)
 
-    def settle(self) -> None:
-        """Put all needles into automata."""
+    def compact(self) -> None:
+        """Put all substrings into automata."""
         for path, loose in self._loose.items() if ahocorasick is not None else ():
             if loose:
                 self._build(path)
@@ -78,14 +78,14 @@ class Needles:
         self._loose[path] = ()
 
     def kill(self, number: int) -> None:
-        """Forget a filter. Its needle stays in the automaton, with nobody to ask for it."""
+        """Remove a filter. The substring stays in the automaton, without an owner."""
         for (path, text), owner in self._of.pop(number, ()):
             known = self._owners[path]
             known[text] = tuple(other for other in known[text] if other != owner)
             self.version += 1
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """The owners whose needles are in the fields. A list may hold any of them: all are to be verified."""
+        """Return the owners whose substrings occur in the fields; for a list in a field, all owners, to be verified."""
         found: list[int] = []
         for path in self.paths:
             value = fields.get(path)
@@ -96,7 +96,7 @@ class Needles:
         return found
 
     def owners_in(self, path: str, value: str | None) -> list[int]:
-        """The owners whose needles are in the text of a field."""
+        """Return the owners whose substrings occur in the text of a field."""
         found: list[int] = []
         if value is None:
             return found
@@ -110,5 +110,5 @@ class Needles:
         return found
 
     def undecided(self, path: str) -> list[int]:
-        """All owners with needles in a field, to be verified."""
+        """Return all owners with substrings in a field, to be verified."""
         return [owner | VERIFY_FLAG for owners in list(self._owners[path].values()) for owner in owners]

@@ -1,8 +1,8 @@
-"""Checking filters that arrays cannot decide: the same answers as `Filter.matches_fields`, several times faster.
+"""Verification of filters that arrays cannot decide: the results of `Filter.matches_fields`, several times faster.
 
-A filter is verified again and again, for every event that its keys or its needle let through. So what it asks of each
-field is worked out once: strings to be among, texts to contain, an end to have. Values other than strings and numbers,
-lists and intervals among them, go the general way.
+A filter is verified for every event that its keys or its substring let through. The test of each field is therefore
+prepared once: a set of strings, a substring, a suffix. Values other than strings and numbers, lists and intervals among
+them, take the general way through `Constraint.matches`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TextTest: TypeAlias = Callable[[str], bool]
 
 
 def check_of(wanted: Filter, *, found_by_text: bool) -> Check:
-    """How to check a filter. What it was not found by is looked at first: texts, or everything else."""
+    """Return the check of a filter. The parts that did not lead to the filter come first: texts, or all else."""
     branches = [_branch(branch, found_by_text=found_by_text) for branch in wanted.branches]
     return branches[0] if len(branches) == 1 else lambda fields, mode: any(one(fields, mode) for one in branches)
 
@@ -45,7 +45,7 @@ def _branch(branch: Branch, *, found_by_text: bool) -> Check:
 
 
 def _side(dimension: Dimension, wanted: Constraint) -> Check:
-    """How to check a constraint."""
+    """Return the check of a constraint."""
     if not isinstance(dimension, str):
         return lambda fields, mode: satisfied(dimension, wanted, fields, mode)
     fits, numbers, may_be_missing = _test(wanted.values.strings), wanted.values.numbers, wanted.matches(MISSING)
@@ -65,7 +65,7 @@ def _side(dimension: Dimension, wanted: Constraint) -> Check:
 
 
 def _test(wanted: StringSet) -> TextTest:
-    """How to check a string."""
+    """Return the test of a string against a set of strings."""
     if isinstance(wanted, Intervals):
         listed = wanted.points()
         return wanted.__contains__ if listed is None else frozenset(listed).__contains__
@@ -79,7 +79,7 @@ def _test(wanted: StringSet) -> TextTest:
 
 
 def _fit(pattern: Pattern) -> TextTest:
-    """How to check a string against a pattern."""
+    """Return the test of a string against a pattern."""
     tokens = pattern.tokens
     literal = [token if isinstance(token, str) else "" for token in tokens]
     if pattern.ignore_case or not tokens:

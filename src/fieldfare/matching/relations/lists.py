@@ -1,7 +1,7 @@
-"""What comparing filters needs of a segment beyond its arena: lists of entries, made when first asked for.
+"""Lists of the entries of a segment for relations between filters, made at first use.
 
-They take some twenty bytes a filter and a few milliseconds for a hundred thousand filters, much less than the segment
-itself, and only where somebody asks which filters are covered. So they are neither stored nor saved.
+The lists take some twenty bytes a filter and a few milliseconds for a hundred thousand filters, much less than the
+segment, and are needed only for a search for covered filters. The lists are therefore neither stored nor saved.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import VERIFY_FLAG
+from fieldfare.matching.store import layout
+from fieldfare.matching.store.layout import VERIFY_FLAG
 from fieldfare.matching.store.state import Segment
 
 Ints = NDArray[np.int64]
-_known: Final[WeakKeyDictionary[Segment, Aside]] = WeakKeyDictionary()
+_known: Final[WeakKeyDictionary[Segment, EntryLists]] = WeakKeyDictionary()
 
 
-class Aside:
-    """Lists of the entries of a segment."""
+class EntryLists:
+    """Lists of the entries of a segment: entries to verify, and postings by column."""
 
     def __init__(self, part: Segment, kernels: ModuleType) -> None:
         self._arena = part.arena
@@ -37,21 +37,21 @@ class Aside:
         return np.flatnonzero(owner & VERIFY_FLAG)
 
     @cached_property
-    def posts(self) -> tuple[Ints, NDArray[np.int32]]:
-        """The entries that look at each column: where those of a column begin, and the entries."""
+    def postings(self) -> tuple[Ints, NDArray[np.int32]]:
+        """The entries with a predicate on each column: the start of each column's list, and the entries."""
         arena = self._arena
         places = int(arena[int(arena[layout.BUCKETS_AT]) + int(arena[layout.COLUMNS])])
         count = np.zeros(places, np.int64)
-        self._kernels.post(arena, count, np.zeros(1, np.int32), False)
+        self._kernels.post_entries(arena, count, np.zeros(1, np.int32), False)
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         entries = np.zeros(int(at[-1]), np.int32)
-        self._kernels.post(arena, at[:-1].copy(), entries, True)
+        self._kernels.post_entries(arena, at[:-1].copy(), entries, True)
         return at, entries
 
 
-def aside(part: Segment, kernels: ModuleType) -> Aside:
-    """The lists of a segment."""
+def lists_of(part: Segment, kernels: ModuleType) -> EntryLists:
+    """Return the lists of a segment, made at the first call."""
     found = _known.get(part)
     if found is None:
-        found = _known[part] = Aside(part, kernels)
+        found = _known[part] = EntryLists(part, kernels)
     return found

@@ -1,7 +1,7 @@
-"""Asking: a branch as a question to an index.
+"""Queries: a branch of a filter, translated for the search of related entries in an index.
 
-Asking changes nothing in the index: a constant it does not know is none of those it knows, and an attribute it does not
-know is one that no stored filter looks at.
+A query changes nothing in the index: an unknown constant is none of the known constants, and no stored filter has a
+constraint on an unknown attribute.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fieldfare.filters import strings
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.intervals import Intervals, after_prefix
-from fieldfare.filters.patterns import MANY
+from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.strings import StringSet
 from fieldfare.filters.valueset import Atom
 from fieldfare.matching.relations.layout import (
     AROUND,
-    ASKED,
     CO_AROUND,
     COVERED,
     COVERING,
@@ -40,11 +36,10 @@ from fieldfare.matching.relations.layout import (
     SINGLE,
     SOME,
     WHOLE,
-    Question,
+    Query,
     Table,
 )
 from fieldfare.matching.store.columns import Attribute, Columns
-from fieldfare.matching.store.decoder import affix
 from fieldfare.matching.store.keys import (
     BYTES_TAG,
     NUMBER,
@@ -64,18 +59,18 @@ from fieldfare.matching.store.keys import (
 )
 
 _FEW: Final = 16
-"""points that are looked up in rows one by one; of more, all between the first and the last"""
+"""number of points that are looked up in rows one by one; more points count as a range from the first to the last"""
 _ENDS: Final = {
     NUMBER: (number_key(float("-inf")), number_key(float("inf"))),
     TIME: (time_key(datetime.min.replace(tzinfo=UTC)), time_key(datetime.max.replace(tzinfo=UTC))),
 }
 _NONE: Final = np.zeros(1, np.uint8)
 _Range = tuple[int, int, bool, int]
-"""as `key_range` gives it"""
+"""a range as `key_range` returns"""
 
 
 class _Plan(NamedTuple):
-    """What the rows of a column can rule out; see `PLAN`."""
+    """The entries that the rows of a column can rule out; see `PLAN`."""
 
     column: int
     needed: bool
@@ -89,22 +84,22 @@ class _Part(NamedTuple):
     joined: bool
     decided: bool
     points: list[int]
-    """keys of numbers or times, if they are few points"""
+    """keys of numbers or times, if the part is a few points"""
     low: int
     high: int
     tables: list[Table]
     listed: bool
-    """of strings: is it a list of texts?"""
+    """for strings: whether the part is a list of texts"""
 
     def plan(self, column: int, *, needed: bool) -> _Plan:
-        """The rows of its keys. One key further on either side: two open ends may meet between neighbours."""
+        """Return the plan for the keys of the part, a key wider on either side: two open ends may meet in between."""
         if self.points:
             return _Plan(column, needed, False, self.points)
         return _Plan(column, needed, True, (self.low - 1, self.high + 1))
 
 
 class _Side(NamedTuple):
-    """What is wanted of an attribute: the kinds that it holds as a whole and at all, and parts of them."""
+    """The demand on an attribute: the kinds that are allowed as a whole, the kinds allowed at all, and parts."""
 
     attribute: Attribute
     whole: int
@@ -115,14 +110,14 @@ class _Side(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Is it a single piece of a single kind?"""
+        """Tell whether the side is a single piece of a single kind."""
         if self.some & (self.some - 1):
             return False
         part = self.numbers or self.texts or self.times
         return part.joined if part is not None else self.whole != 0  # a part of the bytes is not looked at
 
     def needed(self) -> Iterable[_Plan] | None:
-        """The column that an entry must look at to be covered, if there is one; None if it cannot be covered."""
+        """Return the column that a covered entry must have a predicate on, if any; None if no entry can be covered."""
         if self.some & (self.some - 1):
             return ()  # values of several kinds
         for part, column in ((self.numbers, self.attribute.number), (self.times, self.attribute.time)):
@@ -138,7 +133,7 @@ class _Side(NamedTuple):
         return None
 
     def excluding(self) -> Iterator[_Plan]:
-        """The columns that show that an entry does not overlap: it looks there for something else."""
+        """Yield the columns that can show that an entry does not overlap, by a demand for other values."""
         attribute, whole, some = self.attribute, self.whole, self.some
         if attribute.tag >= 0:
             yield _Plan(attribute.tag, False, False, [tag for tag in range(1, BYTES_TAG + 1) if some >> tag & 1])
@@ -159,10 +154,10 @@ class _Side(NamedTuple):
                 yield _Plan(table.column, False, False, table.known)
 
 
-def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Question | None:
-    """The question whether entries are in a relation to a branch, or None if none can be.
+def query_of(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Query | None:
+    """Return the query for entries in a relation to a branch, or None if there can be none.
 
-    With `doubts`, some stored filters take lists that their entries do not tell of.
+    With `doubts`, some stored filters take lists that their entries do not describe.
     """
     builder = _Builder(len(branch))
     hopeless = more = False
@@ -173,7 +168,7 @@ def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Que
             more = True
             continue
         attribute = columns.attributes.get(dimension)
-        if attribute is None:  # no stored filter looks at it
+        if attribute is None:  # no stored filter has a constraint on the attribute
             if relation == COVERED:
                 return None
             continue
@@ -186,11 +181,11 @@ def ask(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -> Que
             joined = joined and side.single
         elif not (doubts and wanted.takes_lists):
             plans += side.excluding()
-    return builder.question(len(columns), plans, hopeless=hopeless or more, more=more, joined=joined)
+    return builder.query(len(columns), plans, hopeless=hopeless or more, more=more, joined=joined)
 
 
 class _Builder:
-    """A question in the making."""
+    """A query under construction: words, tables and plans collected side by side."""
 
     def __init__(self, sides: int) -> None:
         self._words = [0] * (SIDES_AT + sides * SIDE)
@@ -199,9 +194,9 @@ class _Builder:
         self._places: list[tuple[int, int]] = []
 
     def side(self, attribute: Attribute, wanted: Constraint) -> _Side:
-        """Take up what is wanted of an attribute."""
+        """Add the demand on an attribute."""
         values, words = wanted.values, self._words
-        whole = some = values.atoms  # the bits of atoms are those of tags
+        whole = some = values.atoms  # atoms and tags have the same bits
         numbers = texts = times = None
         at = SIDES_AT + words[SIDES] * SIDE
         if values.numbers.cuts:
@@ -235,7 +230,7 @@ class _Builder:
         return side
 
     def _place(self, attribute: Attribute, side: int, texts: _Part | None) -> None:
-        """Say of every column of an attribute which side it belongs to."""
+        """Assign every column of an attribute to a side."""
         for column, role in (
             (attribute.tag, TAG),
             (attribute.number, NUMBER),
@@ -250,7 +245,7 @@ class _Builder:
             self._places += [(table.column, side | table.role << 16 | table.start << 24) for table in texts.tables]
 
     def _ordered(self, role: int, part: Intervals) -> _Part:
-        """A part of the numbers or times."""
+        """Add a part of the numbers or times."""
         lowest, highest = _ENDS[role]
         edges = [None, *part.cuts, None]
         pieces = [key_range(role, edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
@@ -268,7 +263,7 @@ class _Builder:
         return _Part(len(inside) == 1, decided, points if len(points) <= _FEW else [], low, high, [], False)
 
     def _texts(self, attribute: Attribute, part: StringSet) -> _Part:
-        """A part of the strings: a table for every column of them."""
+        """Add a part of the strings: a table for every column of strings."""
         texts = others = None
         pieces = gaps = 0
         if isinstance(part, Intervals):
@@ -283,7 +278,7 @@ class _Builder:
         return _Part(pieces == 1, True, [], 0, 0, tables, texts is not None)
 
     def _table(self, column: _TextColumn, part: StringSet, texts: list[str] | None, others: list[str] | None) -> Table:
-        """What is known of the texts of a column: all, if the part or its complement is a list, else nothing yet."""
+        """Make the table of a column: complete if the part or its complement is a list, else open."""
         usual, known = OPEN, {}
         if texts is not None:
             usual = 0
@@ -296,8 +291,8 @@ class _Builder:
         self._tables.append(table)
         return table
 
-    def question(self, columns: int, plans: list[_Plan], *, hopeless: bool, more: bool, joined: bool) -> Question:
-        """All that was taken up, for an index of so many columns."""
+    def query(self, columns: int, plans: list[_Plan], *, hopeless: bool, more: bool, joined: bool) -> Query:
+        """Return the finished query, for an index with the given number of columns."""
         self._words[MORE] = more
         of_column = np.full(columns, -1, np.int64)
         for column, place in self._places:
@@ -316,13 +311,13 @@ class _Builder:
             plan += keys
             plan[1 + PLAN * i : 1 + PLAN * (i + 1)] = column, needed, span, start, len(plan)
         lazy = tuple(table for table in self._tables if table.usual == OPEN)
-        return Question(
+        return Query(
             np.array(self._words, np.int64), of_column, tables, np.array(plan, np.int64), hopeless, joined, lazy
         )
 
 
 class _TextColumn(NamedTuple):
-    """A column of strings, or of prefixes (length > 0) or suffixes of a length, with the numbers of its texts."""
+    """A column of strings, or of prefixes (length > 0) or suffixes of a length, with the numbers of the texts."""
 
     column: int
     role: int
@@ -338,13 +333,13 @@ def _text_columns(attribute: Attribute) -> Iterator[_TextColumn]:
 
 
 def _hull(ranges: list[_Range], lowest: int, highest: int) -> tuple[int, int, int]:
-    """The first and the last key of a value in some ranges, and which of these ends are open."""
+    """Return the first and the last key of some ranges, and the open ends among the two."""
     first, last = ranges[0], ranges[-1]
     return max(first[0], lowest), min(last[1], highest), first[3] & OPEN_LOW | last[3] & OPEN_HIGH
 
 
 def _points(ranges: list[_Range], lowest: int, highest: int) -> list[int]:
-    """The keys of ranges, if each is a point; else nothing."""
+    """Return the keys of the ranges if each range is a point; else nothing."""
     found: list[int] = []
     for first, last, _, how in ranges:
         key = max(first, lowest)
@@ -355,68 +350,10 @@ def _points(ranges: list[_Range], lowest: int, highest: int) -> list[int]:
 
 
 def _listed(column: _TextColumn, texts: list[str], value: int, around: int) -> dict[int, int]:
-    """The bytes of the texts in a list, or of their affixes; `around` is added where it is one for all of them."""
+    """Return the bytes of listed texts, or of their affixes; `around` is added if all have the same affix."""
     _, role, length, numbers = column
     cut = texts if role == STRING else [text[:length] if length > 0 else text[length:] for text in texts]
     known = {numbers[text] for text in cut if text in numbers}
     if len(known) == 1 and all(text == cut[0] for text in cut):
         value |= around
     return dict.fromkeys(known, value)
-
-
-def answer(question: Question, columns: Columns) -> bool:
-    """Find out what a kernel asked for. Was there anything?"""
-    found = False
-    for table in question.open:
-        known = question.tables[table.start : table.start + table.size]
-        asked = np.flatnonzero(known & ASKED).tolist()
-        lone = _affix_of(table.part) if asked else None
-        for key in asked:
-            known[key] = _judged(table, columns.text(table.column, key), lone)
-            found = True
-    return found
-
-
-def _judged(table: Table, text: str, lone: tuple[int, str] | None) -> int:
-    """What a text, or those with an affix, have to do with a part of the strings, which may be a lone affix itself."""
-    role, part = table.role, table.part
-    if role == STRING:
-        return INSIDE | MEETS if text in part else 0
-    if lone is not None:
-        return _between_affixes(role, text, *lone)
-    some = affix(role, text).strings
-    try:
-        return (
-            INSIDE * strings.contains(part, some)
-            | MEETS * strings.overlap(part, some)
-            | AROUND * strings.contains(some, part)
-            | CO_AROUND * strings.contains(some, ~part)
-        )
-    except TooComplex:
-        return OPEN
-
-
-def _affix_of(part: StringSet) -> tuple[int, str] | None:
-    """The prefix or suffix that is all a part asks for."""
-    if isinstance(part, Intervals):
-        if part.start or len(part.cuts) != 2:
-            return None
-        (text, _), (after, _) = part.cuts
-        return (PREFIX, text) if after == after_prefix(text) else None
-    (fits, fails, leaf), *others = part.paths()
-    if others or len(fits) != 1 or fails or not leaf.is_full or fits[0].ignore_case or fits[0].tokens[0] is not MANY:
-        return None
-    text = [token for token in fits[0].tokens if isinstance(token, str)]
-    return (SUFFIX, "".join(text)) if len(text) == len(fits[0].tokens) - 1 else None
-
-
-def _between_affixes(role: int, text: str, other_role: int, other: str) -> int:
-    """What texts with an affix have to do with those that have another one."""
-    if role != other_role:
-        return MEETS
-    inside, around = (
-        (text.startswith(other), other.startswith(text))
-        if role == PREFIX
-        else (text.endswith(other), other.endswith(text))
-    )
-    return INSIDE * inside | AROUND * around | MEETS * (inside or around)

@@ -1,7 +1,8 @@
-"""Two events that satisfy a branch, as far apart as they come: what covers the branch is satisfied by both.
+"""Witnesses of a branch: two events that satisfy the branch and differ as much as possible.
 
-Where keys are numbers or times, they are the first and the last; elsewhere one example serves for both. A value that is
-hard to find, or that does not exist though the set is not empty (between two neighbouring floats), is left open.
+A filter that covers the branch is satisfied by both witnesses. For numbers and times the witnesses are the first and
+the last value; for other kinds a single example serves twice. A value that is hard to find, or that does not exist
+although the set is not empty (between two neighbouring floats), is left open.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.strings import Language, StringSet
 
 ANYTHING: Final = Interval(0, 1)
-"""has wild keys, which may satisfy anything"""
+"""a value with wild keys, which may satisfy any predicate"""
 _TICK: Final = timedelta(microseconds=1)
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def extremes(branch: Branch) -> tuple[dict[str, object], dict[str, object]]:
-    """Flat fields that satisfy every constraint of a branch on a field: the first of each, and the last of each."""
+def witnesses_of(branch: Branch) -> tuple[dict[str, object], dict[str, object]]:
+    """Return flat fields that satisfy every constraint of a branch on a field: the first values, and the last."""
     first: dict[str, object] = {}
     last: dict[str, object] = {}
     for path, wanted in branch.items():
@@ -70,7 +71,7 @@ def _times(part: Intervals) -> tuple[Any, Any]:
 
 
 def _text(part: StringSet) -> Any:
-    """The first of the strings; of a pattern one that is quickly found, or none."""
+    """Return the first string of a set; for a pattern, a string that is quickly found, or ANYTHING."""
     if isinstance(part, Intervals):
         return "" if part.start else part.cuts[0][0]
     assert isinstance(part, Language)

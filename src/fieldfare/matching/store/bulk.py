@@ -1,7 +1,7 @@
 """Bulk loading: many filters straight to rows.
 
-Nine of ten constraints are one range of numbers or one string. `Collector` recognises those in a few steps, keeps their
-bounds as they are, and turns all of them into keys at once; everything else goes the general way.
+Nine of ten constraints are a range of numbers or a string. `Collector` recognises these in a few steps, keeps their
+bounds as they are, and turns all bounds into keys at once; all other constraints take the general way.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import ELEMENTS
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import EMPTY, Intervals
-from fieldfare.matching.store.arena import SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.entries import Entry, entries_of
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, NUMBER, OPEN_HIGH, OPEN_LOW, RANGE, STRING
-from fieldfare.matching.store.segment import Rows, joined, rows_of
+from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.store.rows import Rows, joined, rows_of
 
 Ints = NDArray[np.int64]
 Words = tuple[tuple[int, int], ...]
 _EXACT: Final = 2**53
 """integers up to here are floats"""
-# A word says what a recognised predicate is: its column, the open ends of its range, and, of numbers, on which sides it
-# is bounded. The words of a column are made once and shared: a new integer for each predicate would fill memory.
+# A word describes a recognised predicate: the column, the open ends of the range, and, for numbers, the bounded sides.
+# The words of a column are made once and shared: a new integer for each predicate would fill memory.
 _HOW: Final = 18
 _REAL, _NO_LOW, _NO_HIGH = 1 << 24, 1 << 25, 1 << 26
 _BELOW, _ABOVE = 2, 3
-"""cases of ranges with one cut: what lies below it, or above; with two, the side of the low one says the case"""
+"""cases of ranges with a single cut: below or above the cut; with two cuts, the side of the low cut is the case"""
 
 
 class Collector:
-    """Rows in the making."""
+    """Rows under construction, from many filters at once."""
 
     def __init__(self, columns: Columns, rest: Callable[[int, int, list[Entry]], list[Entry]]) -> None:
-        """`rest` puts away the entries that do not belong in rows, and gives the others."""
+        """Take `rest`, which stores the entries that do not belong in rows and returns the others."""
         self._columns = columns
         self._rest = rest
         # Of recognised filters: their numbers, how many predicates each has, words; bounds of ranges, numbers of texts.
@@ -49,14 +49,14 @@ class Collector:
         self._highs: list[float] = []
         self._texts: list[int] = []
         self._others: list[tuple[int, Entry]] = []
-        # The words of columns by path; those of strings with the numbers of their texts.
+        # The words of columns by path; for strings, with the numbers of the texts.
         self._of_numbers: dict[Dimension, Words] = {}
         self._of_strings: dict[Dimension, tuple[int, dict[str, int]]] = {}
 
     def load(self, first: int, filters: Iterable[Filter]) -> Iterator[tuple[int, Filter]]:
-        """Collect filters under numbers from `first`; gives those whose entries are not all there is to know.
+        """Collect filters under numbers from `first`; yield the filters that their entries describe inexactly.
 
-        One long loop with everything at hand: a call for each predicate would double the time that loading takes.
+        A single long loop with local variables: a call for each predicate would double the time of loading.
         """
         words, lows, highs, keys, sizes = self._words, self._lows, self._highs, self._texts, self._sizes
         of_numbers, of_strings, empty, elements = self._of_numbers, self._of_strings, EMPTY, ELEMENTS
@@ -113,14 +113,14 @@ class Collector:
         self._owners.append(np.delete(np.arange(first, number + 1), np.array(skipped, np.int64) - first))
 
     def _forget(self, begin: int) -> None:
-        """Take back the words from `begin` on, and what they are about."""
+        """Undo the words from `begin` on, with their bounds and texts."""
         reals = sum(word & _REAL != 0 for word in self._words[begin:])
         texts = len(self._words) - begin - reals
         del self._words[begin:], self._texts[len(self._texts) - texts :]
         del self._lows[len(self._lows) - reals :], self._highs[len(self._highs) - reals :]
 
     def _number_column(self, path: Dimension) -> bool:
-        """Get to know the words for the numbers of a field; what is computed has no column."""
+        """Prepare the words for the numbers of a field; a computed dimension has no column."""
         if not isinstance(path, str):
             return False
         word = self._columns.column(self._columns.attribute(path), NUMBER) | _REAL
@@ -136,7 +136,7 @@ class Collector:
         return True
 
     def _string_column(self, path: Dimension) -> bool:
-        """Get to know the word for the strings of a field, and the numbers of its texts; likewise."""
+        """Prepare the word for the strings of a field, and the numbers of texts; a computed dimension has no column."""
         if not isinstance(path, str):
             return False
         attribute = self._columns.attribute(path)
@@ -144,16 +144,16 @@ class Collector:
         return True
 
     def _general(self, number: int, wanted: Filter) -> bool:
-        """Collect any filter; says whether its entries are all there is to know of it."""
+        """Collect any filter; tell whether the entries describe the filter exactly."""
         entries = entries_of(self._columns, wanted)
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         for entry in self._rest(number, owner, entries):
             self._others.append((owner | (VERIFY_FLAG if entry.verify else 0), entry))
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
-        return plain and not any(entry.verify or entry.needle is not None for entry in entries)
+        return plain and not any(entry.verify or entry.substring is not None for entry in entries)
 
     def rows(self) -> Rows:
-        """All that was collected."""
+        """Return all collected entries as rows, recognised and general ones."""
         return joined([self._recognised(), rows_of(self._others)]) if self._others else self._recognised()
 
     def _recognised(self) -> Rows:
@@ -181,7 +181,7 @@ def _ints(values: list[int]) -> Ints:
 
 
 def _keys(values: list[float]) -> Ints:
-    """Floats to keys, as `keys.number_key` does it one by one."""
+    """Turn floats into keys, as `keys.number_key` does for a single float."""
     bits: Ints = (np.fromiter(values, np.float64, len(values)) + 0.0).view(np.int64)
     bits ^= (bits >> 63) & 0x7FFFFFFFFFFFFFFF
     return bits

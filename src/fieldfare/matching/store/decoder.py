@@ -1,7 +1,7 @@
-"""The way back: from the entries of an arena to the filter they came from.
+"""The decoder: from the entries of an arena back to the filter.
 
-An index does not keep the filters that its entries say exactly; a Python object for each would take more room than all
-the rest. Every predicate is a set of values of one attribute, and a filter is the union of its entries.
+An index does not keep filters that entries describe exactly; a Python object for each would take more room than all the
+rest. Every predicate is a set of values of an attribute, and a filter is the union of its entries.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.filters.patterns import MANY
 from fieldfare.filters.valueset import ValueSet
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.keys import (
     BYTES_TAG,
@@ -47,6 +46,7 @@ from fieldfare.matching.store.keys import (
     number_of_key,
     time_of_key,
 )
+from fieldfare.matching.store.layout import Words
 
 _TAGGED: Final[dict[int, ValueSet]] = {
     NULL_TAG: valueset.whole(Kind.NULL), FALSE_TAG: valueset.FALSE, TRUE_TAG: valueset.TRUE, NAN_TAG: valueset.NAN,
@@ -57,7 +57,7 @@ _TAGGED: Final[dict[int, ValueSet]] = {
 
 
 def filter_of(columns: Columns, arena: Words, entries: Iterable[int]) -> Filter:
-    """The union of some entries that need no verification."""
+    """Return the union of some entries that need no verification."""
     at = layout.section(arena, layout.PREDICATES_AT)
     table, sets = int(arena[layout.PREDICATE]), int(arena[layout.SETS])
     branches: list[Branch] = []
@@ -75,7 +75,7 @@ def filter_of(columns: Columns, arena: Words, entries: Iterable[int]) -> Filter:
 
 
 def predicate_values(columns: Columns, word: int, low: int, high: int, keys: Sequence[int]) -> ValueSet:
-    """The values that satisfy a predicate of an arena; `keys` are those of its set, if it has one."""
+    """Return the values that satisfy a predicate of an arena; `keys` are the keys of a set predicate."""
     column, kind, how = word & 0xFFFF, (word >> 16) & 3, word >> 18
     if kind in (RANGE, NOT_RANGE):
         values = _values(columns, column, low, high, how)
@@ -93,7 +93,7 @@ def _union(parts: Iterable[ValueSet]) -> ValueSet:
 
 
 def _values(columns: Columns, number: int, low: int, high: int, how: int = 0) -> ValueSet:
-    """The values whose keys in a column lie between two."""
+    """Return the values whose keys in a column lie between two keys."""
     column = columns.columns[number]
     match column.role:
         case role if role == TAG:
@@ -110,12 +110,12 @@ def _values(columns: Columns, number: int, low: int, high: int, how: int = 0) ->
 
 
 def affix(role: int, text: str) -> ValueSet:
-    """The strings that begin or end with a text."""
+    """Return the strings that begin or end with a text."""
     return valueset.like(patterns.pattern(*text, MANY) if role == PREFIX else patterns.pattern(MANY, *text))
 
 
 def _ordered(low: int, high: int, how: int, value: Callable[[int], object]) -> Intervals:
-    """The values between two keys; an end that was open begins just beyond the value it names."""
+    """Return the values between two keys; an open end begins just beyond the value at the key."""
     below, above = bool(how & OPEN_LOW), bool(how & OPEN_HIGH)
     return intervals.interval(
         None if low == LOWEST else value(low - below),  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The small mutable part of an index: an arena that entries are appended to, looked through entry by entry.
+"""The delta: the small mutable part of an index, an arena that grows in place and is scanned entry by entry.
 
-Readers see the entries up to `count`, which is raised only after an entry is written whole; nothing that was written
-is ever moved. When it is full, the index turns it into a segment and starts another.
+Readers see the entries up to `count`, which is raised only after an entry is written whole; written words never move.
+The index turns a full delta into a segment and starts another delta.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import BLOCK, LANES, Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.entries import Entry
+from fieldfare.matching.store.layout import BLOCK, LANES, Words
 
 CAPACITY: Final = 2048
 _PREDICATES: Final = 16 * CAPACITY
@@ -29,7 +29,7 @@ class Delta:
 
     @cached_property
     def arena(self) -> Words:
-        """Made for the first entry: a megabyte, of which a settled index has no need."""
+        """The arena, made for the first entry: a megabyte, which a compacted index does not need."""
         blocks = CAPACITY // BLOCK
         made = layout.allocate(
             {layout.BLOCKS: blocks},
@@ -46,7 +46,7 @@ class Delta:
         return made
 
     def fits(self, entries: list[Entry]) -> bool:
-        """Is there room for all of them?"""
+        """Tell whether there is room for all entries."""
         keys_before = int(self.arena[layout.SET_KEYS])
         return (
             self.count + len(entries) <= CAPACITY
@@ -55,7 +55,7 @@ class Delta:
         )
 
     def append(self, owner: int, number: int, entries: list[Entry]) -> None:
-        """Write the entries of a filter, then let readers see them all at once."""
+        """Write the entries of a filter, then make all of them visible to readers at once."""
         arena, slot = self.arena, self.count
         for entry in entries:
             place = int(self._at[slot])
@@ -77,12 +77,12 @@ class Delta:
         self.count = slot
 
     def kill(self, number: int) -> bool:
-        """Let the entries of a filter match nothing any more."""
+        """Clear the alive bits of the entries of a filter; tell whether there were any."""
         slots = self._slots.pop(number, None)
         for slot in slots or ():
             self._alive[slot >> 6] &= np.uint64(~(1 << (slot & 63)) & 0xFFFFFFFFFFFFFFFF)
         return slots is not None
 
     def slots(self, number: int) -> list[int]:
-        """The entries of a filter."""
+        """Return the entries of a filter."""
         return self._slots.get(number, [])

@@ -1,8 +1,8 @@
-"""From filters to entries that kernels can check.
+"""Entries: filters in a form that kernels can check.
 
-A filter becomes one or more *entries*, each a conjunction of predicates "the key of column c lies in this range, or in
-this set, or does not". Where a constraint cannot be said exactly in that way, the entry says what is necessary and is
-marked to be verified.
+A filter becomes an *entry* or several, each a conjunction of predicates "the key of column c lies in this range, or in
+this set, or does not". A constraint without an exact form makes an entry that is only necessary and is marked for
+verification.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldfare.filters.intervals import EMPTY, Intervals, after_prefix, point
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import Language, StringSet
 from fieldfare.filters.valueset import Atom, ValueSet
-from fieldfare.matching.match.substrings import Needle
+from fieldfare.matching.match.substrings import Substring
 from fieldfare.matching.store.columns import Attribute, Columns
 from fieldfare.matching.store.keys import (
     ALONE,
@@ -43,7 +43,7 @@ from fieldfare.matching.store.keys import (
 )
 
 MAX_ENTRIES: Final = 16
-"""alternatives of a branch that become entries of their own; beyond, the branch is verified"""
+"""alternatives of a branch that become entries of their own; a branch with more is verified"""
 
 
 class Predicate(NamedTuple):
@@ -55,32 +55,32 @@ class Predicate(NamedTuple):
     high: int
     keys: tuple[int, ...] = ()
     open: int = 0
-    """OPEN_LOW, OPEN_HIGH: the range of values was open there, which keys need not know, but the way back does; and,
-    where a filter has several entries, ALONE"""
+    """OPEN_LOW, OPEN_HIGH: the range of values was open at that end, which keys need not know, but decoding does; and
+    ALONE, for filters with several entries"""
 
 
 class Entry(NamedTuple):
-    """A conjunction of predicates: necessary for a branch and, unless it must be verified, sufficient."""
+    """A conjunction of predicates: necessary for a branch and, without the mark for verification, sufficient."""
 
     predicates: tuple[Predicate, ...]
     verify: bool
-    needle: Needle | None = None
-    """a text that a field must contain, where that is the best clue there is; it then stands for all that is said"""
+    substring: Substring | None = None
+    """a text that a field must contain, if that is the best clue; the substring then stands for the whole entry"""
 
 
 def entries_of(columns: Columns, wanted: Filter) -> list[Entry]:
-    """The entries of a filter: its branches, and the alternatives that a constraint of several kinds has.
+    """Return the entries of a filter: the branches, and the alternatives of constraints on several kinds.
 
-    Those that can be found by a needle all are, or none.
+    Either all entries with a possible substring are found by the substring, or none.
     """
     entries = possible_entries(columns, wanted)
-    if all(entry.needle is None or _is_rarer(columns, entry.needle, entry.predicates) for entry in entries):
+    if all(entry.substring is None or _is_rarer(columns, entry.substring, entry.predicates) for entry in entries):
         return entries
-    return [entry if entry.needle is None else Entry(entry.predicates, True) for entry in entries]
+    return [entry if entry.substring is None else Entry(entry.predicates, True) for entry in entries]
 
 
 def possible_entries(columns: Columns, wanted: Filter) -> list[Entry]:
-    """The same with a needle wherever one is possible."""
+    """Return the entries with a substring wherever a substring is possible."""
     several = len(wanted.branches) > 1
     return [entry for branch in wanted.branches for entry in _branch(columns, branch, several=several)]
 
@@ -103,25 +103,25 @@ def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entr
         sides.append(ways)
     if several or count > 1:
         sides = [[_alone(ways[0])] if len(ways) == 1 else ways for ways in sides]
-    needle = max(_needles(branch), key=lambda found: len(found[1]), default=None)
-    exact = needle is not None and len(branch) == 1 and _is_containing(branch[needle[0]], needle[1])
+    substring = max(_substrings(branch), key=lambda found: len(found[1]), default=None)
+    exact = substring is not None and len(branch) == 1 and _is_containing(branch[substring[0]], substring[1])
     for choice in itertools.product(*sides):
         predicates = tuple(predicate for way in choice for predicate in way.predicates)
         unsure = verify or any(way.verify for way in choice)
-        yield Entry(predicates, unsure and not exact, needle if unsure else None)
+        yield Entry(predicates, unsure and not exact, substring if unsure else None)
 
 
 def _alone(way: Entry) -> Entry:
     return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
 
 
-def _is_rarer(columns: Columns, needle: Needle, predicates: tuple[Predicate, ...]) -> bool:
-    """Is a text likely to occur in fewer events than satisfy the predicates? A guess: nothing is known of texts."""
-    return 2.0 ** -min(8, 2 + len(needle[1])) < min((_share(columns, p) for p in predicates), default=1.0)
+def _is_rarer(columns: Columns, substring: Substring, predicates: tuple[Predicate, ...]) -> bool:
+    """Guess whether a text occurs in fewer events than satisfy the predicates; there are no statistics of texts."""
+    return 2.0 ** -min(8, 2 + len(substring[1])) < min((_share(columns, p) for p in predicates), default=1.0)
 
 
 def _share(columns: Columns, predicate: Predicate) -> float:
-    """A guess at the share of events that satisfy a predicate, from the constants known so far."""
+    """Guess the share of events that satisfy a predicate, from the constants known so far."""
     column = columns.columns[predicate.column]
     keys = len(predicate.keys) if predicate.kind == SET else int(predicate.low == predicate.high)
     if column.role == TAG or not keys or predicate.kind not in (RANGE, SET):
@@ -130,10 +130,10 @@ def _share(columns: Columns, predicate: Predicate) -> float:
 
 
 def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
-    """Alternatives whose union is the constraint. Events with a list there are verified, whatever they say."""
+    """Return alternatives whose union is the constraint. Events with a list in the field are always verified."""
     attribute = columns.attribute(path)
     values = wanted.values
-    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most are: values of one kind
+    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most constraints: values of a single kind
         return list(_including(columns, attribute, values))
     if not wanted.is_plain:
         values = values - ValueSet(atoms=Atom.LIST)
@@ -146,7 +146,7 @@ def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
 
 
 def _present(columns: Columns, attribute: Attribute) -> Predicate:
-    """There is a value. An entry says at least that of every attribute for which its branch wants one."""
+    """Return the predicate of presence. An entry has at least this predicate for every attribute that must exist."""
     return Predicate(columns.column(attribute, TAG), RANGE, NULL_TAG, BYTES_TAG)
 
 
@@ -159,7 +159,7 @@ def _tags(columns: Columns, attribute: Attribute, kind: int, tags: Iterable[int]
 
 
 def _including(columns: Columns, attribute: Attribute, values: ValueSet) -> Iterator[Entry]:
-    """One alternative or more for each kind that has values in the set."""
+    """Yield an alternative or more for each kind that has values in the set."""
     tags = {tag for atom, tag in ATOM_TAGS.items() if values.atoms & atom}
     verified: set[int] = set()
     for tag, part in _kinds(values):
@@ -182,7 +182,7 @@ def _including(columns: Columns, attribute: Attribute, values: ValueSet) -> Iter
 
 
 def _ordered(columns: Columns, attribute: Attribute, role: int, part: Intervals) -> Iterator[Entry]:
-    """Numbers or times: points as one set, every interval as a range of its own."""
+    """Yield the entries of numbers or times: points as a set, every interval as a range."""
     column = columns.column(attribute, role)
     keys: list[int] = []
     for low, high in part.pieces():
@@ -196,7 +196,7 @@ def _ordered(columns: Columns, attribute: Attribute, role: int, part: Intervals)
 
 
 def _strings(columns: Columns, attribute: Attribute, part: StringSet) -> Iterator[Entry]:
-    """Constants, prefixes and suffixes; nothing if the set has other parts."""
+    """Yield the entries of constants, prefixes and suffixes; nothing if the set has other parts."""
     if isinstance(part, Language):
         yield from _patterns(columns, attribute, part)
         return
@@ -218,7 +218,7 @@ def _strings(columns: Columns, attribute: Attribute, part: StringSet) -> Iterato
 
 
 def _patterns(columns: Columns, attribute: Attribute, part: Language) -> Iterator[Entry]:
-    """A pattern that must match gives what it begins and ends with; only a lone suffix is exact."""
+    """Yield an entry of the prefixes and suffixes of patterns that must match; only a lone suffix is exact."""
     paths = list(part.paths())
     if len(paths) != 1 or not paths[0][0]:
         return
@@ -241,7 +241,7 @@ def _affixes(columns: Columns, attribute: Attribute, pattern: Pattern) -> Iterat
 
 
 def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Entry:
-    """Everything but `outside`, as one conjunction of what must not be."""
+    """Return an entry for everything but `outside`, as a conjunction of negated predicates."""
     predicates: list[Predicate] = []
     verify = False
     tags = {tag for atom, tag in ATOM_TAGS.items() if outside.atoms & atom}
@@ -265,8 +265,8 @@ def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Ent
     return Entry(tuple(predicates), verify)
 
 
-def _needles(branch: Branch) -> Iterator[Needle]:
-    """The texts that fields must contain for a branch."""
+def _substrings(branch: Branch) -> Iterator[Substring]:
+    """Yield the texts that fields must contain for a branch."""
     for path, wanted in branch.items():
         part = wanted.values.strings
         if isinstance(path, str) and not wanted.values.atoms and isinstance(part, Language):
@@ -281,7 +281,7 @@ def _needles(branch: Branch) -> Iterator[Needle]:
 
 
 def _is_containing(wanted: Constraint, text: str) -> bool:
-    """Does a constraint with a needle ask for no more than that?"""
+    """Tell whether a constraint with a substring demands nothing else."""
     part = wanted.values.strings
     (fits, fails, leaf), *_ = part.paths() if isinstance(part, Language) else [((), (), EMPTY)]
     return len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *text, MANY)

@@ -1,4 +1,4 @@
-"""Keys: 64-bit integers that stand for values, and order as they do where order matters."""
+"""Keys: 64-bit integers that stand for values, in the order of the values where order matters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 from fieldfare.filters.valueset import Atom
 
 MISSING_KEY: Final = -(2**63)
-"""the key of a column that an event has no value for"""
+"""the key of a column without a value in the event"""
 WILD_KEY: Final = 2**63 - 1
-"""the key of what is not one point (a list, an interval, an integer too long for a float): it may be anything"""
+"""the key of a value that is no point (a list, an interval, an integer too long for a float) and may be any value"""
 UNKNOWN_KEY: Final = -2
 """the key of a string that no filter mentions"""
 LOWEST, HIGHEST = MISSING_KEY + 1, WILD_KEY - 1
@@ -22,7 +22,7 @@ TAG, NUMBER, STRING, TIME, PREFIX, SUFFIX = range(6)
 RANGE, SET, NOT_RANGE, NOT_SET = range(4)
 """kinds of predicates; the last two are true of a missing key"""
 OPEN_LOW, OPEN_HIGH, ALONE = 1, 2, 4
-"""what else is known of a predicate: the range was open there; its branch has no other way for its attribute"""
+"""flags of a predicate: the range was open at an end; the branch has no alternative for the attribute"""
 
 NULL_TAG, FALSE_TAG, TRUE_TAG, NAN_TAG, LIST_TAG, OBJECT_TAG, NUMBER_TAG, STRING_TAG, TIME_TAG, BYTES_TAG = range(1, 11)
 ATOM_TAGS: Final = {
@@ -34,29 +34,29 @@ _TICK: Final = timedelta(microseconds=1)
 
 
 def number_key(value: float) -> int:
-    """A 64-bit integer that orders as the floats do."""
+    """Return a 64-bit integer that orders as the floats do."""
     bits: int = struct.unpack("<q", struct.pack("<d", value + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
 def number_of_key(key: int) -> float:
-    """The float of a key."""
+    """Return the float of a key."""
     value: float = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ 0x7FFFFFFFFFFFFFFF))[0]
     return value
 
 
 def time_key(value: datetime) -> int:
-    """Microseconds since 1970."""
+    """Return the microseconds from 1970 to a timestamp."""
     return (value - _EPOCH) // _TICK
 
 
 def time_of_key(key: int) -> datetime:
-    """The timestamp of a key."""
+    """Return the timestamp of a key."""
     return _EPOCH + key * _TICK
 
 
 def key_range(role: int, low: Any, high: Any) -> tuple[int, int, bool, int]:
-    """The first and last key between two cuts, whether no other values have such keys, and which ends are open."""
+    """Return the first and last key between two cuts, whether the range is exact, and the open ends."""
     if role == TIME:
         first = LOWEST if low is None else time_key(low[0])
         return first, HIGHEST if high is None else time_key(high[0]) - (high[1] == 0), True, 0

@@ -1,10 +1,10 @@
-"""Snapshots: an index in one file, or one buffer, that another process maps and matches with at once.
+"""Snapshots: an index in a file or a buffer that another process maps and matches with at once.
 
     magic, format, length and checksum of the header │ header (msgpack) │ arena │ ids (Arrow) │ texts (Arrow)
 
-The arena is used as it lies in the file: nothing is rebuilt, and processes on one machine share its pages. Every
-section has a checksum, and all of them are looked at before anything is used. A file that is damaged, cut short or of a
-newer format is refused.
+The arena is used in place: nothing is rebuilt, and processes on a machine share the pages of the file. Every section
+has a checksum, and all checksums are verified before use. A file that is damaged, cut short or of a newer format is
+refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.store.arena import Words, is_arena
 from fieldfare.matching.store.columns import Columns
+from fieldfare.matching.store.layout import Words, is_arena
 
 MAGIC: Final = b"FIELDFAR"
 FORMAT: Final = 1
@@ -33,7 +33,7 @@ class SnapshotError(ValueError):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Where a part lies, and what its words add up to."""
+    """The position of a part, with a checksum."""
 
     offset: int
     length: int
@@ -41,18 +41,18 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a snapshot holds beside its sections."""
+    """The content of a snapshot besides the sections."""
 
     columns: list[tuple[str, int, int, int]]
     """path, role, length of affixes, number of texts"""
-    kept: dict[int, str]
-    """filters that entries do not say exactly, as text, by number"""
+    inexact: dict[int, str] = msgspec.field(name="kept")
+    """filters that entries describe inexactly, as text, by number"""
     filters: int
     sections: dict[str, Section]
 
 
-def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> bytes:
-    """The bytes of a snapshot; ids are an Arrow array."""
+def write(columns: Columns, arena: Words, ids: Any, inexact: dict[int, Filter]) -> bytes:
+    """Return the bytes of a snapshot; ids are an Arrow array."""
     described: list[tuple[str, int, int, int]] = []
     texts: list[str] = []
     for column in columns.columns:
@@ -64,7 +64,7 @@ def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> 
         "ids": _ipc(ids),
         "texts": _ipc(pa.array(texts, pa.large_string())),
     }
-    known = {number: str(filter) for number, filter in kept.items()}
+    known = {number: str(filter) for number, filter in inexact.items()}
     blank = Header(described, known, len(ids), {name: Section(2**62, 2**62, 2**63 - 1) for name in parts})
     start = _aligned(_HEAD.size + len(msgspec.msgpack.encode(blank)))
     sections = {}
@@ -82,7 +82,7 @@ def write(columns: Columns, arena: Words, ids: Any, kept: dict[int, Filter]) -> 
 
 
 def read(source: str | Path | bytes) -> tuple[Columns, Words, Any, dict[int, Filter]]:
-    """Columns, arena, ids (an Arrow array) and kept filters of a snapshot. A file is mapped, not read."""
+    """Return columns, arena, ids (an Arrow array) and inexact filters of a snapshot. A file is mapped, not read."""
     if isinstance(source, bytes):
         whole = np.frombuffer(bytearray(source), np.uint8)  # a copy that may be written to
         name = "the snapshot"
@@ -106,8 +106,8 @@ def read(source: str | Path | bytes) -> tuple[Columns, Words, Any, dict[int, Fil
         raise SnapshotError(f"{name} is damaged: there is no segment where there should be one")
     texts = _opened(parts["texts"]).to_pylist()
     columns = Columns.restored(header.columns, iter(texts))
-    kept = {number: parse(text) for number, text in header.kept.items()}
-    return columns, arena, _opened(parts["ids"]), kept
+    inexact = {number: parse(text) for number, text in header.inexact.items()}
+    return columns, arena, _opened(parts["ids"]), inexact
 
 
 def _part(whole: Any, section: Section, name: str, part: str) -> Any:
@@ -120,7 +120,7 @@ def _part(whole: Any, section: Section, name: str, part: str) -> Any:
 
 
 def _sum(part: Any) -> int:
-    """The sum of all words: as fast as memory, and changed by every change of one word."""
+    """Return the sum of all words: as fast as memory, and changed by every change of a single word."""
     words = part[: len(part) // 8 * 8].view(np.uint64)
     return (int(np.add.reduce(words, dtype=np.uint64)) + int(part[len(part) // 8 * 8 :].sum())) % 2**63
 

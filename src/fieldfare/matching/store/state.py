@@ -1,8 +1,8 @@
-"""What readers of an index see: immutable segments and growing deltas, held by one reference.
+"""The state that readers of an index see: immutable segments and growing deltas, held by a single reference.
 
-An update adds the new entries of a filter before it kills the old ones. A reader that came too late for the old ones
-therefore finds the new ones behind those it has read: it looks through segments first, then through the deltas, and
-again through what has come since, until nothing has. So a filter that is being updated is never missed.
+An update adds the new entries of a filter before the old entries are killed. A reader that came too late for the old
+entries finds the new entries behind the entries read so far: the reader looks through segments first, then through the
+deltas, and again through later additions, until there are none. A filter under update is therefore never missed.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldfare.matching.store import arena as layout
-from fieldfare.matching.store.arena import NUMBER_MASK, SHARED_FLAG, Words
+from fieldfare.matching.store import layout
 from fieldfare.matching.store.delta import Delta
+from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, Words
 
 Ints = NDArray[np.int64]
 
 
 class Segment:
-    """An arena with what is needed to find the entries of a filter, and spare working memory."""
+    """An arena with an index from filters to entries, and spare working memory."""
 
     def __init__(self, arena: Words) -> None:
         self.arena = arena
         self.entries = int(arena[layout.ENTRIES])
         self.indexed = bool(arena[layout.INDEXED])
-        """has it rows and lists for kernels, or predicates only?"""
+        """whether there are rows and lists for kernels, or predicates only"""
         self.plain = bool((layout.section(arena, layout.OWNER)[: self.entries] < SHARED_FLAG).all())  # type: ignore[operator]
-        """are all owners just numbers?"""
+        """whether all owners are plain numbers"""
         self._alive = layout.section(arena, layout.ALIVE)
         self._pool: list[Ints] = []
 
@@ -42,58 +42,58 @@ class Segment:
         return numbers[order], order
 
     def entries_of(self, number: int) -> Ints:
-        """The entries of a filter."""
+        """Return the entries of a filter."""
         numbers, order = self._by_number
         first, last = np.searchsorted(numbers, [number, number + 1])
         return order[first:last]
 
     def kill(self, number: int) -> bool:
-        """Let the entries of a filter match nothing any more."""
+        """Clear the alive bits of the entries of a filter; tell whether there were any."""
         entries = self.entries_of(number)
         for entry in entries.tolist():
             self._alive[entry >> 6] &= np.uint64(~(1 << (entry & 63)) & 0xFFFFFFFFFFFFFFFF)
         return len(entries) > 0
 
     def borrow(self) -> Ints:
-        """Working memory for `match_one`, to be given back."""
+        """Return working memory for `match_one`, to be given back."""
         try:
             return self._pool.pop()
         except IndexError:
             return scratch(self.arena)
 
     def give_back(self, work: Ints) -> None:
-        """Let others use it."""
+        """Return working memory to the pool."""
         self._pool.append(work)
 
 
 def scratch(arena: Words) -> Ints:
-    """Working memory for `match_one` on an arena."""
+    """Return working memory for `match_one` on an arena."""
     blocks = int(arena[layout.BLOCKS])
     return np.zeros(2 + 2 * blocks + blocks * layout.BLOCK + int(arena[layout.COLUMNS]), np.int64)
 
 
 class State(NamedTuple):
-    """Replaced as a whole, never changed."""
+    """The segments and deltas of a store; replaced as a whole, never changed."""
 
     segments: tuple[Segment, ...]
     deltas: tuple[Delta, ...]
 
     def arenas(self) -> Iterator[Words]:
-        """All arenas that have entries."""
+        """Yield all arenas that have entries."""
         yield from (part.arena for part in self.segments)
         yield from (delta.arena for delta in self.deltas if delta.count)
 
     @property
     def indexed(self) -> bool:
-        """Can kernels look through all segments?"""
-        for part in self.segments:  # noqa: SIM110 - asked for every event, and `all` takes three times as long
+        """Tell whether kernels can look through all segments."""
+        for part in self.segments:  # noqa: SIM110 - called for every event, and `all` takes three times as long
             if not part.indexed:
                 return False
         return True
 
 
 def recent(state: State, now: Callable[[], State]) -> Iterator[tuple[Words, int, int]]:
-    """The ranges of entries in the deltas of a state, and all that is added while they are looked through."""
+    """Yield the ranges of entries in the deltas of a state, and all entries that are added meanwhile."""
     deltas = list(state.deltas)
     done = [0] * len(deltas)
     while True:

@@ -1,8 +1,8 @@
-"""`Store`: the log-structured heart of an index, in terms of filter numbers.
+"""`Store`: the log-structured core of an index, in terms of filter numbers.
 
-An added filter goes into the *delta*; a full delta becomes a *segment*, and segments of like size are merged in the
-background. Readers take one reference to an immutable tuple of these and never wait; writers share a lock. A removed
-filter loses its alive bits at once and its room at the next merge.
+A new filter goes into the *delta*; a full delta becomes a *segment*, and segments of similar size are merged in the
+background. Readers take a reference to an immutable tuple of segments and deltas and never wait; writers share a lock.
+A removed filter loses the alive bits at once and the room at the next merge.
 """
 
 from __future__ import annotations
@@ -18,41 +18,42 @@ from numpy.typing import NDArray
 from fieldfare.filters.filter import Filter
 from fieldfare.matching import backend
 from fieldfare.matching.fallback import relations
-from fieldfare.matching.match.substrings import Needles
+from fieldfare.matching.match.substrings import SubstringIndex
 from fieldfare.matching.match.verification import Check, check_of
-from fieldfare.matching.store import segment
-from fieldfare.matching.store.arena import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.store.bulk import Collector
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.decoder import filter_of
 from fieldfare.matching.store.delta import Delta
 from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
 from fieldfare.matching.store.keys import MISSING_KEY
+from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.store.rows import Rows, extract, joined, rows_of
+from fieldfare.matching.store.segment import build_arena
 from fieldfare.matching.store.state import Segment, State
 
 Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
-"""events kept for estimating selectivities"""
+"""events kept for estimates of selectivity"""
 
 
 class Store:
-    """Filters under numbers. `state` is for readers; everything that writes takes `lock`."""
+    """Filters under numbers. `state` is for readers; every writer takes `lock`."""
 
     def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
-        """An empty store, or one of the columns and the arena of a snapshot."""
+        """Make an empty store, or a store of the columns and the arena of a snapshot."""
         self._choice = kernels
         self._equipped = arena is not None or kernels != "auto"
         self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
-        self.kept: dict[int, Filter] = {}
-        """filters that their entries do not say exactly"""
-        self.needles = Needles()
+        self.inexact: dict[int, Filter] = {}
+        """filters that their entries describe inexactly"""
+        self.substrings = SubstringIndex()
         self.checks: dict[int, Check] = {}
-        """how to verify those that have been"""
+        """the checks of filters that have been verified before"""
         self.lock = threading.RLock()
         self._merging: set[int] | None = None
-        """while a merge is under way: the filters removed since it began"""
+        """during a merge: the filters removed since the start of the merge"""
         self._merger: threading.Thread | None = None
         self._sample: list[Ints] = []
         self._remembered = 0
@@ -60,14 +61,14 @@ class Store:
         self._table: tuple[object, relations.Table] | None = None
 
     def insert(self, number: int, wanted: Filter) -> None:
-        """Store a filter, seen by every reader that begins after."""
+        """Store a filter, visible to every reader that begins later."""
         self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
-        if not plain or any(entry.verify or entry.needle is not None for entry in entries):
-            self.kept[number] = wanted
+        if not plain or any(entry.verify or entry.substring is not None for entry in entries):
+            self.inexact[number] = wanted
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
-        entries = self._without_needles(number, owner, entries)
+        entries = self._index_substrings(number, owner, entries)
         if not entries:
             return
         delta = self.state.deltas[-1]
@@ -78,27 +79,27 @@ class Store:
         if delta.fits(entries):
             delta.append(owner, number, entries)
         else:  # too large for any delta
-            self._append(segment.rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+            self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
 
     def _equip(self) -> None:
-        """Load the kernels with the first filter: they take a hundred megabytes, which an empty index is not worth."""
+        """Load the kernels with the first filter: the kernels take a hundred megabytes, too much for an empty index."""
         if not self._equipped:
             self._equipped = True
             self.kernels = backend.choose(self._choice)
 
-    def _without_needles(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
-        """Put away the entries that are found by a needle; the rest is for arenas."""
+    def _index_substrings(self, number: int, owner: int, entries: list[Entry]) -> list[Entry]:
+        """Put entries with a substring into the substring index; return the rest, which is for arenas."""
         for entry in entries:
-            if entry.needle is not None:
-                self.needles.add(number, entry.needle, owner | (VERIFY_FLAG if entry.verify else 0))
-        return [entry for entry in entries if entry.needle is None]
+            if entry.substring is not None:
+                self.substrings.add(number, entry.substring, owner | (VERIFY_FLAG if entry.verify else 0))
+        return [entry for entry in entries if entry.substring is None]
 
-    def find_needles(self, number: int, wanted: Filter) -> None:
-        """Put away the entries of a filter from a snapshot that are found by a needle: those that no segment has."""
+    def restore_substrings(self, number: int, wanted: Filter) -> None:
+        """Put the entries of a filter from a snapshot that no segment has into the substring index."""
         entries = possible_entries(self.columns, wanted)
         there = sum(len(part.entries_of(number)) for part in self.state.segments)
-        if len(entries) - there == sum(entry.needle is not None for entry in entries):
-            self._without_needles(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
+        if len(entries) - there == sum(entry.substring is not None for entry in entries):
+            self._index_substrings(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
         elif there < len(entries):  # written by a version that chose in another way
             self.kill(number)
             self.insert(number, wanted)
@@ -106,42 +107,42 @@ class Store:
     def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
         """Store many filters, under numbers from `first`, as a segment of their own."""
         self._equip()
-        collector = Collector(self.columns, self._without_needles)
-        self.kept.update(collector.load(first, filters))
+        collector = Collector(self.columns, self._index_substrings)
+        self.inexact.update(collector.load(first, filters))
         self._append(collector.rows())
         self._schedule()
 
-    def _append(self, rows: segment.Rows) -> None:
+    def _append(self, rows: Rows) -> None:
         if not len(rows):
-            return  # all are found by needles
+            return  # all are found by substrings
         self.state = self.state._replace(segments=(*self.state.segments, Segment(self._build(rows))))
 
     def kill(self, number: int) -> None:
-        """Let a filter match nothing any more."""
+        """Kill all entries of a filter, so that no event matches the filter."""
         self._kills += 1
         if self._merging is not None:
             self._merging.add(number)
         state = self.state
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
-        self.needles.kill(number)
-        self.kept.pop(number, None)
+        self.substrings.kill(number)
+        self.inexact.pop(number, None)
         self.checks.pop(number, None)
 
     def check(self, number: int) -> Check | None:
-        """How to verify a filter; None if it was removed."""
+        """Return the check that verifies a filter; None if the filter was removed."""
         wanted = self.filter(number)
-        if wanted is None or number not in self.kept:  # what is read back from entries is seldom asked for
+        if wanted is None or number not in self.inexact:  # decoded filters are seldom verified
             return None if wanted is None else wanted.matches_fields
-        check = self.checks[number] = check_of(wanted, found_by_text=number in self.needles)
-        if number not in self.kept:  # removed meanwhile: do not keep this for ever
+        check = self.checks[number] = check_of(wanted, found_by_text=number in self.substrings)
+        if number not in self.inexact:  # removed meanwhile: do not keep this for ever
             self.checks.pop(number, None)
         return check
 
     def filter(self, number: int) -> Filter | None:
-        """The filter of a number: kept, or read back from its entries; None if it was removed."""
-        kept = self.kept.get(number)
-        if kept is not None:
-            return kept
+        """Return the filter of a number: kept, or decoded from entries; None if the filter was removed."""
+        inexact = self.inexact.get(number)
+        if inexact is not None:
+            return inexact
         state = self.state
         for part in state.segments:
             if len(entries := part.entries_of(number)):
@@ -152,7 +153,7 @@ class Store:
         return None
 
     def table(self) -> relations.Table:
-        """All live entries in columns, for comparing without kernels; kept until something changes."""
+        """Return all live entries as a table, for comparisons without kernels; kept until the next change."""
         with self.lock:
             version = (id(self.state), self.state.deltas[-1].count, self._kills)
             if self._table is None or self._table[0] != version:
@@ -162,7 +163,7 @@ class Store:
     # Layout
 
     def remember(self, keys: Ints) -> None:
-        """Keep the keys of an event, for estimating selectivities."""
+        """Add the keys of an event to the sample, for estimates of selectivity."""
         if len(self._sample) < _SAMPLE:
             self._sample.append(keys.copy())
         else:
@@ -170,7 +171,7 @@ class Store:
         self._remembered += 1
 
     def sample(self) -> Ints:
-        """The remembered keys, columns × events."""
+        """Return the sampled keys, columns × events."""
         events = list(self._sample)
         sample = np.full((len(self.columns), len(events)), MISSING_KEY, np.int64)
         for i, keys in enumerate(events):
@@ -178,24 +179,24 @@ class Store:
         return sample
 
     def roles(self) -> list[int]:
-        """The role of each column."""
+        """Return the role of each column."""
         return [column.role for column in self.columns.columns]
 
-    def _build(self, rows: segment.Rows) -> Words:
+    def _build(self, rows: Rows) -> Words:
         sample = self.sample()
-        return segment.build(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
+        return build_arena(rows, self.roles()[: len(sample)], sample, indexed=self.kernels is not None)
 
     # Merging
 
     def upgrade(self) -> None:
-        """Use kernels that have been compiled meanwhile."""
+        """Use the kernels if they have been compiled meanwhile."""
         if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
             with self.lock:
                 self.kernels = kernels
                 self._schedule()
 
     def _schedule(self) -> None:
-        """Start a merge in the background if there is something to merge and none is under way."""
+        """Start a merge in the background if there is something to merge and no merge runs."""
         if self._merging is None and mergeable(self.state, kernels=self.kernels is not None) is not None:
             self._merging = set()
             self._merger = threading.Thread(target=self._merge, name="fieldfare-merge", daemon=True)
@@ -208,7 +209,7 @@ class Store:
                 self._merging = None if plan is None else set()
             if plan is None:
                 return
-            rows = segment.joined([segment.extract(arena) for arena in plan.arenas()])
+            rows = joined([extract(arena) for arena in plan.arenas()])
             built = Segment(self._build(rows))
             with self.lock:
                 for number in self._merging or ():
@@ -217,26 +218,26 @@ class Store:
                 kept.insert(sum(part.entries >= built.entries for part in kept), built)
                 self.state = State(tuple(kept), tuple(delta for delta in self.state.deltas if delta not in plan.deltas))
 
-    def settle(self) -> Words:
-        """Put everything into one segment, laid out by the events seen so far, and give its arena."""
+    def compact(self) -> Words:
+        """Put all entries into a single segment, laid out by the events seen so far, and return the arena."""
         while True:
             if (merger := self._merger) is not None:
                 merger.join()
             with self.lock:
                 if self._merging is not None:
-                    continue  # another one has begun
+                    continue  # another merge has begun
                 self.kernels = self.kernels or backend.choose(self._choice)
-                self.needles.settle()
-                rows = segment.joined([segment.rows_of([]), *map(segment.extract, self.state.arenas())])
+                self.substrings.compact()
+                rows = joined([rows_of([]), *map(extract, self.state.arenas())])
                 arena = self._build(rows)
                 self.state = State((Segment(arena),) if len(rows) else (), (Delta(),))
                 return arena
 
 
 def mergeable(state: State, *, kernels: bool) -> State | None:
-    """What to merge next, or None: full deltas, with the newest segments that are at most twice as large as what joins.
+    """Return the next merge, or None: full deltas, with newer segments of at most twice the size of the merged rest.
 
-    Two neighbouring segments of like size are merged too. Where kernels have arrived since segments were built without
+    Two neighbouring segments of similar size are merged too. If kernels have arrived after segments were built without
     them, everything is built anew.
     """
     if kernels and not state.indexed:

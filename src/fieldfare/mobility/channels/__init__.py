@@ -5,3 +5,29 @@ clients (`access`); together they are a *domain* (`domain`). How events get from
 domain's order: through their channel, in one order for all (`ordered`), or straight, in causal order (`causal`).
 Domains are joined by gateways (`federation`).
 """
+
+from typing import TYPE_CHECKING
+
+from fieldfare.exports import lazy
+
+if TYPE_CHECKING:
+    from fieldfare.mobility.channels.access import AccessServer
+    from fieldfare.mobility.channels.domain import Domain
+    from fieldfare.mobility.channels.federation import Gateway
+    from fieldfare.mobility.channels.resolution import ResolutionServer
+
+__all__ = [
+    "AccessServer",
+    "Domain",
+    "Gateway",
+    "ResolutionServer",
+]
+__getattr__ = lazy(
+    __name__,
+    {
+        "access": ("AccessServer",),
+        "domain": ("Domain",),
+        "federation": ("Gateway",),
+        "resolution": ("ResolutionServer",),
+    },
+)

@@ -1,13 +1,13 @@
-"""`AccessServer`: where clients are, with their sessions.
+"""`AccessServer`: a server of clients, with their sessions.
 
-A session comes to where its client is. The target calls it from its last stay (`Request`), is told what it wants
-(`Offer`), and tells channels what they do not know yet. When that is in force it puts events aside for the session, and
-says how far the source must get so that nothing is missing in between (`Fetch`). The source gets there, hands the
-session over (`Ship`), and takes back what nobody else there needs. If filters of others cover those of the session
-at both ends, no channel hears anything.
+A session comes to the server of its client. The target calls the session from its last visit (`SessionRequest`), gets
+its filters (`SessionOffer`), and sends the new filters to channels. When the filters are in force, the target buffers
+events for the session, and tells the source how far to go so that no event is missing in between (`SessionFetch`). The
+source goes so far, hands the session over (`SessionTransfer`), and withdraws the filters that no other client there
+needs. If filters of other clients cover those of the session at both ends, no channel gets a message.
 
-Sessions belong to a domain: `name@domain`, or else that of the server where they began. An access server of another
-domain serves them as a member of theirs, for as long as it has any.
+A session belongs to a domain: `name@domain`, or else the domain of the server where the session began. An access server
+of another domain serves the session as a member of the session's domain, while there are such sessions.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import msgspec
 from fieldfare.mobility.channels import messages as c
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.member import farther, is_new
-from fieldfare.mobility.channels.session_requests import Desk
+from fieldfare.mobility.channels.session_requests import SessionRequests
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.mobility.channels.visits import Place, Said, Visit
+from fieldfare.mobility.channels.visits import ClientRequest, DomainService, SessionVisit
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import Message, Send
@@ -30,60 +30,60 @@ _WARM = "warm "
 _NOWHERE = c.Attach()
 
 
-class AccessServer(Desk):
-    """A server of clients."""
+class AccessServer(SessionRequests):
+    """A server of clients and their sessions."""
 
     wakes: float | None = None
 
     def __init__(self, name: str, domains: Iterable[Domain]) -> None:
-        """No clients yet. The first domain is its own; it knows of the others, should their sessions come."""
+        """Make a server without clients. The first domain is its own; the others are for sessions from elsewhere."""
         super().__init__(name, domains)
         self._domain_of = {server: domain.name for domain in self.domains.values() for server in domain.servers}
         self._who: dict[str, tuple[str, str]] = {}
         """the session and application of each client"""
-        self._current: dict[str, Visit] = {}
-        """of sessions that are here or on their way, and not called elsewhere"""
-        self._stays: dict[str, Visit] = {}
-        """all whose number is known, by their keys"""
+        self._current: dict[str, SessionVisit] = {}
+        """visits of sessions that are here or on their way, and not called elsewhere"""
+        self._visits: dict[str, SessionVisit] = {}
+        """all visits with a known number, by their keys"""
         self._called: dict[str, str] = {}
-        """stays that others have called before we knew of them"""
-        self._coming: dict[str, dict[int, Visit]] = {}
-        """stays that have no number yet, by calls"""
+        """visits that other servers have called before they were known here"""
+        self._coming: dict[str, dict[int, SessionVisit]] = {}
+        """visits without a number yet, by calls"""
         self._calls = 0
 
     # The machine
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent."""
+        """Process a message and return the messages to send."""
         handler = _HANDLERS.get(type(message))
         if handler is not None:
             sends = handler(self, message, sender)
         elif sender in self._domain_of:
-            sends = self._place(self._domain_of[sender]).member.receive(message, sender)
-        elif isinstance(message, c.Carry | c.Heard):
-            sends = self._place(message.domain).member.receive(message, sender)
+            sends = self._service(self._domain_of[sender]).member.receive(message, sender)
+        elif isinstance(message, c.CausalMessage | c.InterestConfirmation):
+            sends = self._service(message.domain).member.receive(message, sender)
         else:
             sends = self._hear(message, sender)
-        return sends + self._go_on() + self._tell_watching()
+        return sends + self._go_on() + self._report_interest()
 
     def tick(self, now: float) -> list[Send]:
-        """Nothing is ever due."""
+        """Return nothing: a server has no timers."""
         return []
 
     def snapshot(self) -> bytes:
-        """The sessions that are here."""
-        sessions = {key: stay.session for key, stay in self._stays.items() if stay.session is not None}
+        """Return the sessions that are here, encoded."""
+        sessions = {key: visit.session for key, visit in self._visits.items() if visit.session is not None}
         return msgspec.msgpack.encode(sessions, enc_hook=wire.to_wire)
 
     @property
     def updates(self) -> int:
-        """How often channels were told of a change of what is wanted or promised here."""
-        return sum(place.member.updates for place in self.places.values())
+        """The number of filter changes sent to channels."""
+        return sum(service.member.updates for service in self.services.values())
 
     @property
     def sessions(self) -> Mapping[str, SharedSession]:
-        """The sessions that are here."""
-        return {name: stay.session for name, stay in self._current.items() if stay.session is not None}
+        """The sessions that are here, by name."""
+        return {name: visit.session for name, visit in self._current.items() if visit.session is not None}
 
     # Clients
 
@@ -96,262 +96,264 @@ class AccessServer(Desk):
         name, app = self._who[client]
         if isinstance(message, m.Leave):
             del self._who[client], self._at[client]
-        stay, sends = self._current.get(name), list[Send]()
-        if stay is None or (isinstance(message, c.Attach) and message.source not in ("", self.name)):
-            if stay is not None:
-                stay.clients.pop(client, None)  # it was elsewhere, so this stay will be called from there
-            stay, come = self._begin(name, client, message if isinstance(message, c.Attach) else _NOWHERE)
+        visit, sends = self._current.get(name), list[Send]()
+        if visit is None or (isinstance(message, c.Attach) and message.source not in ("", self.name)):
+            if visit is not None:
+                visit.clients.pop(client, None)  # the client was elsewhere, so this visit will be called from there
+            visit, come = self._begin(name, client, message if isinstance(message, c.Attach) else _NOWHERE)
             sends.append(come)
         if isinstance(message, c.Attach):
-            stay.visits.add((client, message.moves))
-            self._at[client] = stay
-        stay.waiting.append(Said(client, app, message))
-        return sends + (self._serve(stay) if stay.serving else [])
+            visit.arrivals.add((client, message.moves))
+            self._at[client] = visit
+        visit.waiting.append(ClientRequest(client, app, message))
+        return sends + (self._serve(visit) if visit.serving else [])
 
-    def _begin(self, name: str, client: str = "", attach: c.Attach = _NOWHERE) -> tuple[Visit, Send]:
-        """Call a session here. Its home must not hear of that before it hears of where the client was before."""
-        stay = self._current[name] = Visit(name, self._place_of(name))
+    def _begin(self, name: str, client: str = "", attach: c.Attach = _NOWHERE) -> tuple[SessionVisit, Send]:
+        """Call a session here. Its home must not get the call before it knows of the client's previous visit."""
+        visit = self._current[name] = SessionVisit(name, self._service_of(name))
         self._calls += 1
-        self._coming.setdefault(name, {})[self._calls] = stay
-        come = c.Come(name, self.name, self._calls, (client, attach.moves - 1))
-        return stay, self._ask(come) if attach.source in ("", self.name) else Send(attach.source, come)
+        self._coming.setdefault(name, {})[self._calls] = visit
+        come = c.SessionCall(name, self.name, self._calls, (client, attach.moves - 1))
+        return visit, self._ask(come) if attach.source in ("", self.name) else Send(attach.source, come)
 
-    def _ask(self, come: c.Come) -> Send:
-        return Send(self._place_of(come.session).member.domain.home(come.session), come)
+    def _ask(self, come: c.SessionCall) -> Send:
+        return Send(self._service_of(come.session).member.domain.home(come.session), come)
 
-    def _pass_on(self, message: c.Come, sender: str) -> list[Send]:
-        """A client that was here has gone on."""
-        ending = [stay for stay in (self._current.get(message.session),) if stay and stay.ending and stay.waiting]
-        for stay in (*self._coming.get(message.session, {}).values(), *ending):
-            if message.after in stay.visits:
-                stay.behind.append(message)
+    def _pass_on(self, message: c.SessionCall, sender: str) -> list[Send]:
+        """Pass the call for a session on, behind the visit from which its client left."""
+        ending = [visit for visit in (self._current.get(message.session),) if visit and visit.ending and visit.waiting]
+        for visit in (*self._coming.get(message.session, {}).values(), *ending):
+            if message.after in visit.arrivals:
+                visit.behind.append(message)
                 return []
         return [self._ask(message)]
 
-    def _send_away(self, message: c.SendAway, sender: str) -> list[Send]:
-        leaving = [stay for stay in self._current.values() if stay.clients][: message.sessions]
-        return [Send(client, c.Go(message.to)) for stay in leaving for client in stay.clients]
+    def _send_away(self, message: c.MoveClients, sender: str) -> list[Send]:
+        leaving = [visit for visit in self._current.values() if visit.clients][: message.sessions]
+        return [Send(client, c.MoveRequest(message.to)) for visit in leaving for client in visit.clients]
 
     # Events
 
     def _go_on(self) -> list[Send]:
-        """Give sessions the events that have arrived, and let stays come and go as far as they can."""
+        """Give sessions the events that have arrived, and advance visits as far as possible."""
         sends = self._drain()
-        while more := [send for stay in list(self._moving.values()) for send in self._advance(stay)]:
+        while more := [send for visit in list(self._moving.values()) for send in self._advance(visit)]:
             sends += more + self._drain()
         return sends
 
     def _drain(self) -> list[Send]:
         sends: list[Send] = []
-        for place in self.places.values():
-            member = place.member
+        for service in self.services.values():
+            member = service.member
             while member.arrived or member.past or member.news:
                 arrived, member.arrived = member.arrived, []
                 for mark, event in arrived:
-                    sends += self._arrive(place, mark, event)
+                    sends += self._arrive(service, mark, event)
                 past, member.past = member.past, []
                 for channel, one in past:
                     self._remember(channel, one)
                 news, member.news = member.news, []
                 for channel, proxy in news:
                     if proxy.number:
-                        sends += member.confirm(proxy.server, c.Heard(member.domain.name, channel, proxy.number))
+                        sends += member.confirm(
+                            proxy.server, c.InterestConfirmation(member.domain.name, channel, proxy.number)
+                        )
         return sends
 
-    def _arrive(self, place: Place, mark: tuple[str, int], event: m.Forward) -> list[Send]:
+    def _arrive(self, service: DomainService, mark: tuple[str, int], event: m.Forward) -> list[Send]:
         sends: list[Send] = []
-        for key, ids in place.clients.match(event.event).items():
-            stay = self._stays.get(key)
-            if stay is None:
-                continue  # it is only expected
-            if stay.session is None or stay.recalling:
-                if stay.fetching or stay.recalling:
-                    stay.aside.append((mark, event))
-            elif is_new(mark, stay.floor):
-                self._keep(stay, event, tuple(ids))
-                sends += self._deliver(stay)
+        for key, ids in service.clients.match(event.event).items():
+            visit = self._visits.get(key)
+            if visit is None:
+                continue  # the session is only expected
+            if visit.session is None or visit.awaits_past:
+                if visit.fetching or visit.awaits_past:
+                    visit.buffered.append((mark, event))
+            elif is_new(mark, visit.floor):
+                self._keep(visit, event, tuple(ids))
+                sends += self._deliver(visit)
         return sends
 
-    def _remember(self, channel: str, past: c.Past) -> None:
-        stay = self._stays.get(past.session)
-        if stay is not None and (channel, past.number) in stay.questions:
-            stay.past.update(past.events)
-            stay.questions.discard((channel, past.number))
+    def _remember(self, channel: str, past: c.PastEvents) -> None:
+        visit = self._visits.get(past.session)
+        if visit is not None and (channel, past.number) in visit.questions:
+            visit.past.update(past.events)
+            visit.questions.discard((channel, past.number))
 
     # Coming
 
-    def _came(self, message: c.Came, sender: str) -> list[Send]:
-        stay = self._coming[message.session].pop(message.call)
+    def _came(self, message: c.SessionCallReply, sender: str) -> list[Send]:
+        visit = self._coming[message.session].pop(message.call)
         if not self._coming[message.session]:
             del self._coming[message.session]
-        stay.number, stay.source = message.stay, message.source
-        self._stays[stay.key] = stay
-        sends = [Send(sender, come) for come in stay.behind]
-        if stay.source:
-            sends.append(Send(stay.source, c.Request(stay.name, stay.number - 1)))
+        visit.number, visit.source = message.visit, message.source
+        self._visits[visit.key] = visit
+        sends = [Send(sender, come) for come in visit.behind]
+        if visit.source:
+            sends.append(Send(visit.source, c.SessionRequest(visit.name, visit.number - 1)))
         else:
-            sends += stay.place.member.learn(message.context)
-            stay.session = SharedSession()
-            sends += self._serve(stay)
-        if stay.key in self._called:
-            sends += self._call(stay, self._called.pop(stay.key))
+            sends += visit.service.member.learn(message.context)
+            visit.session = SharedSession()
+            sends += self._serve(visit)
+        if visit.key in self._called:
+            sends += self._call(visit, self._called.pop(visit.key))
         return sends
 
-    def _offered(self, message: c.Offer, sender: str) -> list[Send]:
-        stay = self._stays[f"{message.session}#{message.stay}"]
-        sends = self._tell_all(stay.place, stay.key, message)
+    def _offered(self, message: c.SessionOffer, sender: str) -> list[Send]:
+        visit = self._visits[f"{message.session}#{message.visit}"]
+        sends = self._apply_all(visit.service, visit.key, message)
         filters = [*message.subscriptions.values(), *message.advertisements.values()]
-        stay.tickets = stay.place.member.tickets(filters)
-        self._moving[stay.key] = stay
+        visit.tickets = visit.service.member.tickets(filters)
+        self._moving[visit.key] = visit
         return sends
 
-    def _shipped(self, message: c.Ship, sender: str) -> list[Send]:
-        stay = self._stays[f"{message.session}#{message.stay}"]
-        stay.session, stay.floor, stay.tickets = message.value, message.position, None
-        sends = stay.place.member.learn(message.context)
-        sends += self._tell_no_more(stay.place, _WARM + stay.name)
-        for mark, event in stay.aside:
-            if is_new(mark, stay.floor):
-                self._keep(stay, event)
-        stay.aside = []
-        sends += self._serve(stay)
-        return sends + self._call(stay, stay.target) if stay.target else sends
+    def _shipped(self, message: c.SessionTransfer, sender: str) -> list[Send]:
+        visit = self._visits[f"{message.session}#{message.visit}"]
+        visit.session, visit.floor, visit.tickets = message.value, message.position, None
+        sends = visit.service.member.learn(message.context)
+        sends += self._withdraw_all(visit.service, _WARM + visit.name)
+        for mark, event in visit.buffered:
+            if is_new(mark, visit.floor):
+                self._keep(visit, event)
+        visit.buffered = []
+        sends += self._serve(visit)
+        return sends + self._call(visit, visit.target) if visit.target else sends
 
-    def _ended(self, message: c.Ended, sender: str) -> list[Send]:
-        """Nobody knows of it any more, unless somebody has spoken in the meantime."""
-        stay = self._stays.pop(f"{message.session}#{message.stay}")
-        if self._current.get(stay.name) is stay:
-            del self._current[stay.name]
-        return self._hand_on(stay)
+    def _ended(self, message: c.SessionEndReply, sender: str) -> list[Send]:
+        """Forget a session after its end, unless a client has sent a request meanwhile."""
+        visit = self._visits.pop(f"{message.session}#{message.visit}")
+        if self._current.get(visit.name) is visit:
+            del self._current[visit.name]
+        return self._hand_on(visit)
 
-    def _hand_on(self, stay: Visit) -> list[Send]:
-        """What clients have said after the end of a session is for the one that follows it."""
-        if not stay.waiting:
+    def _hand_on(self, visit: SessionVisit) -> list[Send]:
+        """Give the requests after the end of a session to the session that follows."""
+        if not visit.waiting:
             return []
         sends: list[Send] = []
-        if stay.name not in self._coming:
-            sends.append(self._begin(stay.name)[1])
-        follower = next(iter(self._coming[stay.name].values()))
-        follower.waiting, stay.waiting = [*stay.waiting, *follower.waiting], []
-        follower.behind, stay.behind = [*stay.behind, *follower.behind], []
-        follower.visits |= stay.visits
-        self._at.update({client: follower for client, one in self._at.items() if one is stay})
+        if visit.name not in self._coming:
+            sends.append(self._begin(visit.name)[1])
+        follower = next(iter(self._coming[visit.name].values()))
+        follower.waiting, visit.waiting = [*visit.waiting, *follower.waiting], []
+        follower.behind, visit.behind = [*visit.behind, *follower.behind], []
+        follower.arrivals |= visit.arrivals
+        self._at.update({client: follower for client, one in self._at.items() if one is visit})
         return sends
 
     # Going
 
-    def _requested(self, message: c.Request, sender: str) -> list[Send]:
-        key = f"{message.session}#{message.stay}"
-        if key not in self._stays:
+    def _requested(self, message: c.SessionRequest, sender: str) -> list[Send]:
+        key = f"{message.session}#{message.visit}"
+        if key not in self._visits:
             self._called[key] = sender
             return []
-        return self._call(self._stays[key], sender)
+        return self._call(self._visits[key], sender)
 
-    def _call(self, stay: Visit, target: str) -> list[Send]:
-        """A session is wanted elsewhere: clients that are still here must follow it, or call it back."""
-        stay.target = target
-        clients = [*stay.clients, *(said.client for said in stay.waiting)]
-        if self._current.get(stay.name) is stay:
-            del self._current[stay.name]
-        stay.clients = {}
+    def _call(self, visit: SessionVisit, target: str) -> list[Send]:
+        """Start to move a session elsewhere: clients that are still here must follow, or call the session back."""
+        visit.target = target
+        clients = [*visit.clients, *(request.client for request in visit.waiting)]
+        if self._current.get(visit.name) is visit:
+            del self._current[visit.name]
+        visit.clients = {}
         for client in clients:
             self._watching.pop(client, None)
-        if stay.ending and stay.waiting:
-            return self._hand_on(stay) + self._call(stay, target)
-        if stay.session is not None:
-            wishes = [*stay.session.subscriptions.values(), *stay.session.advertisements.values()]
-            stay.tickets = stay.place.member.tickets(wishes)
-            self._moving[stay.key] = stay
-        return [Send(client, c.Gone(stay.name, target)) for client in dict.fromkeys(clients)]
+        if visit.ending and visit.waiting:
+            return self._hand_on(visit) + self._call(visit, target)
+        if visit.session is not None:
+            filters = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
+            visit.tickets = visit.service.member.tickets(filters)
+            self._moving[visit.key] = visit
+        return [Send(client, c.SessionMoved(visit.name, target)) for client in dict.fromkeys(clients)]
 
-    def _fetched(self, message: c.Fetch, sender: str) -> list[Send]:
-        self._stays[f"{message.session}#{message.stay}"].cut = message.cut
+    def _fetched(self, message: c.SessionFetch, sender: str) -> list[Send]:
+        self._visits[f"{message.session}#{message.visit}"].cut = message.cut
         return []
 
-    def _advance(self, stay: Visit) -> list[Send]:
-        """The next step of a move, if it is time for it."""
-        member = stay.place.member
-        if stay.recalling:
-            done, sends = self._look_back(stay)
-            return sends + self._advance(stay) if done else sends
-        if stay.ending and not stay.target:
-            if not member.idle(stay.name):
+    def _advance(self, visit: SessionVisit) -> list[Send]:
+        """Do the next step of a move, if its conditions hold."""
+        member = visit.service.member
+        if visit.awaits_past:
+            done, sends = self._look_back(visit)
+            return sends + self._advance(visit) if done else sends
+        if visit.ending and not visit.target:
+            if not member.idle(visit.name):
                 return []
-            del self._moving[stay.key]
-            return [Send(member.domain.home(stay.name), c.End(stay.name, stay.number, member.context()))]
-        if stay.tickets is not None and not member.in_force(stay.tickets):
+            del self._moving[visit.key]
+            return [Send(member.domain.home(visit.name), c.SessionEnd(visit.name, visit.number, member.context()))]
+        if visit.tickets is not None and not member.in_force(visit.tickets):
             return []
-        if stay.session is None:
-            if stay.tickets is None or stay.fetching:
+        if visit.session is None:
+            if visit.tickets is None or visit.fetching:
                 return []
-            stay.fetching = True
-            del self._moving[stay.key]
-            return [Send(stay.source, c.Fetch(stay.name, stay.number - 1, member.cut(stay.source)))]
-        if not stay.target:
-            self._moving.pop(stay.key, None)
+            visit.fetching = True
+            del self._moving[visit.key]
+            return [Send(visit.source, c.SessionFetch(visit.name, visit.number - 1, member.cut(visit.source)))]
+        if not visit.target:
+            self._moving.pop(visit.key, None)
             return []
-        if not stay.offered:
-            if not member.idle(stay.name):
+        if not visit.offered:
+            if not member.idle(visit.name):
                 return []
-            stay.offered = True
-            session = stay.session
-            wishes = dict(session.subscriptions), dict(session.advertisements)
-            return [Send(stay.target, c.Offer(stay.name, stay.number + 1, *wishes))]
-        if stay.cut is None:
+            visit.offered = True
+            session = visit.session
+            filters = dict(session.subscriptions), dict(session.advertisements)
+            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *filters))]
+        if visit.cut is None:
             return []
-        reached, sends = member.reach(stay.cut)
-        return sends + self._ship(stay) if reached else sends
+        reached, sends = member.reach(visit.cut)
+        return sends + self._ship(visit) if reached else sends
 
-    def _ship(self, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        member = stay.place.member
-        position = farther(member.position(), stay.floor)
-        shipped = c.Ship(stay.name, stay.number + 1, stay.session, position, member.context())
-        expecting = self._warmed.pop(stay.name, set()) - {stay.target}
-        del self._stays[stay.key], self._moving[stay.key]
+    def _ship(self, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        member = visit.service.member
+        position = farther(member.position(), visit.floor)
+        shipped = c.SessionTransfer(visit.name, visit.number + 1, visit.session, position, member.context())
+        expecting = self._warmed.pop(visit.name, set()) - {visit.target}
+        del self._visits[visit.key], self._moving[visit.key]
         return [
-            Send(stay.target, shipped),
-            *self._tell_no_more(stay.place, stay.key),
-            *(Send(other, c.Cool(stay.name)) for other in sorted(expecting)),
+            Send(visit.target, shipped),
+            *self._withdraw_all(visit.service, visit.key),
+            *(Send(other, c.CancelSession(visit.name)) for other in sorted(expecting)),
         ]
 
-    def _look_back(self, stay: Visit) -> tuple[bool, list[Send]]:
-        """Once all of the past is here, and the present has reached it, put both in order."""
-        if stay.questions:
+    def _look_back(self, visit: SessionVisit) -> tuple[bool, list[Send]]:
+        """Put past and present events in order, when all past events are here and the present has reached them."""
+        if visit.questions:
             return False, []
-        reached, sends = stay.place.member.reach({"": max(stay.past, default=0)})
+        reached, sends = visit.service.member.reach({"": max(visit.past, default=0)})
         if reached:
-            both = {**stay.past, **{stamp: event for (_, stamp), event in stay.aside}}
-            stay.recalling, stay.aside = False, []
+            both = {**visit.past, **{stamp: event for (_, stamp), event in visit.buffered}}
+            visit.awaits_past, visit.buffered = False, []
             for stamp in sorted(both):
-                self._keep(stay, both[stamp])
-            sends += self._deliver(stay)
+                self._keep(visit, both[stamp])
+            sends += self._deliver(visit)
         return reached, sends
 
     def _ignore(self, message: Message, sender: str) -> list[Send]:
-        """Servers reach each other directly: links mean nothing."""
+        """Ignore links, because servers reach each other directly."""
         return []
 
     # Expecting
 
-    def _warm(self, message: c.Warm, sender: str) -> list[Send]:
-        return self._tell_all(self._place_of(message.session), _WARM + message.session, message)
+    def _warm(self, message: c.PrepareSession, sender: str) -> list[Send]:
+        return self._apply_all(self._service_of(message.session), _WARM + message.session, message)
 
-    def _cool(self, message: c.Cool, sender: str) -> list[Send]:
-        return self._tell_no_more(self._place_of(message.session), _WARM + message.session)
+    def _cool(self, message: c.CancelSession, sender: str) -> list[Send]:
+        return self._withdraw_all(self._service_of(message.session), _WARM + message.session)
 
 
 _HANDLERS: dict[type[Message], Callable[..., list[Send]]] = {
-    c.Come: AccessServer._pass_on,
-    c.Came: AccessServer._came,
-    c.Ended: AccessServer._ended,
-    c.Request: AccessServer._requested,
-    c.Offer: AccessServer._offered,
-    c.Fetch: AccessServer._fetched,
-    c.Ship: AccessServer._shipped,
-    c.Warm: AccessServer._warm,
-    c.Cool: AccessServer._cool,
-    c.SendAway: AccessServer._send_away,
+    c.SessionCall: AccessServer._pass_on,
+    c.SessionCallReply: AccessServer._came,
+    c.SessionEndReply: AccessServer._ended,
+    c.SessionRequest: AccessServer._requested,
+    c.SessionOffer: AccessServer._offered,
+    c.SessionFetch: AccessServer._fetched,
+    c.SessionTransfer: AccessServer._shipped,
+    c.PrepareSession: AccessServer._warm,
+    c.CancelSession: AccessServer._cool,
+    c.MoveClients: AccessServer._send_away,
     m.Connect: AccessServer._ignore,
     m.Disconnect: AccessServer._ignore,
 }

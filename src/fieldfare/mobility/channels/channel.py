@@ -1,7 +1,7 @@
-"""`Channel`: the rendezvous of publishers and subscribers of one type of events.
+"""`Channel`: the rendezvous of publishers and subscribers of a type of events.
 
-It knows what the clients of each access server, together, want and promise. If events pass through it, it gives each
-a stamp and sends it on; and it tells servers that promise something who else wants such events.
+A channel knows the subscriptions and advertisements of the clients of each access server, together. Events through the
+channel get a stamp; and servers with advertisements learn the overlapping filters of other servers.
 """
 
 from __future__ import annotations
@@ -10,113 +10,113 @@ from collections.abc import Callable, Iterable
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels.messages import (
+    ChannelAdvertise,
+    ChannelEvent,
+    ChannelReply,
+    ChannelRequest,
     ChannelState,
-    Done,
-    Past,
-    Post,
-    Promise,
-    Proxy,
-    Remember,
-    Reply,
-    Say,
-    Stamped,
-    Want,
+    ChannelSubscribe,
+    PastEvents,
+    PastRequest,
+    RequestDone,
+    ServerInterest,
+    StampedEvent,
 )
 from fieldfare.protocol.messages import Message, Send
 from fieldfare.tables.indexed import IndexedTable
 
 Stamp = Callable[[], int]
-"""gives the next time"""
+"""returns the next time"""
 
 
 class Channel:
-    """A channel, and an index of what its state says."""
+    """A channel, with an index of its subscriptions."""
 
     def __init__(self, name: str, log: int, state: ChannelState | None = None) -> None:
-        """A new channel, or one that was hosted elsewhere."""
+        """Make a new channel, or go on with the state of a channel from another server."""
         self.name = name
         self.state = state or ChannelState()
         self._log = log
         self._table: IndexedTable[str] = IndexedTable()
-        self._table.add_many((filter, server) for server, mine in self.state.wants.items() for filter in mine)
+        self._table.add_many((filter, server) for server, mine in self.state.subscriptions.items() for filter in mine)
 
     def wanted(self) -> list[Filter]:
-        """What anybody wants: the fewest filters that say so."""
+        """Return the minimal cover of all subscriptions."""
         return self._table.roots()
 
     def cool(self, now: float, half: float) -> float:
-        """The load by now, if it halves in so many seconds."""
+        """Return the load by now, which halves every `half` seconds."""
         state = self.state
         state.load *= 0.5 ** (max(0.0, now - state.since) / half)
         state.since = max(now, state.since)
         return state.load
 
-    def take(self, say: Say, clock: int, stamp: Stamp) -> list[Send]:
-        """Take what an access server says, in its order, and with it what has waited for it."""
+    def accept(self, request: ChannelRequest, clock: int, stamp: Stamp) -> list[Send]:
+        """Process the requests of an access server in order; a request that came early waits."""
         state = self.state
-        early = state.early.setdefault(say.server, {})
-        early[say.number] = say
+        early = state.early.setdefault(request.server, {})
+        early[request.number] = request
         sends: list[Send] = []
-        while (following := early.pop(state.next.get(say.server, 1), None)) is not None:
-            state.next[say.server] = following.number + 1
-            sends += self._heed(following, clock, stamp)
+        while (following := early.pop(state.next.get(request.server, 1), None)) is not None:
+            state.next[request.server] = following.number + 1
+            sends += self._handle(following, clock, stamp)
         if not early:
-            del state.early[say.server]
+            del state.early[request.server]
         return sends
 
-    def _heed(self, say: Say, clock: int, stamp: Stamp) -> list[Send]:
-        server, sends, audience = say.server, list[Send](), list[str]()
-        match say.content:
-            case Post(event=event):
+    def _handle(self, request: ChannelRequest, clock: int, stamp: Stamp) -> list[Send]:
+        server, sends, audience = request.server, list[Send](), list[str]()
+        match request.content:
+            case ChannelEvent(event=event):
                 self.state.events += 1
                 self.state.load += 1
                 clock = stamp()
                 self.state.log.append((clock, event))
                 del self.state.log[: max(0, len(self.state.log) - self._log)]
-                sends = [Send(other, Stamped(clock, event)) for other in sorted(self._table.match(event.event))]
-            case Remember(session=session, filter=filter, last=last):
+                sends = [Send(other, StampedEvent(clock, event)) for other in sorted(self._table.match(event.event))]
+            case PastRequest(session=session, filter=filter, last=last):
                 past = [one for one in self.state.log if filter.matches(one[1].event)][-last:]
-                sends.append(self._reply(server, Past(session, say.number, tuple(past)), clock))
-            case Want(added=added, removed=removed):
+                sends.append(self._reply(server, PastEvents(session, request.number, tuple(past)), clock))
+            case ChannelSubscribe(added=added, removed=removed):
                 clock = stamp()
                 self._want(server, added, removed)
-                for other in self.state.promised:
+                for other in self.state.ever_advertised:
                     if other != server:
-                        news = self._proxy(other, server, say.number)
-                        if news is not None or _overlap(added, self.state.promised[other]):
+                        news = self._proxy(other, server, request.number)
+                        if news is not None or _overlap(added, self.state.ever_advertised[other]):
                             audience.append(other)
-                            sends.append(self._reply(other, news or Proxy(server, say.number), clock))
-            case Promise(added=added, removed=removed):
-                change(self.state.promises.setdefault(server, {}), added, removed)
-                change(self.state.promised.setdefault(server, {}), added, ())
-                changes = (self._proxy(server, other, 0) for other in self.state.wants if other != server)
+                            sends.append(self._reply(other, news or ServerInterest(server, request.number), clock))
+            case ChannelAdvertise(added=added, removed=removed):
+                change(self.state.advertisements.setdefault(server, {}), added, removed)
+                change(self.state.ever_advertised.setdefault(server, {}), added, ())
+                changes = (self._proxy(server, other, 0) for other in self.state.subscriptions if other != server)
                 sends = [self._reply(server, change, clock) for change in changes if change is not None]
-        return [*sends, self._reply(server, Done(say.number, clock, tuple(audience)), clock)]
+        return [*sends, self._reply(server, RequestDone(request.number, clock, tuple(audience)), clock)]
 
     def _want(self, server: str, added: Iterable[Filter], removed: Iterable[Filter]) -> None:
-        change(self.state.wants.setdefault(server, {}), added, removed)
+        change(self.state.subscriptions.setdefault(server, {}), added, removed)
         for filter in removed:
             self._table.remove(filter, server)
         self._table.add_many((filter, server) for filter in added)
-        if not self.state.wants[server]:
-            del self.state.wants[server]
+        if not self.state.subscriptions[server]:
+            del self.state.subscriptions[server]
 
-    def _proxy(self, to: str, server: str, number: int) -> Proxy | None:
-        """What one server must be told of another's wishes, given what it knows of them."""
-        promises = self.state.promises.get(to, {})
-        wanted = self.state.wants.get(server, {})
-        right = {filter: None for filter in wanted if _overlap([filter], promises)}
-        told = self.state.told.setdefault(to, {})
-        known = told.pop(server, {})
-        if right:
-            told[server] = right
-        added = tuple(filter for filter in right if filter not in known)
-        removed = tuple(filter for filter in known if filter not in right)
-        return Proxy(server, number, added, removed) if added or removed else None
+    def _proxy(self, to: str, server: str, number: int) -> ServerInterest | None:
+        """Return the change of a server's filters which another server must learn; None without a change."""
+        advertisements = self.state.advertisements.get(to, {})
+        wanted = self.state.subscriptions.get(server, {})
+        relevant = {filter: None for filter in wanted if _overlap([filter], advertisements)}
+        informed = self.state.known.setdefault(to, {})
+        known = informed.pop(server, {})
+        if relevant:
+            informed[server] = relevant
+        added = tuple(filter for filter in relevant if filter not in known)
+        removed = tuple(filter for filter in known if filter not in relevant)
+        return ServerInterest(server, number, added, removed) if added or removed else None
 
     def _reply(self, server: str, content: Message, clock: int) -> Send:
         number = self.state.replies[server] = self.state.replies.get(server, 0) + 1
-        return Send(server, Reply(self.name, number, clock, content))
+        return Send(server, ChannelReply(self.name, number, clock, content))
 
 
 def _overlap(filters: Iterable[Filter], others: Iterable[Filter]) -> bool:
@@ -124,7 +124,7 @@ def _overlap(filters: Iterable[Filter], others: Iterable[Filter]) -> bool:
 
 
 def change(kept: dict[Filter, None], added: Iterable[Filter], removed: Iterable[Filter]) -> None:
-    """First forget, then note; what a new filter covers is forgotten, as its sender expects (`tables.updates`)."""
+    """Remove filters, then add filters; covered filters are forgotten, as their sender expects (`tables.updates`)."""
     for filter in removed:
         kept.pop(filter, None)
     for filter in added:

@@ -1,10 +1,10 @@
-"""`Domain`: what all its servers must agree on. Which channel an event belongs to, who hosts it, how events travel.
+"""`Domain`: the common settings of servers: the channel of an event, the host of a channel, the way of events.
 
-An event's channel is its type, if that is one of the domain's types; all others share one channel, "". A filter that
-does not say which types it wants is a filter for every channel.
+The channel of an event is its type, if the type is among the domain's types; all other events share the channel "". A
+filter without a condition on types is a filter for every channel.
 
 Channels are found by consistent hashing: each resolution server has many places on a ring, and a name belongs to the
-server whose place comes next. That is its *home*. A channel may be relocated; then its home knows where it is.
+server with the next place, its *home*. A channel may be relocated; then its home knows the new server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fieldfare.tables.merging.rules import Merging
 
 @dataclass(frozen=True)
 class Domain:
-    """A set of servers and what they agree on.
+    """A set of servers with common settings.
 
     >>> from fieldfare import parse
     >>> domain = Domain(("r1", "r2"), types=("news", "stock"))
@@ -39,41 +39,42 @@ class Domain:
     types: tuple[str, ...] = ()
     field: str = "type"
     ordered: bool = True
-    """through the channels, in one order, with a log; or straight from access server to access server, causal"""
+    """events pass through channels, in a single order, with a log; or go straight between access servers, in causal
+    order"""
     advertisements: bool = False
-    """whether publishers promise what they publish; otherwise an access server promises all for them"""
+    """publishers advertise their events; otherwise an access server advertises everything for them"""
     merging: Merging | None = None
-    """how access servers merge the filters that they tell channels"""
+    """merging of the filters which access servers send to channels"""
     log: int = 100
-    """how many events a channel keeps for those who come late"""
+    """number of past events which a channel keeps"""
     limit: int = 1000
-    """how many events a session keeps"""
+    """number of events which a session keeps"""
     half: float = 60.0
-    """seconds after which an event counts for half as much in the load of its channel"""
+    """seconds after which an event counts half in the load of its channel"""
     places: int = 32
-    """of each server on the ring"""
+    """number of places of each server on the ring"""
 
     @cached_property
     def _ring(self) -> list[tuple[int, str]]:
         return sorted((node_id(f"{server}#{i}"), server) for server in self.servers for i in range(self.places))
 
     def home(self, name: str) -> str:
-        """The resolution server to which a name belongs."""
+        """Return the resolution server to which a name belongs."""
         place = bisect_left(self._ring, (key_of(name), ""))
         return self._ring[place % len(self._ring)][1]
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
-        """All channels."""
+        """The names of all channels."""
         return (*self.types, "")
 
     def channel_of(self, event: Mapping[str, object]) -> str:
-        """The channel of an event."""
+        """Return the channel of an event."""
         type = fields_of(event).get(self.field)
         return type if isinstance(type, str) and type in self.types else ""
 
     def channels_of(self, filter: Filter) -> tuple[str, ...]:
-        """The channels of the events that a filter may match."""
+        """Return the channels of the events that a filter may match."""
         found: set[str] = set()
         for branch in filter.boxes:
             wanted = branch.on(self.field).values
@@ -85,13 +86,13 @@ class Domain:
         return tuple(channel for channel in self.channels if channel in found)
 
     def stamp_after(self, clock: int, server: str) -> int:
-        """The next time on a server's clock: no two servers ever say the same."""
+        """Return the next time on a server's clock: no two servers ever use the same time."""
         count, rank = len(self.servers), self.servers.index(server)
         return clock + 1 + (rank - clock - 1) % count
 
 
 def by_channel(domain: Domain, filters: Iterable[Filter]) -> dict[str, tuple[Filter, ...]]:
-    """Filters, by the channels that they concern."""
+    """Return filters by the channels of their events."""
     found: dict[str, list[Filter]] = {}
     for filter in filters:
         for channel in domain.channels_of(filter):

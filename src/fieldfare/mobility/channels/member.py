@@ -1,8 +1,8 @@
-"""`Member`: an access server as the channels of a domain see it. What it has told them, and what it was answered.
+"""`ChannelMember`: an access server as the channels of a domain see it.
 
-It tells a channel of a filter only if nothing that it has told it covers that, merged with others if the domain says
-so. What it has told is *in force* when the channel has taken it and all servers that promise such events know of it.
-How events travel the two kinds of members say: `ordered` and `causal`.
+A member sends a channel a filter only if no sent filter covers it, merged with others if the domain merges. A filter is
+*in force* when the channel has processed it and all servers with overlapping advertisements know it. The two kinds of
+members differ in the way of events: `ordered` and `causal`.
 """
 
 from __future__ import annotations
@@ -15,167 +15,165 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels.domain import Domain, by_channel
 from fieldfare.mobility.channels.messages import (
-    Done,
-    Heard,
+    ChannelAdvertise,
+    ChannelRedirect,
+    ChannelReply,
+    ChannelRequest,
+    ChannelSubscribe,
+    InterestConfirmation,
     Matrix,
-    Past,
+    PastEvents,
+    PastRequest,
     Position,
-    Promise,
-    Proxy,
-    Redirect,
-    Remember,
-    Reply,
-    Say,
-    Want,
+    RequestDone,
+    ServerInterest,
 )
 from fieldfare.protocol.messages import About, FilterUpdate, Forward, Message, Send
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
 from fieldfare.tables.merging.rules import Merging
-from fieldfare.tables.updates import Update, apply
+from fieldfare.tables.updates import TableUpdate, apply
 
 Ticket: TypeAlias = tuple[str, int]
-"""a channel, and the number of what it was told"""
+"""a channel, and the number of a request to the channel"""
 Mark: TypeAlias = tuple[str, int]
-"""who counted an event, and its number: see `Position`"""
+"""the counter of an event, and its number: see `Position`"""
 _UP: Final = "channel"
 _CLIENTS: Final = "clients"
 
 
-class Interest:
-    """What a channel must know of the filters of all clients together."""
+class ChannelInterest:
+    """The filters which a channel must know, for all clients together."""
 
     def __init__(self, merging: Merging | None) -> None:
-        """Nothing told yet."""
         self.table: IndexedTable[str] = IndexedTable([_UP], redundant=True)
         self._merger = None if merging is None else NeighbourMerger([_UP], merging)
 
-    def change(self, added: tuple[Filter, ...], removed: tuple[Filter, ...]) -> Update:
-        """Let clients want other filters; gives what the channel is to be told, often nothing."""
-        updates = apply(self.table, Update(added, removed), _CLIENTS)
+    def change(self, added: tuple[Filter, ...], removed: tuple[Filter, ...]) -> TableUpdate:
+        """Change the filters of clients; return the update for the channel, which is often empty."""
+        updates = apply(self.table, TableUpdate(added, removed), _CLIENTS)
         if self._merger is not None:
             updates = self._merger.change(updates)
-        return updates.get(_UP, Update())
+        return updates.get(_UP, TableUpdate())
 
 
-class Member(ABC):
+class ChannelMember(ABC):
     """An access server in a domain."""
 
     def __init__(self, name: str, domain: Domain) -> None:
-        """Nothing said yet."""
         self.name = name
         self.domain = domain
         self.clock = 0
         self.arrived: list[tuple[Mark, Forward]] = []
-        """events in their order, to be taken away by whoever has the clients"""
-        self.past: list[tuple[str, Past]] = []
-        """the same, of old events for one session"""
+        """events in their order, for the owner of the clients to take"""
+        self.past: list[tuple[str, PastEvents]] = []
+        """past events for sessions, for the owner to take"""
         self.updates = 0
-        """how often channels were told of a change of what is wanted or promised"""
+        """number of filter changes sent to channels"""
         self.proxies: dict[str, IndexedTable[str]] = {}
-        """what other access servers want, of what is promised here, by channel"""
-        self.news: list[tuple[str, Proxy]] = []
-        """changes of proxies, to be taken away; those with a number are to be confirmed"""
-        self._interests: dict[tuple[About, str], Interest] = {}
+        """filters of other access servers that overlap the advertisements here, by channel"""
+        self.news: list[tuple[str, ServerInterest]] = []
+        """changes of proxies, for the owner to take; those with a number need a confirmation"""
+        self._interests: dict[tuple[About, str], ChannelInterest] = {}
         self._where: dict[str, str] = {}
-        self._said: dict[str, int] = {}
+        self._requests: dict[str, int] = {}
         self._replies: dict[str, int] = {}
-        self._early: dict[str, dict[int, Reply]] = {}
-        self._promised: set[str] = set()
-        """the channels to which all was promised"""
-        self._promises: dict[str, int] = {}
-        """the number of the last promise to each"""
+        self._early: dict[str, dict[int, ChannelReply]] = {}
+        self._advertised_all: set[str] = set()
+        """channels with an advertisement of everything"""
+        self._last_advertise: dict[str, int] = {}
+        """number of the last advertisement to each channel"""
         self._open: dict[Ticket, set[str] | None] = {}
-        """who has not confirmed yet; None: not even the channel"""
+        """servers whose confirmations are missing; None: the channel's own is missing, too"""
         self._confirmed: dict[Ticket, set[str]] = {}
-        """by those whose confirmation came before the channel's own"""
+        """servers whose confirmations came before the channel's own"""
 
     # What channels are told
 
-    def tell(self, tell: FilterUpdate) -> list[Send]:
-        """Clients, together, want or promise something else."""
-        added, removed = by_channel(self.domain, tell.added), by_channel(self.domain, tell.removed)
+    def apply(self, update: FilterUpdate) -> list[Send]:
+        """Apply a change of the clients' subscriptions or advertisements, and send the channels their updates."""
+        added, removed = by_channel(self.domain, update.added), by_channel(self.domain, update.removed)
         sends = []
         for channel in dict.fromkeys((*added, *removed)):
-            interest = self._interests.setdefault((tell.about, channel), Interest(self.domain.merging))
-            update = interest.change(added.get(channel, ()), removed.get(channel, ()))
-            if update != Update():
-                kind = Want if tell.about == "subscriptions" else Promise
+            interest = self._interests.setdefault((update.about, channel), ChannelInterest(self.domain.merging))
+            change = interest.change(added.get(channel, ()), removed.get(channel, ()))
+            if change != TableUpdate():
+                kind = ChannelSubscribe if update.about == "subscriptions" else ChannelAdvertise
                 self.updates += 1
-                sends += self.say(channel, kind(update.added, update.removed))
+                sends += self.request(channel, kind(change.added, change.removed))
         return sends
 
-    def recall(self, session: str, filter: Filter, last: int) -> tuple[list[Send], set[Ticket]]:
-        """Ask for old events for a session; gives also the numbers of the questions."""
+    def request_past(self, session: str, filter: Filter, last: int) -> tuple[list[Send], set[Ticket]]:
+        """Request past events for a session; return also the tickets of the requests."""
         channels = self.domain.channels_of(filter)
-        sends = [send for channel in channels for send in self.say(channel, Remember(session, filter, last))]
-        return sends, {(channel, self._said[channel]) for channel in channels}
+        sends = [send for channel in channels for send in self.request(channel, PastRequest(session, filter, last))]
+        return sends, {(channel, self._requests[channel]) for channel in channels}
 
-    def say(self, channel: str, content: Message) -> list[Send]:
-        """Say something to a channel."""
-        number = self._said[channel] = self._said.get(channel, 0) + 1
+    def request(self, channel: str, content: Message) -> list[Send]:
+        """Send a numbered request to a channel."""
+        number = self._requests[channel] = self._requests.get(channel, 0) + 1
         self._open[channel, number] = None
-        if isinstance(content, Promise):
-            self._promises[channel] = number
+        if isinstance(content, ChannelAdvertise):
+            self._last_advertise[channel] = number
         to = self._where.get(channel) or self.domain.home(channel)
-        return [Send(to, Say(channel, self.name, number, self.clock, content))]
+        return [Send(to, ChannelRequest(channel, self.name, number, self.clock, content))]
 
     def tickets(self, filters: Iterable[Filter]) -> frozenset[Ticket]:
-        """All that the channels of some filters were told, and that is not in force yet."""
+        """Return the open requests to the channels of some filters."""
         channels = {channel for filter in filters for channel in self.domain.channels_of(filter)}
         return frozenset(ticket for ticket in self._open if ticket[0] in channels)
 
     def in_force(self, tickets: Iterable[Ticket]) -> bool:
-        """Is it now?"""
+        """Tell whether all requests of some tickets are in force."""
         return not any(ticket in self._open for ticket in tickets)
 
-    def promise_all(self, channel: str) -> list[Send]:
-        """Promise whatever there may be, once."""
-        if channel in self._promised:
+    def advertise_all(self, channel: str) -> list[Send]:
+        """Advertise all events to a channel, once."""
+        if channel in self._advertised_all:
             return []
-        self._promised.add(channel)
+        self._advertised_all.add(channel)
         self.updates += 1
-        return self.say(channel, Promise((parse("TRUE"),)))
+        return self.request(channel, ChannelAdvertise((parse("TRUE"),)))
 
-    def is_promising(self, channel: str) -> bool:
-        """Is there a promise that the channel has not answered yet with all that others want of it?"""
-        return (channel, self._promises.get(channel, 0)) in self._open
+    def awaits_interest(self, channel: str) -> bool:
+        """Tell whether an advertisement still waits for the channel's answer with the other servers' filters."""
+        return (channel, self._last_advertise.get(channel, 0)) in self._open
 
     # What channels say
 
     def receive(self, message: Message, sender: str) -> list[Send]:
-        """Take a message of a server of the domain."""
+        """Process a message of a server of the domain."""
         match message:
-            case Redirect(channel=channel, server=server):
+            case ChannelRedirect(channel=channel, server=server):
                 self._where[channel] = server
-            case Reply(channel=channel):
+            case ChannelReply(channel=channel):
                 return self._take(message)
-            case Heard(channel=channel, number=number):
+            case InterestConfirmation(channel=channel, number=number):
                 self._confirm((channel, number), sender)
         return []
 
-    def _take(self, reply: Reply) -> list[Send]:
+    def _take(self, reply: ChannelReply) -> list[Send]:
         early = self._early.setdefault(reply.channel, {})
         early[reply.number] = reply
         sends: list[Send] = []
         while (following := early.pop(self._replies.get(reply.channel, 0) + 1, None)) is not None:
             self._replies[reply.channel] = following.number
-            sends += self._heed(reply.channel, following.content)
+            sends += self._handle(reply.channel, following.content)
         return sends
 
-    def _heed(self, channel: str, content: Message) -> list[Send]:
+    def _handle(self, channel: str, content: Message) -> list[Send]:
         match content:
-            case Done(number=number, audience=audience):
+            case RequestDone(number=number, audience=audience):
                 self._open[channel, number] = set(audience) - self._confirmed.pop((channel, number), set())
                 self._close((channel, number))
                 return self._done(channel, content)
-            case Proxy(server=server, added=added, removed=removed):
+            case ServerInterest(server=server, added=added, removed=removed):
                 table = self.proxies.setdefault(channel, IndexedTable(redundant=True))
                 for filter in removed:
                     table.remove(filter, server)
                 table.add_many((filter, server) for filter in added)
                 self.news.append((channel, content))
-            case Past():
+            case PastEvents():
                 self.past.append((channel, content))
         return []
 
@@ -194,47 +192,47 @@ class Member(ABC):
     # How events travel
 
     @abstractmethod
-    def _done(self, channel: str, done: Done) -> list[Send]:
-        """A channel has taken something."""
+    def _done(self, channel: str, done: RequestDone) -> list[Send]:
+        """Note that a channel has processed a request."""
 
     @abstractmethod
     def publish(self, publisher: str, event: Forward) -> list[Send]:
-        """Let an event go its way, behind those that the publisher published before."""
+        """Publish an event, behind the earlier events of its publisher."""
 
     @abstractmethod
     def idle(self, publisher: str) -> bool:
-        """Is nothing of a publisher waiting here, or on a way that others might overtake?"""
+        """Tell whether no event of a publisher waits here, or is where others might overtake it."""
 
     @abstractmethod
-    def confirm(self, server: str, heard: Heard) -> list[Send]:
-        """Say to a server that its wish is known here."""
+    def confirm(self, server: str, heard: InterestConfirmation) -> list[Send]:
+        """Tell a server that its filter is known here."""
 
     @abstractmethod
     def position(self) -> Position:
-        """How far events have arrived here."""
+        """Return the position up to which events have arrived here."""
 
     @abstractmethod
     def cut(self, source: str) -> Position:
-        """How far another server must get so that together with what arrives here from now on nothing is missing."""
+        """Return the position up to which another server must have the events, so that none is missing."""
 
     @abstractmethod
     def reach(self, cut: Position) -> tuple[bool, list[Send]]:
-        """Has this server got that far? If not, do what is needed."""
+        """Tell whether this server has reached a position; if not, return the messages that help."""
 
     @abstractmethod
     def context(self) -> Matrix:
-        """What may have been caused by anything that was here."""
+        """Return the context of all events here, which may have caused later events."""
 
     @abstractmethod
     def learn(self, context: Matrix) -> list[Send]:
-        """Let nothing from here overtake that."""
+        """Let no message from here overtake the events of a context."""
 
 
 def is_new(mark: Mark, position: Position) -> bool:
-    """Is an event beyond a position?"""
+    """Tell whether an event is beyond a position."""
     return mark[1] > position.get(mark[0], 0)
 
 
 def farther(one: Position, other: Position) -> Position:
-    """The position of who has had all of both."""
+    """Return the position after all events of two positions."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

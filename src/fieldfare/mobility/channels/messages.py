@@ -1,7 +1,7 @@
-"""What clients, access servers and resolution servers say to each other, beside `protocol.messages`.
+"""Messages between clients, access servers and resolution servers, beside those of `protocol.messages`.
 
-A channel may move while it is talked to. So whatever an access server says to a channel is numbered (`Say`), and so is
-what the channel answers (`Reply`): by whichever ways it comes, it is taken in that order, and once.
+A channel may move during a conversation. So requests to a channel are numbered (`ChannelRequest`), and so are its
+answers (`ChannelReply`): on whatever ways they come, they are processed in order, and once.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fieldfare.mobility.channels.sessions import SharedSession
 from fieldfare.protocol.messages import Forward, Message
 
 Position: TypeAlias = dict[str, int]
-"""how far events have been had: of each server that counts events, all up to a number"""
+"""progress of events: for each server that counts events, the number of the last event"""
 Matrix: TypeAlias = dict[str, dict[str, int]]
-"""how many messages each server has sent to each"""
+"""numbers of messages by sender and receiver"""
 
 
 def join(known: Matrix, more: Matrix) -> None:
-    """Let what is known be all that either knows."""
+    """Raise the known numbers to those of another matrix, in place."""
     for sender, counts in more.items():
         mine = known.setdefault(sender, {})
         for receiver, count in counts.items():
@@ -29,7 +29,7 @@ def join(known: Matrix, more: Matrix) -> None:
 
 
 def copied(matrix: Matrix) -> Matrix:
-    """One that does not change when the other does."""
+    """Return an independent copy of a matrix."""
     return {sender: dict(counts) for sender, counts in matrix.items()}
 
 
@@ -37,80 +37,80 @@ def copied(matrix: Matrix) -> Matrix:
 
 
 class Attach(Message, frozen=True):
-    """Here I am: go on with my session, wherever it was before."""
+    """A client arrives and continues its session, from wherever the session was."""
 
     session: str = ""
-    """its name, if it is not my own"""
+    """name of the session, if it differs from the client's"""
     app: str = ""
-    """who of those that share the session I am; whoever was that before is so no more"""
-    taken: int | None = None
-    """the number of the last delivery that I have got, if I know"""
+    """name of the application within a shared session; a former client of the same name is replaced"""
+    received: int | None = None
+    """number of the last received delivery, if known"""
     source: str = ""
-    """the access server where I was last, if anywhere"""
+    """the client's last access server, if any"""
     moves: int = 0
-    """how often I have said this: what I said after the one before comes before what I say after this one"""
+    """number of attachments so far: requests after the previous one come before those after this one"""
 
 
-class Recall(Message, frozen=True):
-    """A subscription, and up to so many matching events of the past; only as long as the session has got nothing."""
+class SubscribePast(Message, frozen=True):
+    """A subscription with some matching past events; only for a session without deliveries."""
 
     id: str
     filter: Filter
     last: int
 
 
-class Watch(Message, frozen=True):
-    """Tell me what anybody wants, now and when it changes, so that I need not send what nobody wants."""
+class WatchInterest(Message, frozen=True):
+    """A request for the interest of all clients, now and after each change, to spare unwanted events."""
 
 
 # To clients
 
 
-class Wanted(Message, frozen=True):
-    """What anybody wants. A wish that you have not heard of yet is not known here any sooner than you are told."""
+class InterestReply(Message, frozen=True):
+    """The interest of all clients. A server does not know a new filter sooner than it informs the watchers."""
 
     filters: tuple[Filter, ...]
 
 
-class Go(Message, frozen=True):
-    """Please go to another access server."""
+class MoveRequest(Message, frozen=True):
+    """A request to a client to go to another access server."""
 
     to: str
 
 
-class Gone(Message, frozen=True):
-    """Your session has been called to another access server; follow it there, or call it back by `Attach`."""
+class SessionMoved(Message, frozen=True):
+    """The client's session was called to another access server; the client follows, or calls it back by `Attach`."""
 
     session: str
     to: str
 
 
-# From whoever looks after servers
+# From operators
 
 
-class SendAway(Message, frozen=True):
-    """Let the clients of so many sessions go to another access server."""
+class MoveClients(Message, frozen=True):
+    """A request to send the clients of some sessions to another access server."""
 
     to: str
     sessions: int = 1
 
 
-class Relocate(Message, frozen=True):
-    """Let a channel be hosted elsewhere."""
+class RelocateChannel(Message, frozen=True):
+    """A request to host a channel elsewhere."""
 
     channel: str
     to: str
 
 
-class Balance(Message, frozen=True):
-    """Compare your load with that of others, and give away a channel if that makes it more even."""
+class BalanceLoad(Message, frozen=True):
+    """A request to compare loads with other servers, and to give a channel away if loads become more even."""
 
 
 # From access servers to channels
 
 
-class Say(Message, frozen=True):
-    """Something for a channel, wherever it is now."""
+class ChannelRequest(Message, frozen=True):
+    """A request to a channel, wherever the channel is."""
 
     channel: str
     server: str
@@ -119,29 +119,29 @@ class Say(Message, frozen=True):
     content: Message
 
 
-class Post(Message, frozen=True):
-    """An event to be ordered and given to all who want it."""
+class ChannelEvent(Message, frozen=True):
+    """An event for the channel to order and to deliver."""
 
     event: Forward
 
 
-class Want(Message, frozen=True):
-    """Another access server's clients, together, want these and no longer those."""
+class ChannelSubscribe(Message, frozen=True):
+    """A change of the subscriptions of an access server's clients."""
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
-class Remember(Message, frozen=True):
-    """Tell me up to so many events of the past that match, for a session."""
+class PastRequest(Message, frozen=True):
+    """A request for some matching past events, for a session."""
 
     session: str
     filter: Filter
     last: int
 
 
-class Promise(Message, frozen=True):
-    """Events like these may be published here, and no longer those: let me know who wants them."""
+class ChannelAdvertise(Message, frozen=True):
+    """A change of the advertisements of an access server; the answer is the overlapping filters of others."""
 
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
@@ -150,8 +150,8 @@ class Promise(Message, frozen=True):
 # From channels to access servers
 
 
-class Reply(Message, frozen=True):
-    """Something from a channel."""
+class ChannelReply(Message, frozen=True):
+    """An answer of a channel to an access server."""
 
     channel: str
     number: int
@@ -159,16 +159,16 @@ class Reply(Message, frozen=True):
     content: Message
 
 
-class Done(Message, frozen=True):
-    """What you said has been taken; it is in force when these servers have said that they heard of it."""
+class RequestDone(Message, frozen=True):
+    """A request is processed; it is in force after the confirmations of the servers in `audience`."""
 
     number: int
     stamp: int
     audience: tuple[str, ...] = ()
 
 
-class Proxy(Message, frozen=True):
-    """Another access server wants these and no longer those, of what you promise: from its `Want` of that number."""
+class ServerInterest(Message, frozen=True):
+    """A change of another server's filters that overlap the recipient's advertisements, by the request of a number."""
 
     server: str
     number: int
@@ -176,24 +176,24 @@ class Proxy(Message, frozen=True):
     removed: tuple[Filter, ...] = ()
 
 
-class Past(Message, frozen=True):
-    """Events of the past for a session."""
+class PastEvents(Message, frozen=True):
+    """Past events for a session."""
 
     session: str
     number: int
-    """of the question"""
+    """number of the request"""
     events: tuple[tuple[int, Forward], ...]
 
 
-class Stamped(Message, frozen=True):
-    """An event and its place in the order of all."""
+class StampedEvent(Message, frozen=True):
+    """An event with its place in the order of all events."""
 
     stamp: int
     event: Forward
 
 
-class Redirect(Message, frozen=True):
-    """A channel is there now."""
+class ChannelRedirect(Message, frozen=True):
+    """The present server of a channel."""
 
     channel: str
     server: str
@@ -202,14 +202,14 @@ class Redirect(Message, frozen=True):
 # Clocks of resolution servers
 
 
-class Probe(Message, frozen=True):
-    """Will there be anything up to this time?"""
+class ClockRequest(Message, frozen=True):
+    """A question whether events up to a time may still come."""
 
     clock: int
 
 
-class Clock(Message, frozen=True):
-    """There will be nothing any more up to this time."""
+class ClockReply(Message, frozen=True):
+    """No events up to this time will come."""
 
     clock: int
 
@@ -218,169 +218,169 @@ class Clock(Message, frozen=True):
 
 
 class ChannelState(msgspec.Struct):
-    """All that a channel is."""
+    """The whole state of a channel."""
 
     moves: int = 0
     next: dict[str, int] = {}
-    """of each access server, the number of what it will say next"""
-    early: dict[str, dict[int, Say]] = {}
-    """what has overtaken something"""
+    """number of the next request of each access server"""
+    early: dict[str, dict[int, ChannelRequest]] = {}
+    """requests that have overtaken others"""
     replies: dict[str, int] = {}
-    wants: dict[str, dict[Filter, None]] = {}
-    promises: dict[str, dict[Filter, None]] = {}
-    promised: dict[str, dict[Filter, None]] = {}
-    """the same, with what is promised no longer: its events may still be on their way"""
-    told: dict[str, dict[str, dict[Filter, None]]] = {}
-    """what those who promise something know of each other server's wishes"""
+    subscriptions: dict[str, dict[Filter, None]] = {}
+    advertisements: dict[str, dict[Filter, None]] = {}
+    ever_advertised: dict[str, dict[Filter, None]] = {}
+    """advertisements including ended ones, whose events may still be on their way"""
+    known: dict[str, dict[str, dict[Filter, None]]] = {}
+    """the filters of each server that the advertising servers know"""
     log: list[tuple[int, Forward]] = []
     events: int = 0
-    """so far"""
+    """number of events so far"""
     load: float = 0.0
-    """the same, but each counts for less the longer ago it was"""
+    """number of events, in which older events count less"""
     since: float = 0.0
-    """when that was so"""
+    """time of the load"""
 
 
-class Hand(Message, frozen=True):
-    """A channel moves to you."""
+class ChannelTransfer(Message, frozen=True):
+    """A channel moves to the recipient."""
 
     channel: str
     state: ChannelState
     clock: int
 
 
-class Moved(Message, frozen=True):
-    """A channel is with me now."""
+class ChannelMoved(Message, frozen=True):
+    """A channel is now at the sender."""
 
     channel: str
     moves: int
 
 
-class LoadIs(Message, frozen=True):
-    """So much."""
+class LoadReply(Message, frozen=True):
+    """The load of the sender."""
 
     load: float
 
 
-class AskLoad(Message, frozen=True):
-    """How much have you to do?"""
+class LoadRequest(Message, frozen=True):
+    """A question for the load of the recipient."""
 
 
 # Where sessions are
 
 
-class Come(Message, frozen=True):
-    """A session is wanted at a server. Said to the home of the session's name, by way of where its client was last.
+class SessionCall(Message, frozen=True):
+    """A call of a session to a server, sent to the home of the session's name, by way of the client's last server.
 
-    So the moves of a client are put in the order in which it made them.
+    So the moves of a client arrive in their order.
     """
 
     session: str
     server: str
     call: int
-    """tells the calls of a server apart"""
+    """distinguishes the calls of a server"""
     after: tuple[str, int] = ("", 0)
-    """the client, and how often it had moved before"""
+    """the client, and its number of moves before"""
 
 
-class Came(Message, frozen=True):
-    """This will be its stay of that number; the one before was at another server, or nowhere."""
+class SessionCallReply(Message, frozen=True):
+    """The number of the called visit; the visit before was at another server, or nowhere."""
 
     session: str
     call: int
-    stay: int
+    visit: int
     source: str
     context: Matrix = msgspec.field(default_factory=dict)
-    """of sessions that are over"""
+    """context of ended sessions"""
 
 
-class End(Message, frozen=True):
-    """A session is over; what its clients publish under another may still have been caused by that context."""
+class SessionEnd(Message, frozen=True):
+    """A session is over; later events of its clients may have been caused by the context."""
 
     session: str
-    stay: int
+    visit: int
     context: Matrix
 
 
-class Ended(Message, frozen=True):
-    """Nobody will ask for it any more."""
+class SessionEndReply(Message, frozen=True):
+    """The home has forgotten the session: no further call will come."""
 
     session: str
-    stay: int
+    visit: int
 
 
 # Between access servers
 
 
-class Carry(Message, frozen=True):
+class CausalMessage(Message, frozen=True):
     """A message in causal order."""
 
     domain: str
     content: Message
     number: int
-    """how many events its sender has published"""
+    """number of events which its sender has published"""
     sent: Matrix
 
 
-class Told(Message, frozen=True):
-    """What a gateway wants, said to all others: there is no channel between them."""
+class GatewayInterest(Message, frozen=True):
+    """A change of a gateway's filters, sent to all others, because no channel is between them."""
 
     domain: str
     channel: str
-    change: Proxy
+    change: ServerInterest
 
 
-class Heard(Message, frozen=True):
-    """I know what you told a channel under that number."""
+class InterestConfirmation(Message, frozen=True):
+    """The sender knows the filters of a numbered request."""
 
     domain: str
     channel: str
     number: int
 
 
-class Request(Message, frozen=True):
-    """I call a session from its stay of that number at yours."""
+class SessionRequest(Message, frozen=True):
+    """A call of a session from its visit at the recipient."""
 
     session: str
-    stay: int
+    visit: int
 
 
-class Offer(Message, frozen=True):
-    """What the session wants and promises: see to it, and fetch the rest."""
+class SessionOffer(Message, frozen=True):
+    """The filters of a called session; the recipient subscribes, and then fetches the rest."""
 
     session: str
-    stay: int
+    visit: int
     subscriptions: dict[str, Filter]
     advertisements: dict[str, Filter]
 
 
-class Fetch(Message, frozen=True):
-    """From here on I have its events: give me all up to there."""
+class SessionFetch(Message, frozen=True):
+    """From a position on the sender has the events: the recipient must send those before."""
 
     session: str
-    stay: int
+    visit: int
     cut: Position
 
 
-class Ship(Message, frozen=True):
-    """Here it is, with all events up to that position; what it publishes next may have been caused by that context."""
+class SessionTransfer(Message, frozen=True):
+    """A session with all events up to a position; its next events may have been caused by the context."""
 
     session: str
-    stay: int
+    visit: int
     value: SharedSession
     position: Position
     context: Matrix
 
 
-class Warm(Message, frozen=True):
-    """A session may come to you soon: have what it wants ready."""
+class PrepareSession(Message, frozen=True):
+    """A session may come soon: the recipient subscribes in advance."""
 
     session: str
     subscriptions: dict[str, Filter]
     advertisements: dict[str, Filter]
 
 
-class Cool(Message, frozen=True):
-    """It will not come after all."""
+class CancelSession(Message, frozen=True):
+    """A prepared session will not come after all."""
 
     session: str

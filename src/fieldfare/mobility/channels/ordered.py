@@ -1,11 +1,13 @@
-"""`Ordered`: every event passes through its channel, and all access servers of a domain give events in one order.
+"""`OrderedMember`.
 
-Resolution servers stamp events by Lamport clocks: a stamp is higher than all that its sender had heard of. A member
-gives events in the order of their stamps. It gives one as soon as every resolution server has said something later,
-and asks those that have not. So the order is the same everywhere, for all channels together; it respects causes;
-and a channel that moves takes the time along with it.
+Every event passes through its channel, and all access servers of a domain deliver in the same order.
 
-A publisher's next event goes to another channel only when the stamps of those before are known.
+Resolution servers stamp events by Lamport clocks: a stamp exceeds all stamps which its sender had heard of. A member
+delivers events in the order of their stamps, each as soon as every resolution server has sent a later time, and asks
+the servers that have not. So the order is the same everywhere, for all channels together, and respects causes; and a
+channel that moves takes its time along.
+
+A publisher's next event goes to another channel only when the stamps of its earlier events are known.
 """
 
 from __future__ import annotations
@@ -14,49 +16,48 @@ from collections import deque
 from heapq import heappop, heappush
 
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.member import Member, Ticket
+from fieldfare.mobility.channels.member import ChannelMember, Ticket
 from fieldfare.mobility.channels.messages import (
-    Clock,
-    Done,
-    Heard,
+    ChannelEvent,
+    ChannelReply,
+    ClockReply,
+    ClockRequest,
+    InterestConfirmation,
     Matrix,
     Position,
-    Post,
-    Probe,
-    Reply,
-    Stamped,
+    RequestDone,
+    StampedEvent,
 )
 from fieldfare.protocol.messages import Forward, Message, Send
 
 
-class Ordered(Member):
+class OrderedMember(ChannelMember):
     """An access server of an ordered domain."""
 
     def __init__(self, name: str, domain: Domain) -> None:
-        """Nothing heard yet."""
         super().__init__(name, domain)
         self._heard = dict.fromkeys(domain.servers, 0)
         """the latest time of each resolution server"""
         self._probed = dict.fromkeys(domain.servers, 0)
         self._held: list[tuple[int, Forward]] = []
         self._given = 0
-        """the stamp of the last event that was given"""
+        """stamp of the last delivered event"""
         self._taken = 0
-        """the latest stamp at which a channel has taken something"""
+        """the latest stamp at which a channel has processed a request"""
         self._waiting: dict[str, deque[Forward]] = {}
         self._under_way: dict[str, set[Ticket]] = {}
-        """what each publisher has posted to one channel"""
+        """open events of each publisher, all to the same channel"""
         self._publishers: dict[Ticket, str] = {}
 
     def receive(self, message: Message, sender: str) -> list[Send]:
-        """Take a message of a server of the domain."""
+        """Process a message of a server of the domain, and note its time."""
         match message:
-            case Stamped(stamp=stamp, event=event):
+            case StampedEvent(stamp=stamp, event=event):
                 heappush(self._held, (stamp, event))
                 self._hear(stamp, sender)
-            case Clock(clock=clock):
+            case ClockReply(clock=clock):
                 self._hear(clock, sender)
-            case Reply(clock=clock):
+            case ChannelReply(clock=clock):
                 self._hear(clock, sender)
         return super().receive(message, sender) + self._give()
 
@@ -65,7 +66,7 @@ class Ordered(Member):
         self.clock = max(self.clock, clock)
 
     def _give(self) -> list[Send]:
-        """Give what nothing can come before any more."""
+        """Deliver events that no other event can precede any more."""
         quiet = min(self._heard.values())
         while self._held and self._held[0][0] <= quiet:
             self._given, event = heappop(self._held)
@@ -75,9 +76,9 @@ class Ordered(Member):
     def _probe(self, clock: int) -> list[Send]:
         behind = [server for server, heard in self._heard.items() if heard < clock and self._probed[server] < clock]
         self._probed.update(dict.fromkeys(behind, clock))
-        return [Send(server, Probe(clock)) for server in behind]
+        return [Send(server, ClockRequest(clock)) for server in behind]
 
-    def _done(self, channel: str, done: Done) -> list[Send]:
+    def _done(self, channel: str, done: RequestDone) -> list[Send]:
         self._taken = max(self._taken, done.stamp)
         ticket = channel, done.number
         publisher = self._publishers.pop(ticket, None)
@@ -87,7 +88,7 @@ class Ordered(Member):
         return self._post(publisher)
 
     def publish(self, publisher: str, event: Forward) -> list[Send]:
-        """To its channel."""
+        """Send an event to its channel, in the order of its publisher."""
         self._waiting.setdefault(publisher, deque()).append(event)
         return self._post(publisher)
 
@@ -98,8 +99,8 @@ class Ordered(Member):
             channel = self.domain.channel_of(waiting[0].event)
             if any(other != channel for other, _ in under_way):
                 break
-            sends += self.say(channel, Post(waiting.popleft()))
-            ticket = channel, self._said[channel]
+            sends += self.request(channel, ChannelEvent(waiting.popleft()))
+            ticket = channel, self._requests[channel]
             under_way.add(ticket)
             self._publishers[ticket] = publisher
         if not waiting and not under_way:
@@ -107,33 +108,33 @@ class Ordered(Member):
         return sends
 
     def idle(self, publisher: str) -> bool:
-        """Are the stamps of all its events known?"""
+        """Tell whether the stamps of all events of a publisher are known."""
         return publisher not in self._waiting
 
-    def confirm(self, server: str, heard: Heard) -> list[Send]:
-        """Plainly."""
+    def confirm(self, server: str, heard: InterestConfirmation) -> list[Send]:
+        """Send a confirmation directly, because stamps keep the order."""
         return [Send(server, heard)]
 
     def position(self) -> Position:
-        """The stamp of the last event."""
+        """Return the stamp of the last event."""
         return {"": self._given}
 
     def cut(self, source: str) -> Position:
-        """Up to the last event here, and to when channels knew what is wanted here."""
+        """Return the later of the last event here and the time at which channels knew the filters."""
         return {"": max(self._given, self._taken)}
 
     def reach(self, cut: Position) -> tuple[bool, list[Send]]:
-        """Is everything up to a stamp given?"""
+        """Tell whether all events up to a stamp are delivered; if not, ask the clocks."""
         if min(self._heard.values()) >= cut[""]:
             self._given = max(self._given, cut[""])
             return True, []
         return False, self._probe(cut[""])
 
     def context(self) -> Matrix:
-        """The clock."""
+        """Return the clock, as a matrix."""
         return {"": {"": self.clock}}
 
     def learn(self, context: Matrix) -> list[Send]:
-        """Let the clock be as late."""
+        """Advance the clock to that of a context."""
         self.clock = max(self.clock, context.get("", {}).get("", 0))
         return []

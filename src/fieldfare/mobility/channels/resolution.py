@@ -1,10 +1,11 @@
-"""`ResolutionServer`: hosts channels, knows where those are that belong here, and where sessions are.
+"""`ResolutionServer`: a host of channels, which also knows the places of its channels and sessions.
 
-A channel is at first at its home. When it is relocated, its state goes to the new server, and whatever still comes to
-the old one goes after it, behind the state. The new server tells the home; whoever asks at a wrong place is corrected.
-Nobody can lose a channel: the old server points to the next, and the home to one that is at least as late.
+A channel is at first at its home. On relocation, its state goes to the new server, and later messages to the old server
+follow, behind the state. The new server informs the home; a message to a wrong server is corrected. No channel can get
+lost: the old server points to the next, and the home to a server that is at least as late.
 
-The home of a session's name numbers its stays at access servers. That puts moves in one order, however fast they are.
+The home of a session's name numbers its visits at access servers. So the moves of a session have a single order,
+however fast they are.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ import msgspec
 from fieldfare.mobility.channels.channel import Channel
 from fieldfare.mobility.channels.domain import Domain
 from fieldfare.mobility.channels.messages import (
-    AskLoad,
-    Balance,
-    Came,
-    Clock,
-    Come,
-    End,
-    Ended,
-    Hand,
-    LoadIs,
+    BalanceLoad,
+    ChannelMoved,
+    ChannelRedirect,
+    ChannelRequest,
+    ChannelTransfer,
+    ClockReply,
+    ClockRequest,
+    LoadReply,
+    LoadRequest,
     Matrix,
-    Moved,
-    Probe,
-    Redirect,
-    Relocate,
-    Say,
+    RelocateChannel,
+    SessionCall,
+    SessionCallReply,
+    SessionEnd,
+    SessionEndReply,
     copied,
     join,
 )
@@ -42,69 +43,69 @@ class ResolutionServer:
     wakes: float | None = None
 
     def __init__(self, name: str, domain: Domain) -> None:
-        """No channels yet: they are made when somebody first talks to them."""
+        """Make a server without channels: a channel is made by its first message."""
         self.name = name
         self.domain = domain
         self.channels: dict[str, Channel] = {}
         self.clock = 0
         self.relocations = 0
-        """channels given away"""
+        """number of channels given away"""
         self._pointers: dict[str, tuple[int, str]] = {}
-        """where channels are that are not here: after so many moves, at that server"""
-        self._stays: dict[str, tuple[int, str]] = {}
-        """the last stay of each session, and where"""
+        """servers of channels that are elsewhere, with their numbers of moves"""
+        self._visits: dict[str, tuple[int, str]] = {}
+        """the last visit of each session, and its server"""
         self._context: Matrix = {}
-        """of sessions that are over"""
+        """context of ended sessions"""
         self._loads: dict[str, float] = {}
-        """of the others, as far as they have answered"""
+        """loads of the others, as far as known"""
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message; gives what is to be sent."""
+        """Process a message and return the messages to send."""
         match message:
-            case Say(channel=channel):
+            case ChannelRequest(channel=channel):
                 if not self._hosts(channel):
                     to = self._whereabouts(channel)
-                    return [Send(to, message), Send(message.server, Redirect(channel, to))]
+                    return [Send(to, message), Send(message.server, ChannelRedirect(channel, to))]
                 self.clock = max(self.clock, message.clock)
                 self.channels[channel].cool(now, self.domain.half)
-                return self.channels[channel].take(message, self.clock, self._stamp)
-            case Probe(clock=clock):
+                return self.channels[channel].accept(message, self.clock, self._stamp)
+            case ClockRequest(clock=clock):
                 self.clock = max(self.clock, clock)
-                return [Send(sender, Clock(self.clock))]
-            case Relocate(channel=channel, to=to):
+                return [Send(sender, ClockReply(self.clock))]
+            case RelocateChannel(channel=channel, to=to):
                 if not self._hosts(channel):
                     return [Send(self._whereabouts(channel), message)]
                 return self._give(channel, to)
-            case Hand(channel=channel, state=state, clock=clock):
+            case ChannelTransfer(channel=channel, state=state, clock=clock):
                 self.clock = max(self.clock, clock)
                 self.channels[channel] = Channel(channel, self.domain.log, state)
                 self._pointers.pop(channel, None)
                 home = self.domain.home(channel)
-                return [Send(home, Moved(channel, state.moves))] if home != self.name else []
-            case Moved(channel=channel, moves=moves):
+                return [Send(home, ChannelMoved(channel, state.moves))] if home != self.name else []
+            case ChannelMoved(channel=channel, moves=moves):
                 if channel not in self.channels and moves > self._pointers.get(channel, (0, ""))[0]:
                     self._pointers[channel] = moves, sender
                 return []
-            case Come(server=server):
+            case SessionCall(server=server):
                 return [Send(server, self._come(message))]
-            case End(session=session, stay=stay, context=context):
-                if self._stays.get(session, (0, ""))[0] != stay:
-                    return []  # it has been called elsewhere
-                del self._stays[session]
+            case SessionEnd(session=session, visit=visit, context=context):
+                if self._visits.get(session, (0, ""))[0] != visit:
+                    return []  # the session has been called elsewhere
+                del self._visits[session]
                 join(self._context, context)
-                return [Send(sender, Ended(session, stay))]
-            case Balance() | AskLoad() | LoadIs():
+                return [Send(sender, SessionEndReply(session, visit))]
+            case BalanceLoad() | LoadRequest() | LoadReply():
                 return self._balance(message, sender, now)
         return []
 
     def tick(self, now: float) -> list[Send]:
-        """Nothing is ever due."""
+        """Return nothing: a server has no timers."""
         return []
 
     def snapshot(self) -> bytes:
-        """The channels and where others are."""
+        """Return the channels and pointers, encoded."""
         states = {name: channel.state for name, channel in self.channels.items()}
-        return msgspec.msgpack.encode((states, self._pointers, self._stays, self.clock), enc_hook=wire.to_wire)
+        return msgspec.msgpack.encode((states, self._pointers, self._visits, self.clock), enc_hook=wire.to_wire)
 
     # Channels
 
@@ -128,25 +129,25 @@ class ResolutionServer:
         state.moves += 1
         self.relocations += 1
         self._pointers[channel] = state.moves, to
-        return [Send(to, Hand(channel, state, self.clock))]
+        return [Send(to, ChannelTransfer(channel, state, self.clock))]
 
     # Sessions
 
-    def _come(self, come: Come) -> Came:
-        stay, source = self._stays.get(come.session, (0, ""))
-        self._stays[come.session] = stay + 1, come.server
-        return Came(come.session, come.call, stay + 1, source, {} if source else copied(self._context))
+    def _come(self, come: SessionCall) -> SessionCallReply:
+        visit, source = self._visits.get(come.session, (0, ""))
+        self._visits[come.session] = visit + 1, come.server
+        return SessionCallReply(come.session, come.call, visit + 1, source, {} if source else copied(self._context))
 
     # Load
 
     def _balance(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Give the channel away that makes the loads of this server and the idlest one most even, if any does."""
+        """Give a channel to the least loaded server, if that makes the two loads more even."""
         others = [server for server in self.domain.servers if server != self.name]
         mine = {name: channel.cool(now, self.domain.half) for name, channel in self.channels.items()}
         match message:
-            case AskLoad():
-                return [Send(sender, LoadIs(sum(mine.values())))]
-            case LoadIs(load=load):
+            case LoadRequest():
+                return [Send(sender, LoadReply(sum(mine.values())))]
+            case LoadReply(load=load):
                 self._loads[sender] = load
                 if len(self._loads) < len(others):
                     return []
@@ -154,11 +155,11 @@ class ResolutionServer:
                 channel = best_to_give(mine, sum(mine.values()) - self._loads[idlest])
                 return [] if channel is None else self._give(channel, idlest)
         self._loads = {}
-        return [Send(other, AskLoad()) for other in others]
+        return [Send(other, LoadRequest()) for other in others]
 
 
 def best_to_give(loads: dict[str, float], gap: float) -> str | None:
-    """The channel whose move leaves the smallest gap between two servers, if that is smaller than the gap is now.
+    """Return the channel whose move leaves the smallest gap between two loads; None if no move makes the gap smaller.
 
     >>> best_to_give({"a": 50, "b": 30, "c": 5}, 60), best_to_give({"a": 50}, 50)
     ('b', None)

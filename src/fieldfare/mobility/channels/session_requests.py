@@ -1,7 +1,7 @@
-"""`Desk`: what clients can say to a session that is here, and how they get their events.
+"""`SessionRequests`: the requests of clients to a session that is here, and the deliveries to clients.
 
-Clients are sessions' applications; what they want and promise is the session's, and channels hear of it through the
-place of its domain. How sessions come and go is not known here: see `access`.
+Clients are applications of a session; their filters belong to the session, and channels learn them through the service
+of the session's domain. The moves of sessions are in `access`.
 """
 
 from __future__ import annotations
@@ -12,204 +12,217 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.channels import messages as c
-from fieldfare.mobility.channels.causal import Causal
+from fieldfare.mobility.channels.causal import CausalMember
 from fieldfare.mobility.channels.domain import Domain
-from fieldfare.mobility.channels.member import Member
-from fieldfare.mobility.channels.ordered import Ordered
+from fieldfare.mobility.channels.member import ChannelMember
+from fieldfare.mobility.channels.ordered import OrderedMember
 from fieldfare.mobility.channels.sessions import SharedSession
-from fieldfare.mobility.channels.visits import Place, Said, Visit
+from fieldfare.mobility.channels.visits import ClientRequest, DomainService, SessionVisit
 from fieldfare.mobility.messages import Acknowledge, MoveOut
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import About, Message, Send
 
 
-def member_of(name: str, domain: Domain) -> Member:
-    """A member of a domain, of its kind."""
-    return Ordered(name, domain) if domain.ordered else Causal(name, domain)
+def member_of(name: str, domain: Domain) -> ChannelMember:
+    """Return a member of a domain, ordered or causal as the domain says."""
+    return OrderedMember(name, domain) if domain.ordered else CausalMember(name, domain)
 
 
-class Desk:
-    """Serves clients whose sessions are here."""
+class SessionRequests:
+    """Serves the clients of sessions that are here."""
 
     def __init__(self, name: str, domains: Iterable[Domain]) -> None:
-        """No clients yet. The first domain is its own; it knows of the others, should their sessions come."""
+        """Make a server without clients. The first domain is its own; the others are for sessions from elsewhere."""
         self.name = name
         self.domains = {domain.name: domain for domain in domains}
         self.own = next(iter(self.domains))
-        self.places: dict[str, Place] = {}
-        self._at: dict[str, Visit] = {}
-        """where each client has come to last: an earlier stay must not talk to it, not knowing what it has missed"""
-        self._moving: dict[str, Visit] = {}
-        """stays that wait for something to happen"""
+        self.services: dict[str, DomainService] = {}
+        self._at: dict[str, SessionVisit] = {}
+        """the last visit of each client: an earlier visit must not deliver, because it does not know the missed
+        events"""
+        self._moving: dict[str, SessionVisit] = {}
+        """visits that wait for a condition"""
         self._warmed: dict[str, set[str]] = {}
-        """where sessions are expected"""
-        self._watching: dict[str, tuple[Place, frozenset[Filter] | None]] = {}
-        """clients that want to know what is wanted, and what they know"""
+        """servers at which sessions are expected"""
+        self._watching: dict[str, tuple[DomainService, frozenset[Filter] | None]] = {}
+        """clients that watch the interest, with the last reported interest"""
         self._count = 0
 
-    def _place(self, domain: str) -> Place:
-        if domain not in self.places:
+    def _service(self, domain: str) -> DomainService:
+        if domain not in self.services:
             known = self.domains[domain]
-            self.places[domain] = Place(member_of(self.name, known))
-        return self.places[domain]
+            self.services[domain] = DomainService(member_of(self.name, known))
+        return self.services[domain]
 
-    def _place_of(self, session: str) -> Place:
-        return self._place(session.rpartition("@")[2] if "@" in session else self.own)
+    def _service_of(self, session: str) -> DomainService:
+        return self._service(session.rpartition("@")[2] if "@" in session else self.own)
 
-    def _serve(self, stay: Visit) -> list[Send]:
-        """Do what clients have said, and then give them what there is for them."""
+    def _serve(self, visit: SessionVisit) -> list[Send]:
+        """Process waiting requests of clients, and then deliver events."""
         sends: list[Send] = []
-        while stay.waiting and stay.serving:
-            said = stay.waiting.pop(0)
-            handler = _FROM_CLIENTS.get(type(said.message))
+        while visit.waiting and visit.serving:
+            request = visit.waiting.pop(0)
+            handler = _FROM_CLIENTS.get(type(request.message))
             if handler is None:
-                sends.append(Send(said.client, m.Refuse(f"{type(said.message).__name__} is nothing to say here")))
+                sends.append(
+                    Send(request.client, m.Refuse(f"{type(request.message).__name__} is no request to a session"))
+                )
             else:
-                sends += handler(self, said.message, said, stay)
-        return sends + self._deliver(stay)
+                sends += handler(self, request.message, request, visit)
+        return sends + self._deliver(visit)
 
-    def _deliver(self, stay: Visit) -> list[Send]:
-        session, sends = stay.session, list[Send]()
-        if session is None or stay.target:
+    def _deliver(self, visit: SessionVisit) -> list[Send]:
+        session, sends = visit.session, list[Send]()
+        if session is None or visit.target:
             return []
-        for client in [client for client in stay.clients if self._at.get(client) is stay]:
-            for delivery in session.after(stay.sent[client]):
-                stay.sent[client] = delivery.number
-                labels = session.labels(delivery)
-                if labels:
-                    sends.append(Send(client, msgspec.structs.replace(delivery, subscriptions=labels)))
+        for client in [client for client in visit.clients if self._at.get(client) is visit]:
+            for delivery in session.after(visit.sent[client]):
+                visit.sent[client] = delivery.number
+                ids = session.matching_ids(delivery)
+                if ids:
+                    sends.append(Send(client, msgspec.structs.replace(delivery, subscriptions=ids)))
         return sends
 
-    def _attach(self, message: c.Attach, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        for other in [other for other, app in stay.clients.items() if app == message.app]:
-            del stay.clients[other]
-        stay.session.enter(message.app, message.taken)
-        stay.clients[said.client] = message.app
-        stay.sent[said.client] = stay.session.apps[message.app]
+    def _attach(self, message: c.Attach, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        for other in [other for other, app in visit.clients.items() if app == message.app]:
+            del visit.clients[other]
+        visit.session.attach(message.app, message.received)
+        visit.clients[request.client] = message.app
+        visit.sent[request.client] = visit.session.apps[message.app]
         return []
 
-    def _move_out(self, message: MoveOut, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
+    def _move_out(self, message: MoveOut, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
         if not message.target:
-            stay.clients.pop(said.client, None)
-            self._watching.pop(said.client, None)
+            visit.clients.pop(request.client, None)
+            self._watching.pop(request.client, None)
             return []
-        self._warmed.setdefault(stay.name, set()).add(message.target)
-        session = stay.session
-        return [Send(message.target, c.Warm(stay.name, dict(session.subscriptions), dict(session.advertisements)))]
+        self._warmed.setdefault(visit.name, set()).add(message.target)
+        session = visit.session
+        return [
+            Send(
+                message.target, c.PrepareSession(visit.name, dict(session.subscriptions), dict(session.advertisements))
+            )
+        ]
 
-    def _acknowledge(self, message: Acknowledge, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        stay.session.done(said.app, message.number)
+    def _acknowledge(self, message: Acknowledge, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        visit.session.acknowledge_as(request.app, message.number)
         return []
 
-    def _subscribe(self, message: m.Subscribe | c.Recall, said: Said, stay: Visit) -> list[Send]:
-        return self._set("subscriptions", message.id, message.filter, said, stay)
+    def _subscribe(
+        self, message: m.Subscribe | c.SubscribePast, request: ClientRequest, visit: SessionVisit
+    ) -> list[Send]:
+        return self._set("subscriptions", message.id, message.filter, request, visit)
 
-    def _unsubscribe(self, message: m.Unsubscribe, said: Said, stay: Visit) -> list[Send]:
-        return self._set("subscriptions", message.id, None, said, stay)
+    def _unsubscribe(self, message: m.Unsubscribe, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        return self._set("subscriptions", message.id, None, request, visit)
 
-    def _advertise(self, message: m.Advertise, said: Said, stay: Visit) -> list[Send]:
-        return self._set("advertisements", message.id, message.filter, said, stay)
+    def _advertise(self, message: m.Advertise, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        return self._set("advertisements", message.id, message.filter, request, visit)
 
-    def _unadvertise(self, message: m.Unadvertise, said: Said, stay: Visit) -> list[Send]:
-        return self._set("advertisements", message.id, None, said, stay)
+    def _unadvertise(self, message: m.Unadvertise, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        return self._set("advertisements", message.id, None, request, visit)
 
-    def _set(self, about: About, id: str, filter: Filter | None, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
+    def _set(
+        self, about: About, id: str, filter: Filter | None, request: ClientRequest, visit: SessionVisit
+    ) -> list[Send]:
+        assert visit.session is not None
         if filter is not None and filter.is_empty:
-            return [Send(said.client, m.Refuse("no event can match this filter", id))]
-        kept: dict[str, Filter] = getattr(stay.session, about)
+            return [Send(request.client, m.Refuse("no event can match this filter", id))]
+        kept: dict[str, Filter] = getattr(visit.session, about)
         if filter is not None:
             kept[id] = filter
         else:
             kept.pop(id, None)
-        return self._tell(stay.place, about, stay.key, id, filter)
+        return self._apply(visit.service, about, visit.key, id, filter)
 
-    def _tell(self, place: Place, about: About, key: str, id: str, filter: Filter | None) -> list[Send]:
-        if about == "advertisements" and not place.member.domain.advertisements:
+    def _apply(self, service: DomainService, about: About, key: str, id: str, filter: Filter | None) -> list[Send]:
+        if about == "advertisements" and not service.member.domain.advertisements:
             return []
-        return place.member.tell(place.clients.set(about, key, id, filter))
+        return service.member.apply(service.clients.set(about, key, id, filter))
 
-    def _tell_all(self, place: Place, key: str, message: c.Offer | c.Warm) -> list[Send]:
-        wishes = [self._tell(place, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
-        promises = [self._tell(place, "advertisements", key, id, one) for id, one in message.advertisements.items()]
-        return [send for sends in (*wishes, *promises) for send in sends]
+    def _apply_all(self, service: DomainService, key: str, message: c.SessionOffer | c.PrepareSession) -> list[Send]:
+        subscribed = [self._apply(service, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
+        advertised = [
+            self._apply(service, "advertisements", key, id, one) for id, one in message.advertisements.items()
+        ]
+        return [send for sends in (*subscribed, *advertised) for send in sends]
 
-    def _tell_no_more(self, place: Place, key: str) -> list[Send]:
-        return [send for tell in place.clients.leave(key) for send in place.member.tell(tell)]
+    def _withdraw_all(self, service: DomainService, key: str) -> list[Send]:
+        return [send for update in service.clients.leave(key) for send in service.member.apply(update)]
 
-    def _recall(self, message: c.Recall, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        if stay.session.last or stay.recalling or not stay.place.member.domain.ordered:
-            return [Send(said.client, m.Refuse("there is no past for a session that has got events", message.id))]
-        sends = self._subscribe(message, said, stay)
-        stay.recalling, stay.past = True, {}
-        questions, stay.questions = stay.place.member.recall(stay.key, message.filter, message.last)
-        self._moving[stay.key] = stay
+    def _recall(self, message: c.SubscribePast, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        if visit.session.last or visit.awaits_past or not visit.service.member.domain.ordered:
+            return [Send(request.client, m.Refuse("there is no past for a session that has got events", message.id))]
+        sends = self._subscribe(message, request, visit)
+        visit.awaits_past, visit.past = True, {}
+        questions, visit.questions = visit.service.member.request_past(visit.key, message.filter, message.last)
+        self._moving[visit.key] = visit
         return sends + questions
 
-    def _publish(self, message: m.Publish, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        member, session, by = stay.place.member, stay.session, ""
-        promised = session.advertisements.values()
-        if member.domain.advertisements and not any(filter.matches(message.event) for filter in promised):
-            return [Send(said.client, m.Refuse("no advertisement of yours promises such an event"))]
+    def _publish(self, message: m.Publish, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        member, session, by = visit.service.member, visit.session, ""
+        advertised = session.advertisements.values()
+        if member.domain.advertisements and not any(filter.matches(message.event) for filter in advertised):
+            return [Send(request.client, m.Refuse("none of your advertisements matches the event"))]
         sequence = message.sequence
         if sequence is None:
             self._count += 1
             sequence, by = self._count, self.name
-        elif sequence <= session.published.get(said.client, -1):
+        elif sequence <= session.published.get(request.client, -1):
             return []
         else:
-            session.published[said.client] = sequence
-        return member.publish(stay.name, m.Forward(message.event, said.client, sequence, by, self.name))
+            session.published[request.client] = sequence
+        return member.publish(visit.name, m.Forward(message.event, request.client, sequence, by, self.name))
 
-    def _watch(self, message: c.Watch, said: Said, stay: Visit) -> list[Send]:
-        self._watching[said.client] = stay.place, None
-        member = stay.place.member
-        return [send for channel in member.domain.channels for send in member.promise_all(channel)]
+    def _watch(self, message: c.WatchInterest, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        self._watching[request.client] = visit.service, None
+        member = visit.service.member
+        return [send for channel in member.domain.channels for send in member.advertise_all(channel)]
 
-    def _tell_watching(self) -> list[Send]:
-        """Let clients know what anybody wants, if it is something else than they know."""
+    def _report_interest(self) -> list[Send]:
+        """Send watching clients the interest, if the interest has changed."""
         sends = []
-        for client, (place, known) in self._watching.items():
-            wanted = None if place.is_learning else frozenset(place.wanted())
+        for client, (service, known) in self._watching.items():
+            wanted = None if service.awaits_interest else frozenset(service.wanted())
             if wanted is not None and wanted != known:
-                self._watching[client] = place, wanted
-                sends.append(Send(client, c.Wanted(tuple(sorted(wanted, key=str)))))
+                self._watching[client] = service, wanted
+                sends.append(Send(client, c.InterestReply(tuple(sorted(wanted, key=str)))))
         return sends
 
-    def _leave(self, message: m.Leave, said: Said, stay: Visit) -> list[Send]:
-        assert stay.session is not None
-        stay.session.leave(said.app)
-        self._watching.pop(said.client, None)
-        stay.clients.pop(said.client, None)
-        if stay.session.apps:
+    def _leave(self, message: m.Leave, request: ClientRequest, visit: SessionVisit) -> list[Send]:
+        assert visit.session is not None
+        visit.session.detach(request.app)
+        self._watching.pop(request.client, None)
+        visit.clients.pop(request.client, None)
+        if visit.session.apps:
             return []
-        stay.session, stay.recalling = SharedSession(), False
-        if not stay.waiting and not stay.target:  # else somebody goes on with a new one
-            stay.ending = True
-            self._moving[stay.key] = stay
-        return self._tell_no_more(stay.place, stay.key)
+        visit.session, visit.awaits_past = SharedSession(), False
+        if not visit.waiting and not visit.target:  # otherwise a client goes on with a new session
+            visit.ending = True
+            self._moving[visit.key] = visit
+        return self._withdraw_all(visit.service, visit.key)
 
-    def _keep(self, stay: Visit, event: m.Forward, ids: tuple[str, ...] = ()) -> None:
-        assert stay.session is not None
+    def _keep(self, visit: SessionVisit, event: m.Forward, ids: tuple[str, ...] = ()) -> None:
+        assert visit.session is not None
         delivery = m.Deliver(event.event, event.publisher, event.sequence, ids, event.by)
-        stay.session.keep(delivery, stay.place.member.domain.limit)
+        visit.session.store(delivery, visit.service.member.domain.limit)
 
 
 _FROM_CLIENTS: dict[type[Message], Callable[..., list[Send]]] = {
-    c.Attach: Desk._attach,
-    MoveOut: Desk._move_out,
-    Acknowledge: Desk._acknowledge,
-    m.Subscribe: Desk._subscribe,
-    m.Unsubscribe: Desk._unsubscribe,
-    m.Advertise: Desk._advertise,
-    m.Unadvertise: Desk._unadvertise,
-    m.Publish: Desk._publish,
-    m.Leave: Desk._leave,
-    c.Recall: Desk._recall,
-    c.Watch: Desk._watch,
+    c.Attach: SessionRequests._attach,
+    MoveOut: SessionRequests._move_out,
+    Acknowledge: SessionRequests._acknowledge,
+    m.Subscribe: SessionRequests._subscribe,
+    m.Unsubscribe: SessionRequests._unsubscribe,
+    m.Advertise: SessionRequests._advertise,
+    m.Unadvertise: SessionRequests._unadvertise,
+    m.Publish: SessionRequests._publish,
+    m.Leave: SessionRequests._leave,
+    c.SubscribePast: SessionRequests._recall,
+    c.WatchInterest: SessionRequests._watch,
 }

@@ -1,61 +1,61 @@
-"""`SharedSession`: a session that applications of one user share, each with its own place in it.
+"""`SharedSession`: a session that several applications of a user share, each with its own progress.
 
-An application is known to the session by a name of its own. A device that says the same name takes its place: so a
-user goes from one device to another, and the new one needs to know nothing. Events are kept until all applications are
-done with them, but not more than so many.
+An application has a name within the session. A device with the same name takes its place: so a user changes devices,
+and the new device needs no state. Events are kept until all applications have acknowledged them, but only up to a
+limit.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from fieldfare.mobility.sessions import Session
+from fieldfare.mobility.sessions import MobileSession
 from fieldfare.protocol.messages import Deliver
 
 
-class SharedSession(Session):
-    """Subscriptions, what was kept under numbers, and who is done with what."""
+class SharedSession(MobileSession):
+    """A session with the progress of each application."""
 
     apps: dict[str, int] = msgspec.field(default_factory=dict)
-    """up to which number each is done"""
+    """number of the last acknowledged delivery of each application"""
     published: dict[str, int] = msgspec.field(default_factory=dict)
     """the last event of each publisher that counts its events itself"""
     lost: int = 0
-    """events that were given up because too many were kept"""
+    """number of events dropped beyond the limit"""
 
-    def enter(self, app: str, taken: int | None = None) -> None:
-        """An application comes, or comes back; a new one gets all that is kept."""
-        first = self.kept[0].number - 1 if self.kept else self.last
-        self.apps[app] = max(self.apps.get(app, first), min(taken or 0, self.last))
+    def attach(self, app: str, received: int | None = None) -> None:
+        """Attach an application, new or returning; a new application gets all kept events."""
+        first = self.pending[0].number - 1 if self.pending else self.last
+        self.apps[app] = max(self.apps.get(app, first), min(received or 0, self.last))
         self._trim()
 
-    def leave(self, app: str) -> None:
-        """An application will not come back."""
+    def detach(self, app: str) -> None:
+        """Remove an application that will not return."""
         self.apps.pop(app, None)
         self._trim()
 
-    def done(self, app: str, number: int) -> None:
-        """An application is done with all up to a number."""
+    def acknowledge_as(self, app: str, number: int) -> None:
+        """Note that an application has acknowledged all deliveries up to a number."""
         if app in self.apps:
             self.apps[app] = max(self.apps[app], min(number, self.last))
             self._trim()
 
-    def keep(self, delivery: Deliver, limit: int) -> None:
-        """Number a delivery and keep it, even if the oldest is lost by that."""
-        self.take(delivery)
-        if len(self.kept) > limit:
-            self.lost += len(self.kept) - limit
-            self.kept = self.kept[-limit:] if limit else []
+    def store(self, delivery: Deliver, limit: int) -> None:
+        """Number a delivery and keep it; beyond the limit the oldest is dropped."""
+        self.accept(delivery)
+        if len(self.pending) > limit:
+            self.lost += len(self.pending) - limit
+            self.pending = self.pending[-limit:] if limit else []
 
     def after(self, number: int) -> list[Deliver]:
-        """What is kept beyond a number."""
-        place = len(self.kept)
-        while place and self.kept[place - 1].number > number:
+        """Return the kept deliveries beyond a number."""
+        place = len(self.pending)
+        while place and self.pending[place - 1].number > number:
             place -= 1
-        return self.kept[place:]
+        return self.pending[place:]
 
-    def labels(self, delivery: Deliver) -> tuple[str, ...]:
-        """The subscriptions that it matches now."""
+    def matching_ids(self, delivery: Deliver) -> tuple[str, ...]:
+        """Return the ids of the present subscriptions that a delivery matches."""
         return tuple(id for id, filter in self.subscriptions.items() if filter.matches(delivery.event))
 
     def _trim(self) -> None:

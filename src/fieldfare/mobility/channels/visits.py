@@ -1,8 +1,8 @@
-"""`Visit`: a session's time at an access server, from when it is called there until it has been called elsewhere.
+"""`SessionVisit`: a session at an access server, from the call until another server calls the session.
 
-The stays of a session are numbered by the home of its name, and each gets the session from the one before. So a session
-may be called on before it has come, and the calls are answered one after the other. A server may even have two stays of
-a session: one that is to end, and a later one.
+The home of a session's name numbers its visits, and each visit gets the session from the visit before. So a session may
+be called on before its arrival, and calls are answered in sequence. A server may even have two visits of a session: a
+visit that is to end, and a later visit.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.channels.member import Mark, Member, Ticket
+from fieldfare.mobility.channels.member import ChannelMember, Mark, Ticket
 from fieldfare.mobility.channels.messages import Position
 from fieldfare.mobility.channels.sessions import SharedSession
 from fieldfare.protocol.messages import Forward, Message
 from fieldfare.routing.clients import Clients
-from fieldfare.tables.structures.naive import minimal_cover
+from fieldfare.tables.covers import minimal_cover
 
 
 @dataclass(eq=False, slots=True)
-class Place:
-    """An access server in a domain: as channels see it, and what the sessions there want."""
+class DomainService:
+    """A domain as an access server serves it: the member, and the filters of the sessions."""
 
-    member: Member
+    member: ChannelMember
     clients: Clients = field(default_factory=Clients)
-    """by the keys of stays"""
+    """filters by the keys of visits"""
 
     @property
-    def is_learning(self) -> bool:
-        """Is it still unknown here what other servers want?"""
-        return any(self.member.is_promising(channel) for channel in self.member.domain.channels)
+    def awaits_interest(self) -> bool:
+        """Whether the filters of other servers are still unknown here."""
+        return any(self.member.awaits_interest(channel) for channel in self.member.domain.channels)
 
     def wanted(self) -> list[Filter]:
-        """What anybody wants, here or at servers that are known to want it: the fewest filters that say so."""
+        """Return the minimal cover of all known subscriptions, here and at other servers."""
         here = (filter for client in self.clients.all.values() for filter in client.subscriptions.values())
         elsewhere = (filter for table in self.member.proxies.values() for filter in table.roots())
         return minimal_cover((*here, *elsewhere))
 
 
-class Said(NamedTuple):
-    """What a client says, and as which application."""
+class ClientRequest(NamedTuple):
+    """A request of a client, with the name of its application."""
 
     client: str
     app: str
@@ -48,56 +48,56 @@ class Said(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Visit:
-    """Where a session is, was, or will be."""
+class SessionVisit:
+    """A past, present or future visit of a session."""
 
     name: str
-    place: Place
+    service: DomainService
     number: int = 0
     """0: not known yet"""
     session: SharedSession | None = None
-    """None until it is here"""
+    """None until its arrival"""
     clients: dict[str, str] = field(default_factory=dict)
-    """those that are here, and which application they are"""
+    """the present clients, with their applications"""
     sent: dict[str, int] = field(default_factory=dict)
-    """the number of the last delivery that each was sent"""
-    waiting: list[Said] = field(default_factory=list)
-    """what clients have said before it is here"""
+    """number of the last delivery sent to each client"""
+    waiting: list[ClientRequest] = field(default_factory=list)
+    """requests of clients before the arrival of the session"""
 
-    visits: set[tuple[str, int]] = field(default_factory=set)
-    """the clients that have come here, and how often they had moved"""
+    arrivals: set[tuple[str, int]] = field(default_factory=set)
+    """the clients that have come here, with their numbers of moves"""
     behind: list[Message] = field(default_factory=list)
-    """what must not get to the session's home before this stay is known there"""
+    """messages that must not reach the session's home before it knows of this visit"""
 
     source: str = ""
     tickets: frozenset[Ticket] | None = None
-    """what must be in force before it can come, or go"""
+    """requests that must be in force before the session can come, or go"""
     fetching: bool = False
-    """from then on, events for it are put aside"""
-    aside: list[tuple[Mark, Forward]] = field(default_factory=list)
+    """from now on, events for the session are buffered"""
+    buffered: list[tuple[Mark, Forward]] = field(default_factory=list)
     floor: Position = field(default_factory=dict)
-    """events up to there it has had elsewhere"""
+    """position up to which the session has had events elsewhere"""
 
     target: str = ""
-    """who has called it"""
+    """the server that has called the session"""
     offered: bool = False
     cut: Position | None = None
-    """how far it must get before it goes"""
+    """position which the session must reach before it goes"""
 
     ending: bool = False
-    """nobody is left; what clients say waits until that is known"""
-    recalling: bool = False
-    """events are put aside until those of the past are here"""
+    """no client is left; further requests wait until the home knows of the end"""
+    awaits_past: bool = False
+    """events are buffered until the past events are here"""
     questions: set[Ticket] = field(default_factory=set)
-    """about the past"""
+    """open requests for past events"""
     past: dict[int, Forward] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        """Tells stays apart."""
+        """The name and number, which identify the visit."""
         return f"{self.name}#{self.number}"
 
     @property
     def serving(self) -> bool:
-        """Can clients be heard?"""
+        """Whether requests of clients can be processed."""
         return self.session is not None and not self.ending

@@ -1,9 +1,9 @@
-"""What a bridge is: a way to another messaging system that knows nothing of nodes.
+"""The interface of a bridge: a way to another messaging system, written without knowledge of nodes.
 
-A `Bridge` says what it wants of us, and what may come from it, as filters. It can `connect`; the connection gives what
-comes in, and takes what goes out. Either way nobody lets go of a message before the other side has it: `incoming` gives
-batches with something to call when they are safe here, and `outgoing` returns when all is safe there. A `Runner` does
-the rest: it publishes, subscribes, connects again, and counts.
+A `Bridge` has two filters, for the events that go out and for those that may come in. `connect` opens a connection with
+two directions. Neither side forgets a message before the other has it: `incoming` yields batches with a function to
+call when the events are stored here, and `outgoing` returns when all events are stored there. A `Runner` does the rest:
+publish, subscribe, reconnect, and count.
 """
 
 from __future__ import annotations
@@ -17,67 +17,67 @@ from fieldfare.filters.filter import Filter
 
 
 class BridgeError(Exception):
-    """The connection is of no use any more, for a reason that may pass: there will be another one."""
+    """A broken connection, for a reason that may pass: the runner connects again."""
 
 
-class Arrived(NamedTuple):
-    """Something that came from the other system."""
+class IncomingEvent(NamedTuple):
+    """An event from the other system."""
 
     event: Event
     ttl: float | None = None
-    """seconds after which nobody is to get it any more"""
+    """seconds after which no subscriber gets the event"""
     id: str = ""
-    """no other message ever has it. What comes again under the same one is not published twice; empty: nobody knows"""
+    """an id that no other message has: a second message with the same id is not published; empty: unknown"""
 
 
-class Problem(NamedTuple):
-    """A message that nothing can be made of: it is counted, and what follows goes on."""
+class Rejection(NamedTuple):
+    """A message or event that the bridge cannot translate: the runner counts the rejection, and goes on."""
 
-    text: str
+    reason: str
 
 
 class Batch(NamedTuple):
-    """Some messages, and what to call when all of them are safe here."""
+    """Messages from the other system, and the function to call when all their events are stored here."""
 
-    messages: Sequence[Arrived | Problem]
+    messages: Sequence[IncomingEvent | Rejection]
     done: Callable[[], Awaitable[None]]
 
 
-class Leaving(NamedTuple):
+class OutgoingEvent(NamedTuple):
     """An event for the other system."""
 
     event: Event
     id: str
-    """the same whenever it is sent again, and no other event has it"""
+    """an id that no other event has, and that stays the same when the event is sent again"""
     expires: float | None = None
-    """when it is of no use any more, in seconds since 1970"""
+    """end of its life, in seconds since 1970"""
 
 
 class BridgeConnection(Protocol):
-    """A way to the other system, as long as it works. Any of its calls may raise BridgeError or OSError."""
+    """An open connection to the other system. Any call may raise BridgeError or OSError: then the connection ends."""
 
     def incoming(self) -> AsyncIterator[Batch]:
-        """What comes, for as long as the connection lasts. Without anything to come it waits for the end."""
+        """Yield batches for as long as the connection lasts; a bridge with no incoming events waits for the end."""
         ...
 
-    async def outgoing(self, leaving: Sequence[Leaving], /) -> Sequence[Problem]:
-        """Hand over events, in order. Afterwards they are safe there, but for those that can never be."""
+    async def outgoing(self, events: Sequence[OutgoingEvent], /) -> Sequence[Rejection]:
+        """Hand over events, in order; on return the other system has stored all but the rejected ones."""
         ...
 
 
 class Bridge(Protocol):
-    """A kind of connection with its settings."""
+    """A way to another system, with its settings."""
 
     @property
-    def wants(self) -> Filter | None:
-        """What goes out; None: nothing does."""
+    def subscription(self) -> Filter | None:
+        """The filter of the events that go out; None: none go out."""
         ...
 
     @property
-    def promises(self) -> Filter | None:
-        """What may come in; None: nothing does."""
+    def advertisement(self) -> Filter | None:
+        """The filter of the events that may come in; None: none come in."""
         ...
 
     def connect(self) -> AbstractAsyncContextManager[BridgeConnection]:
-        """Go there, once."""
+        """Open a connection; the runner makes each further attempt."""
         ...

@@ -1,4 +1,4 @@
-"""What a message of MQTT 5 means as an event, and an event as a message: rules, and functions without I/O."""
+"""Messages of MQTT 5 as events, and events as messages: the rules of a bridge, and functions without I/O."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.tags import as_timestamp
 from fieldfare.events.values import Value, format_timestamp
-from fieldfare.node.bridges.interface import Arrived, Leaving, Problem
+from fieldfare.node.bridges.interface import IncomingEvent, OutgoingEvent, Rejection
 
 OURS: Final = "fieldfare-"
-"""user properties that begin so are no fields"""
+"""prefix of the user properties that do not become fields"""
 ID: Final = f"{OURS}id"
-"""the user property by which a receiver knows an event that was sent twice"""
+"""user property with the id of the event, by which a receiver recognises an event that was sent twice"""
 LONGEST: Final = 65_535
-"""bytes of a text in MQTT"""
+"""bytes of a string in MQTT"""
 FIELD: Final = re.compile(r"\{([^{}]+)\}")
-UNSAYABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+FORBIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 Level: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | Literal["topic"]
 
 
-class In(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages that come in."""
+class IncomingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule of `in`: the messages of a topic come in as events."""
 
     topic: str
-    """with `+` and `#`, perhaps with `$share/GROUP/` before it"""
+    """topic with `+` and `#`, perhaps with `$share/GROUP/` before it"""
     fields: dict[str, Level] = {}
-    """fields by level of the topic, which count from 0; or the whole of it, as "topic" """
+    """fields of the event from levels of the topic, counted from 0, or from the whole topic as "topic" """
     type: str = ""
-    """the field `type` of the events"""
+    """value for the field `type` of the events"""
     id: str = ""
-    """a field or user property that no two messages share: what comes twice is published once"""
+    """field or user property that is unique to a message: a message that comes twice is published once"""
     qos: Literal[0, 1] = 1
     retained: bool = True
-    """whether what the broker has retained comes, too, when the subscription is new"""
+    """also take the retained messages, when the subscription is new"""
 
 
-class Out(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Events that go out."""
+class OutgoingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule of `out`: the events that match a filter go out to a topic."""
 
     filter: str
     topic: str
-    """with fields of the event, as `alarms/{room}`"""
+    """topic with fields of the event, as `alarms/{room}`"""
     qos: Literal[0, 1] = 1
     retain: bool = False
     properties: bool | tuple[str, ...] = True
-    """fields that are user properties, too: all that are single values, none, or some"""
+    """fields to repeat as user properties: all with a single value (true), none (false), or those named"""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message of MQTT 5, as far as it matters here."""
+    """A message of MQTT 5 without the types of paho, so that tests need no MQTT broker."""
 
     topic: str
     payload: bytes = b""
@@ -69,34 +69,34 @@ class Message(msgspec.Struct, frozen=True):
     reply_to: str = ""
     correlation: bytes | None = None
     utf8: bool = False
-    """the publisher says that the payload is text"""
+    """the publisher has marked the payload as text"""
 
 
-def arrived(rule: In, message: Message) -> Arrived | Problem:
-    """The event in a message.
+def event_of(rule: IncomingRule, message: Message) -> IncomingEvent | Rejection:
+    """Return the event in a message, by a rule; a Rejection if the payload is not what its content type says.
 
-    >>> rule = In("sensors/+/temperature", {"room": 1}, "temperature")
-    >>> arrived(rule, Message("sensors/kitchen/temperature", b"21.5", properties=(("unit", "C"),))).event
+    >>> rule = IncomingRule("sensors/+/temperature", {"room": 1}, "temperature")
+    >>> event_of(rule, Message("sensors/kitchen/temperature", b"21.5", properties=(("unit", "C"),))).event
     Event({'unit': 'C', 'value': 21.5, 'room': 'kitchen', 'type': 'temperature'})
     """
     try:
         event = _event(rule, message)
     except EventError as error:
-        return Problem(f"a message to {message.topic}: {error}")
+        return Rejection(f"a message to {message.topic}: {error}")
     id: object = event.get(rule.id) if rule.id else None
     if id is None:
         id = dict(message.properties).get(ID)
-    # An event may go to several topics, and is then told several times.
-    return Arrived(event, message.expires or None, "" if id is None else f"{message.topic}\n{id!r}")
+    # An event may go out to several topics with one id: each of these messages is an event of its own.
+    return IncomingEvent(event, message.expires or None, "" if id is None else f"{message.topic}\n{id!r}")
 
 
-def _event(rule: In, message: Message) -> Event:
-    """What stands in the topic or is set by the rule counts before the payload, and that before user properties."""
+def _event(rule: IncomingRule, message: Message) -> Event:
+    """Merge the sources of fields: the topic and the rule win over the payload, the payload over user properties."""
     content = _content(message)
     tree: dict[str, object] = {}
     for name, value in message.properties:
         if name in content or name.startswith(OURS):
-            continue  # the payload says it with its type
+            continue  # the payload has the same field, with its type
         if name in tree:
             former = tree[name]
             tree[name] = [*former, value] if isinstance(former, list) else [former, value]
@@ -121,7 +121,7 @@ def _event(rule: In, message: Message) -> Event:
 
 
 def _content(message: Message) -> Event:
-    """The payload, as its content type says; without one as JSON, text or bytes, whatever it can be."""
+    """Decode the payload by its content type; without a content type try JSON, then text, then bytes."""
     payload, kind = message.payload, message.content_type.partition(";")[0].strip().lower()
     if kind == "application/cloudevents+json":
         return cloudevents.decode(payload)
@@ -149,7 +149,7 @@ def _json(payload: bytes) -> Event:
     if payload.lstrip()[:1] == b"{":
         return json.decode(payload)
     if not _is_json(payload):
-        raise EventError("", "the content type says JSON, and it is none")
+        raise EventError("", "the content type is JSON, and the payload is not JSON")
     return json.decode(b'{"value":' + payload + b"}")
 
 
@@ -161,11 +161,11 @@ def _is_json(payload: bytes) -> bool:
     return True
 
 
-def leaving(rule: Out, one: Leaving, now: float) -> Message | Problem:
-    """The message for an event, or why there can be none.
+def message_of(rule: OutgoingRule, one: OutgoingEvent, now: float) -> Message | Rejection:
+    """Return the message for an event, by a rule; a Rejection if the topic needs a field that the event lacks.
 
     >>> event = Event({"type": "alarm", "level": 5, "room": "kitchen"})
-    >>> message = leaving(Out("level > 3", "alarms/{room}"), Leaving(event, "x/1"), 0)
+    >>> message = message_of(OutgoingRule("level > 3", "alarms/{room}"), OutgoingEvent(event, "x/1"), 0)
     >>> message.topic, message.properties
     ('alarms/kitchen', (('fieldfare-id', 'x/1'), ('type', 'alarm'), ('level', '5'), ('room', 'kitchen')))
     """
@@ -173,10 +173,12 @@ def leaving(rule: Out, one: Leaving, now: float) -> Message | Problem:
         topic = _topic(rule.topic, one.event)
         payload = json.encode(one.event)
     except EventError as error:
-        return Problem(f"an event for {rule.topic}: {error}")
+        return Rejection(f"an event for {rule.topic}: {error}")
     names = rule.properties if isinstance(rule.properties, tuple) else one.event if rule.properties else ()
     texts = ((name, _text(one.event.get(name))) for name in names)
-    properties = tuple((name, text) for name, text in texts if text is not None and sayable(name) and sayable(text))
+    properties = tuple(
+        (name, text) for name, text in texts if text is not None and is_mqtt_text(name) and is_mqtt_text(text)
+    )
     reply_to, correlation = one.event.get("reply_to"), one.event.get("correlation_data")
     return Message(
         topic,
@@ -190,7 +192,7 @@ def leaving(rule: Out, one: Leaving, now: float) -> Message | Problem:
 
 
 def _topic(template: str, event: Event) -> str:
-    """A topic with fields filled in. A field is one level, unless it is the whole topic."""
+    """Fill the fields of an event into a topic; a value must be a single level, unless the field is the whole topic."""
     whole = FIELD.fullmatch(template) is not None
 
     def value(match: re.Match[str]) -> str:
@@ -204,16 +206,16 @@ def _topic(template: str, event: Event) -> str:
 
     topic = FIELD.sub(value, template)
     if not _is_topic(topic):
-        raise EventError("", f"{topic[:100]!r} is no topic that one can publish to")
+        raise EventError("", f"{topic[:100]!r} is not a topic that messages can be published to")
     return topic
 
 
 def _is_topic(text: str) -> bool:
-    return bool(text) and not text.startswith("$") and not any(sign in text for sign in "+#") and sayable(text)
+    return bool(text) and not text.startswith("$") and not any(sign in text for sign in "+#") and is_mqtt_text(text)
 
 
 def _text(value: Value) -> str | None:
-    """A single value as text; None if there is no plain one."""
+    """Return a single value as text; None for values without a plain text."""
     match value:
         case str():
             return value
@@ -226,6 +228,6 @@ def _text(value: Value) -> str | None:
     return None
 
 
-def sayable(text: str) -> bool:
-    """May MQTT have it? Brokers hang up on control characters, and would do so again and again."""
-    return len(text.encode(errors="surrogatepass")) <= LONGEST and not UNSAYABLE.search(text)
+def is_mqtt_text(text: str) -> bool:
+    """Tell whether MQTT allows a string. MQTT brokers disconnect a client for control characters, each time anew."""
+    return len(text.encode(errors="surrogatepass")) <= LONGEST and not FORBIDDEN.search(text)

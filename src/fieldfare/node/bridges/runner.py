@@ -1,11 +1,11 @@
-"""`Runner`: brings a bridge and a node together, for as long as the node runs.
+"""`Runner`: joins a bridge to a node, for as long as the node runs.
 
-The bridge `plant` has the session `bridge:plant`. What comes in is published by it, and acknowledged to the other
-system when it is safe here. What goes out waits for it, and is acknowledged here when it is safe there. Whichever side
-is killed, nothing is lost; what was on its way may come twice.
+The bridge `plant` has the session `bridge:plant`. An incoming event is published by this session, and acknowledged to
+the other system when it is stored here. An outgoing event waits in this session, and is acknowledged here when it is
+stored there. A crash of either side loses no event; events on their way may come twice.
 
-An event that came in does not go out again by the same bridge: its publisher is the session itself. The publisher goes
-with an event from node to node, so this holds across a network: bridges of the same name are the same bridge.
+An event that came in does not go out again by the same bridge: its publisher is the session itself. The publisher
+travels with an event from node to node, so the same holds across a network: bridges of the same name are one bridge.
 """
 
 from __future__ import annotations
@@ -13,59 +13,66 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Coroutine, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, Final
 
 import msgspec
 
-from fieldfare.node.bridges.interface import Arrived, Batch, Bridge, BridgeConnection, BridgeError, Leaving, Problem
+from fieldfare.node.bridges.interface import (
+    Batch,
+    Bridge,
+    BridgeConnection,
+    BridgeError,
+    IncomingEvent,
+    OutgoingEvent,
+    Rejection,
+)
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.state import NEVER, Publication, RequestRefused
 from fieldfare.protocol import messages as m
+from fieldfare.retry import Backoff
 
-FIRST_PAUSE: Final = 0.2
-LONGEST_PAUSE: Final = 30.0
-"""seconds before the next attempt to connect"""
+BACKOFF: Final = Backoff(0.2, 30.0, (0.5, 1.0))
+"""before the next attempt to connect"""
 WINDOW: Final = 10_000
-"""foreign ids that are remembered"""
+"""ids of the other system that are remembered, to recognise a message that comes twice"""
 CHUNK: Final = 100
-"""events that go out at once"""
+"""events in one call of `outgoing`"""
 
 MOMENT: Final = 1.0
-"""seconds in which the node has written what was published, surely"""
+"""seconds in which the node has surely stored a published event"""
 OWNER: Final = "~bridge"
-"""of the sessions: nobody who comes from outside may use them"""
+"""owner of the sessions; no client can have this name, so no client can use them"""
 
 logger = logging.getLogger("fieldfare.node.bridge")
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How a bridge is doing."""
+    """The state and the counters of a bridge since the start of the node."""
 
     name: str
     kind: str
     up: bool
     incoming: int
-    """events that came in"""
+    """events published here"""
     outgoing: int
-    """events that went out"""
+    """events that the other system has accepted"""
     duplicates: int
-    """messages that came again, and were not published twice"""
+    """messages that came twice, and were published once"""
     bad: int
-    """messages and events that nothing could be made of"""
+    """rejected messages and events"""
     waiting: int
-    """events that have not gone out yet"""
+    """events that wait to go out"""
     problem: str
-    """the last of those"""
+    """reason of the last rejection"""
     error: str
-    """why the last connection ended, if it did"""
+    """reason why the last connection ended; empty while a connection is up"""
 
 
 class Runner:
-    """A bridge at work."""
+    """A bridge at work: connects, reconnects after failures, and moves events both ways."""
 
     def __init__(self, node: Node, name: str, bridge: Bridge, kind: str = "") -> None:
         self.name = name
@@ -77,7 +84,7 @@ class Runner:
         self._seen: dict[str, None] = {}
 
     def status(self) -> Status:
-        """How it is doing."""
+        """Return the state and the counters."""
         session = self._node.broker.sessions.get(self.session)
         waiting = len(session.pending) if session is not None else 0
         return Status(
@@ -86,8 +93,8 @@ class Runner:
         )  # fmt: skip
 
     async def run(self) -> None:
-        """Go on for ever; the node goes on without it, too."""
-        pause = FIRST_PAUSE
+        """Keep the bridge connected until the node stops; no error of a bridge stops the node."""
+        delays, delay = BACKOFF.delays(), BACKOFF.first
         while True:
             began = asyncio.get_running_loop().time()
             try:
@@ -96,47 +103,49 @@ class Runner:
                 return
             except (BridgeError, OSError, RequestRefused) as error:
                 self._fail(str(error) or type(error).__name__)
-            except Exception as error:  # a mistake in a bridge is no reason to end it
+            except Exception as error:  # a bug in a bridge must not end the bridge
                 logger.exception("the bridge %s failed", self.name)
                 self._fail(f"{type(error).__name__}: {error}")
             finally:
                 self._up = False
-            # A connection that lasted was a good one; one that broke at once will do so again.
+            # After a connection that lasted, the delays begin anew; a connection that breaks at once will do so again.
             lasted = asyncio.get_running_loop().time() - began
-            pause = FIRST_PAUSE if lasted > 2 * pause else min(2 * pause, LONGEST_PAUSE)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            if lasted > 2 * delay:
+                delays = BACKOFF.delays()
+            delay = next(delays)
+            await asyncio.sleep(delay)
 
     async def _connect(self) -> None:
-        """Be there as long as the other side is. The session first: what it took and did not pass on comes again."""
+        """Serve one connection to its end. The session begins first: events it has not acknowledged come again."""
         async with InternalSession(self._node, self.session, owner=OWNER) as session:
-            await self._ask(session)
+            await self._subscribe(session)
             async with self._bridge.connect() as connection:
                 self._up, self._error = True, ""
                 logger.info("the bridge %s is up", self.name)
-                await first(self._take_all(connection), self._give_all(connection, session))
+                await first_of(self._receive_all(connection), self._send_all(connection, session))
 
     def _fail(self, error: str) -> None:
         if error != self._error:
             logger.warning("the bridge %s is down: %s", self.name, error)
         self._error = error
 
-    async def _ask(self, session: InternalSession) -> None:
-        """One subscription for all that goes out. What an earlier configuration asked for is no more."""
-        wanted, promised = self._bridge.wants, self._bridge.promises
-        if wanted is not None:
-            await session.subscribe("out", wanted)
+    async def _subscribe(self, session: InternalSession) -> None:
+        """Subscribe and advertise as the bridge says, and end the subscription of earlier settings."""
+        subscription, advertisement = self._bridge.subscription, self._bridge.advertisement
+        if subscription is not None:
+            await session.subscribe("out", subscription)
         elif self._has("subscriptions", "out"):
             await session.unsubscribe("out")
         if self._node.broker.broker.strategy.advertisements is None:
             return
         message: m.Message | None = None
-        if promised is not None:
-            message = m.Advertise("in", promised)
+        if advertisement is not None:
+            message = m.Advertise("in", advertisement)
         elif self._has("advertisements", "in"):
             message = m.Unadvertise("in")
         if message is not None:
             change = message
-            await self._node.submit(lambda broker, now: broker.change(change, self.session, now))
+            await self._node.submit(lambda broker, now: broker.sessions.change_filters(change, self.session, now))
 
     def _has(self, about: str, id: str) -> bool:
         client = self._node.broker.broker.clients.all.get(self.session)
@@ -144,78 +153,78 @@ class Runner:
 
     # In
 
-    async def _take_all(self, connection: BridgeConnection) -> None:
+    async def _receive_all(self, connection: BridgeConnection) -> None:
         async for batch in connection.incoming():
-            await self._take(batch)
-        raise BridgeError("the other side hung up")
+            await self._receive(batch)
+        raise BridgeError("the other side closed the connection")
 
-    async def _take(self, batch: Batch) -> None:
-        arrived: list[Arrived] = []
+    async def _receive(self, batch: Batch) -> None:
+        incoming: list[IncomingEvent] = []
         ids: dict[str, None] = {}
         for one in batch.messages:
-            if isinstance(one, Problem):
-                self._complain(one)
+            if isinstance(one, Rejection):
+                self._reject(one)
             elif one.id and (one.id in self._seen or one.id in ids):
                 self._duplicates += 1
             else:
-                arrived.append(one)
+                incoming.append(one)
                 if one.id:
                     ids[one.id] = None
-        await self._node.room()
-        publishing = asyncio.create_task(self._publish(arrived, ids))
+        await self._node.wait_for_capacity()
+        publishing = asyncio.create_task(self._publish(incoming, ids))
         try:
             await asyncio.shield(publishing)
         finally:
-            # If the connection ends now: what is being published will be, and must be known when it comes again.
+            # If the connection ends now, the publishing goes on: its ids must be known when the messages come again.
             await asyncio.wait([publishing], timeout=MOMENT)
         await batch.done()
 
-    async def _publish(self, arrived: Sequence[Arrived], ids: Mapping[str, None]) -> None:
+    async def _publish(self, incoming: Sequence[IncomingEvent], ids: Mapping[str, None]) -> None:
         now = self._node.clock()
         futures = [
             self._node.publish(
                 Publication(self.session, 0, [one.event for one in group], None if ttl is None else now + ttl)
             )
-            for ttl, group in groupby(arrived, key=lambda one: one.ttl)
+            for ttl, group in groupby(incoming, key=lambda one: one.ttl)
         ]
         await asyncio.gather(*futures)
-        self._in += len(arrived)
-        self._seen |= ids  # not before: what was not published is not known
+        self._in += len(incoming)
+        self._seen |= ids  # not earlier: an id is known only after its event was published
         for id in list(islice(self._seen, max(0, len(self._seen) - WINDOW))):
             del self._seen[id]
 
-    def _complain(self, problem: Problem) -> None:
+    def _reject(self, rejection: Rejection) -> None:
         self._bad += 1
-        self._problem = problem.text
-        logger.warning("the bridge %s: %s", self.name, problem.text)
+        self._problem = rejection.reason
+        logger.warning("the bridge %s: %s", self.name, rejection.reason)
 
     # Out
 
-    async def _give_all(self, connection: BridgeConnection, session: InternalSession) -> None:
-        if self._bridge.wants is None:
+    async def _send_all(self, connection: BridgeConnection, session: InternalSession) -> None:
+        if self._bridge.subscription is None:
             await asyncio.Event().wait()
         async for delivered in session.deliveries(CHUNK):
-            leaving = self._leaving(delivered)
-            problems = await connection.outgoing(leaving) if leaving else ()
-            for problem in problems:
-                self._complain(problem)
-            self._out += len(leaving) - len(problems)
+            outgoing = self._outgoing(delivered)
+            rejections = await connection.outgoing(outgoing) if outgoing else ()
+            for rejection in rejections:
+                self._reject(rejection)
+            self._out += len(outgoing) - len(rejections)
             if delivered:
                 await session.acknowledge(delivered[-1].number)
 
-    def _leaving(self, delivered: Sequence[Delivered]) -> Sequence[Leaving]:
+    def _outgoing(self, delivered: Sequence[Delivered]) -> Sequence[OutgoingEvent]:
         session = self._node.broker.sessions[self.session]
-        leaving = []
+        outgoing = []
         for one in delivered:
             if one.publisher != self.session:
                 expires = session.pending[one.number].expires if one.number in session.pending else NEVER
                 id = f"{session.identity}/{one.number}"
-                leaving.append(Leaving(one.event, id, None if expires == NEVER else expires))
-        return leaving
+                outgoing.append(OutgoingEvent(one.event, id, None if expires == NEVER else expires))
+        return outgoing
 
 
-async def first(*works: Coroutine[Any, Any, None]) -> None:
-    """Do all of it until one ends or fails; then the others are cancelled."""
+async def first_of(*works: Coroutine[Any, Any, None]) -> None:
+    """Run coroutines until the first ends or fails, then cancel the others; the first failure is raised."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""`Log`: the events of a node in the order in which they were accepted, on disk.
+"""`Log`: the journal entries of a node on disk, in the order in which the events were accepted.
 
 It is only ever appended to, many entries in one write. The end of it, the *active* segment, is a raw file; from time
 to time it is closed and another one begins. Closed segments are turned into Parquet at leisure, and the oldest ones go
@@ -35,16 +35,16 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class Log:
-    """The event log in a folder, which is made if it is not there. Where a salvage has left a gap, readers go on.
+    """The event log in a folder; a missing folder is created. Readers skip a gap that a salvage has left.
 
     A segment is closed when the next entries would make it larger than `segment_bytes`, or come `segment_seconds` after
     its first one. What `append` took survives a kill; with `sync`, also a power loss.
     """
 
     cut: int = 0
-    """so many bytes of a torn write were cut off when the log was opened"""
+    """Bytes of a torn write that were cut off when the log was opened."""
     is_torn: bool = False
-    """a write, or the making of a segment, had been cut short when the log was opened: its end may be lost"""
+    """Whether a write, or the creation of a segment, had been cut short: the end of the log may be lost."""
 
     def __init__(
         self, directory: Path, *, segment_bytes: int = 64 << 20, segment_seconds: float = 3600.0, sync: bool = False
@@ -72,30 +72,30 @@ class Log:
 
     @property
     def last(self) -> int:
-        """The position of the last entry; one less than `first` if there is none, so 0 in a new log."""
+        """The position of the last entry; `first - 1` in an empty log, so 0 in a new one."""
         return self._segments[-1].last
 
     @property
     def first(self) -> int:
-        """The position of the oldest entry that is kept; one more than `last` if there is none."""
+        """The position of the oldest entry; `last + 1` in an empty log."""
         return self._segments[0].first
 
     @property
     def active_first(self) -> int:
-        """The first position that is not closed: entries from there on can still be forgotten."""
+        """The first position of the active segment; `truncate` can remove entries from there on."""
         return self._active.first
 
     @property
     def bytes(self) -> int:
-        """The size on disk."""
+        """The size of all segments on disk."""
         return sum(part.size for part in self._segments)
 
     # Writing
 
     def append(self, entries: Sequence[JournalEntry]) -> None:
-        """Add entries, whose positions continue. They are safe when this returns; if it raises, there are none of them.
+        """Append entries with consecutive positions: all are safe when the call returns, or none is there if it raises.
 
-        An entry that is earlier than the last one gets the time of that: clocks may go back, the log does not.
+        An entry with an earlier time than the last one gets the last one's time: clocks may go back, the log does not.
         """
         if not entries:
             return
@@ -108,7 +108,7 @@ class Log:
             self._active.take(batch, entries[-1].position)
 
     def roll(self) -> None:
-        """Close the active segment and begin another one, unless it is empty."""
+        """Close the active segment and begin another one; an empty segment stays active."""
         with self._changing:
             active, file = self._active, self._writable()
             if active.last < active.first:
@@ -124,7 +124,7 @@ class Log:
             os.close(file)
 
     def truncate(self, last: int) -> None:
-        """Forget the entries after a position. What is sealed cannot be forgotten, and nobody should be reading."""
+        """Remove the entries behind a position. Sealed entries cannot be removed, and no reader may be active."""
         with self._changing:
             if last >= self.last:
                 return
@@ -144,7 +144,7 @@ class Log:
             self._file = self._open(target)
 
     def close(self) -> None:
-        """Append no more. Reading still works."""
+        """Close the file of the active segment; reading still works."""
         with self._changing:
             if self._file is not None:
                 os.close(self._file)
@@ -166,7 +166,7 @@ class Log:
                 os.fsync(file)
         except BaseException:
             try:
-                os.ftruncate(file, self._active.size)  # half of it must not stay: more may follow
+                os.ftruncate(file, self._active.size)  # half a record must not stay: more may follow
             except OSError:
                 self.close()
             if written:
@@ -174,7 +174,7 @@ class Log:
             raise
 
     def _open(self, active: Raw) -> int:
-        """Open a segment for appending, and cut off what was torn."""
+        """Open a segment for appending, and cut off a torn write."""
         file = os.open(active.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
         try:
             if torn := os.fstat(file).st_size - active.size:
@@ -188,7 +188,7 @@ class Log:
                     torn,
                     "" if self._sync else ' (log.sync = "full" keeps accepted events safe from that)',
                 )
-            if self._sync:  # what was written just before a crash may not have been synced
+            if self._sync:  # a write just before a crash may not have been synced
                 os.fsync(file)
                 parquet_segment.sync(self._directory)
         except BaseException:
@@ -210,11 +210,11 @@ class Log:
     # Reading
 
     def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
-        """The entries from a position on, or from the first that is kept. What is appended later is not among them."""
+        """Yield the entries from a position on, or from the oldest; later appends are not included."""
         return self._read(first, self.last if last is None else min(last, self.last))
 
     def position_at(self, time: float) -> int:
-        """The position of the first entry that is not earlier, to the microsecond; `last + 1` if there is none."""
+        """Return the position of the first entry at or after a time (to the microsecond), else `last + 1`."""
         time = raw_segment.quantise(time)
         while True:
             segments, last = self._segments, self.last
@@ -247,7 +247,7 @@ class Log:
     # Closed segments
 
     def seal(self) -> list[Path]:
-        """Turn the closed segments that are raw into Parquet; gives the new files. Slow: to be called in a thread."""
+        """Turn closed raw segments into Parquet, and return the new files. Slow: call it in a thread."""
         paths = []
         with self._sealing:
             while raw := next((part for part in self._segments[:-1] if isinstance(part, Raw)), None):
@@ -256,7 +256,7 @@ class Log:
 
     def _seal(self, raw: Raw) -> list[Path]:
         path = self._directory / f"events-{raw.first:020}-{raw.last:020}.parquet"
-        temporary = path.with_name(f".{path.name}.tmp")  # a dot: nobody takes it for data
+        temporary = path.with_name(f".{path.name}.tmp")  # a dot: readers of the folder skip the file
         try:
             parquet_segment.write(temporary, chain.from_iterable(raw.read(raw.first, raw.last)))
             with self._changing:
@@ -276,9 +276,9 @@ class Log:
             temporary.unlink(missing_ok=True)
 
     def retain(self, *, max_bytes: int | None, max_seconds: float | None, now: float, keep_from: int) -> int:
-        """Delete the oldest closed segments while the log is too large, or all that is in them too old.
+        """Delete the oldest closed segments while the log is too large, or all their entries are too old.
 
-        None with a position from `keep_from` on goes. Gives how many entries went.
+        No entry from `keep_from` on is deleted. Return the number of deleted entries.
         """
         count = 0
         with self._changing:
@@ -300,7 +300,7 @@ class Log:
 
 
 def export(log: Log, path: Path, first: int = 1, last: int | None = None) -> int:
-    """Write a range of the log as one Parquet file, with the columns of sealed segments; gives how many entries."""
+    """Write a range of the log as a Parquet file with the columns of sealed segments; return its size in entries."""
     temporary = path.with_name(f".{path.name}.tmp")
     count = parquet_segment.write(temporary, log.read(first, last))
     temporary.replace(path)

@@ -1,7 +1,7 @@
 """`Sealed`: a segment of the event log as Parquet, which Spark and others can read.
 
-All that the log needs is in the columns, and beside it the event as JSON and its type, for those who only look. An
-event that cannot be read as one is kept as it is; its JSON is null then.
+The columns hold everything that the log needs, and for other readers the event as JSON and its type. An event that
+cannot be decoded keeps its bytes; its JSON is null.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ def write(path: Path, entries: Iterable[JournalEntry]) -> int:
 
 
 def _repeat_footer(path: Path) -> None:
-    """Write what stands at the end of a file once more, with its checksum in between.
+    """Write the footer of a file once more, with a checksum in between.
 
-    Parquet has no checksum there, and without it nothing of a file can be read. Readers take the last one.
+    Parquet has no checksum of the footer, and without its footer no file can be read. Readers use the last footer.
     """
     with path.open("r+b") as file:
         file.seek(-_TAIL.size, os.SEEK_END)
@@ -174,7 +174,7 @@ def _compare_footers(path: Path) -> None:
 
 
 def images(data: bytes) -> Iterator[bytes]:
-    """A damaged file, cut behind each of its footers; those that are as they were written come first."""
+    """Yield a damaged file, cut behind each of its footers; cuts behind a footer with a right checksum come first."""
     found: list[tuple[bool, bytes]] = []
     end = len(data)
     while len(found) < 4 and (place := data.rfind(_TAIL_MAGIC, _TAIL.size, end)) >= 0:
@@ -187,7 +187,7 @@ def images(data: bytes) -> Iterator[bytes]:
 
 
 def sync(path: Path) -> None:
-    """Let a file, or what a folder says about its files, survive a power loss."""
+    """Flush a file, or the entries of a folder, to the disk, so that they survive a power loss."""
     if os.name == "nt":
         return  # a folder cannot be opened there, nor a file synced that was not opened for writing
     file = os.open(path, os.O_RDONLY)
@@ -211,7 +211,7 @@ def _grouped(entries: Iterable[JournalEntry]) -> Iterator[list[JournalEntry]]:
 
 
 def table_of(entries: list[JournalEntry]) -> pa.Table:
-    """Entries as the rows of a sealed segment."""
+    """Return entries as a table with the columns of a sealed segment."""
     positions, times, publishers, sequences, events, rests = zip(*entries, strict=True)
     types, texts = zip(*map(_shown, events), strict=True)
     moments = pa.array([round(time * 1e6) for time in times], pa.int64())
@@ -222,7 +222,7 @@ def table_of(entries: list[JournalEntry]) -> pa.Table:
 
 
 def _shown(data: bytes) -> tuple[str | None, bytes | None]:
-    """The type of an event, and its JSON."""
+    """Return the type and the JSON of an encoded event; None for an event that cannot be decoded."""
     try:
         event = msgpack.decode(data, limits=ANY_SIZE)
         text = json.encode(event)
@@ -253,7 +253,7 @@ def _times(table: pa.Table) -> list[float]:
 
 
 def groups_in(metadata: dict[bytes, bytes]) -> tuple[_Group, ...]:
-    """The row groups, as the footer says."""
+    """Return the row groups, as listed in the footer; ValueError if the list is damaged."""
     about = metadata[_GROUPS.encode()]
     if crc32(about) != int(metadata[_CHECK.encode()]):
         raise ValueError("the list of row groups has a wrong checksum")
@@ -269,12 +269,12 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 ANYTHING: Final = (OSError, pa.ArrowException, ValueError, LookupError, AttributeError, TypeError)
-"""pages have checksums, but the footer has none: damage there may show as anything"""
+"""Exceptions that a damaged footer may cause; pages have checksums, the footer of Parquet has none."""
 
 
 @contextmanager
 def _blamed(path: Path) -> Iterator[None]:
-    """What Arrow cannot read is damaged. A file that is not there is for others to judge: it may have been retained."""
+    """Turn errors of Arrow into `LogError`; a missing file is left to the caller: it may have been deleted."""
     try:
         yield
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Files and folders that only their user may read or write, whatever the umask says.
 
-A node's folder holds events, names of sessions and credentials of webhooks. A file is made private when it is made:
-if its mode were changed later, somebody could open it in between.
+A node's folder holds events, names of sessions and credentials of webhooks. A file gets its private mode when it is
+created: if the mode were changed later, another user could open the file in between.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ logger = logging.getLogger("fieldfare.node")
 
 
 def create(path: Path, data: bytes = b"") -> None:
-    """Write a new file, or an old one anew."""
+    """Write a private file, or overwrite one."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), FILE)
     with os.fdopen(file, "wb") as stream:
         stream.write(data)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, unless it is there. Folders above it are made as others make them."""
+    """Create a private folder, unless it exists; folders above it get the usual mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=FOLDER, exist_ok=True)
 
 
 def tighten(folder: Path, *, is_ours: bool) -> None:
-    """Take from others what they may do in a folder that was there before, and with the files in it.
+    """Make an existing folder private, with the files in it.
 
     A folder that is not the node's own (`/tmp`, a home) keeps its mode, and a warning says so.
     """

@@ -1,7 +1,7 @@
-"""What a raw file of the event log looks like: a header, and then records.
+"""Format of a raw file of the event log: a header, then records.
 
 A record is a length, a checksum, and an entry as a MessagePack array. The checksums of a file begin with its *salt*, a
-random number in its header. So nothing that a publisher puts into an event can look like a record.
+random number in its header. So no content of an event can look like a record.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from fieldfare.protocol.journal import JournalEntry
 _MAGIC: Final = b"\x89FARELOG"
 _VERSION: Final = 1
 HEADER: Final = struct.Struct("<8sIqdII")
-"""magic, version, first position, time of the entry before it, salt, checksum of all this"""
+"""Magic, version, first position, time of the entry before the file, salt, checksum of these."""
 HEADER_SIZE: Final = HEADER.size
 RECORD: Final = struct.Struct("<II")
 _LARGEST: Final = 1 << 30
-"""of a record in bytes: what is more fits in no column of Parquet"""
+"""Largest size of a record in bytes; a larger one would fit in no column of Parquet."""
 BLOCK: Final = 1 << 15
-"""so much is read at once, and about so much lies between two marks"""
+"""Bytes of one read, and about the distance between two marks."""
 
 
 class LogError(ValueError):
-    """The log cannot do that, or one of its files is damaged."""
+    """The log cannot do what was asked, or one of its files is damaged."""
 
 
 class Damaged(LogError):
-    """There is no whole record at an offset."""
+    """A file has no whole record at an offset."""
 
     def __init__(self, path: Path, offset: int, reason: str = "") -> None:
         self.path, self.offset = path, offset
@@ -43,7 +43,7 @@ class Damaged(LogError):
         super().__init__(f"{path} is damaged at byte {offset}{why}. {advice(path.parent)}")
 
     def because(self, reason: str) -> Damaged:
-        """The same, with more about it."""
+        """Return the same error with a reason."""
         return Damaged(self.path, self.offset, reason)
 
 
@@ -51,21 +51,21 @@ ADVICE: Final = "Bring the folder back from a copy"
 
 
 def advice(folder: Path) -> str:
-    """What to do about a damaged file in a node's folder, or in the log there."""
+    """Return the advice for a damaged file in a node's folder, or in its log."""
     folder = folder.parent if folder.name == "log" else folder
     return f"{ADVICE}, or keep what is whole: fieldfare admin salvage {folder}"
 
 
 def write_header(path: Path, first: int, before: float) -> int:
-    """Begin a file; gives its salt."""
-    salt = secrets.randbits(32) | 1  # not 0: zeros are no record then
+    """Write a file that has only a header, and return the salt."""
+    salt = secrets.randbits(32) | 1  # not 0: so zeros are no record
     fields = (_MAGIC, _VERSION, first, before, salt)
     private.create(path, HEADER.pack(*fields, crc32(HEADER.pack(*fields, 0))))
     return salt
 
 
 def read_header(path: Path, first: int) -> tuple[int, float]:
-    """Salt, and time of the last entry before."""
+    """Return the salt of a file, and the time of the last entry before it."""
     with path.open("rb") as file:
         data = file.read(HEADER.size)
     if len(data) < HEADER.size:
@@ -82,12 +82,12 @@ def read_header(path: Path, first: int) -> tuple[int, float]:
 
 
 def salt_in(data: bytes) -> int:
-    """The salt in a header, whether it is right or not."""
+    """Return the salt in a header, even if the header's checksum is wrong."""
     return int(HEADER.unpack_from(data)[4])
 
 
 def encode(entry: tuple[int, float, str, int, bytes, bytes], salt: int) -> tuple[bytes, bytes]:
-    """An entry as a record, in two pieces."""
+    """Return an entry as a record: its length and checksum, and its payload."""
     payload = _encode(entry)
     if len(payload) > _LARGEST:
         raise ValueError(f"it has {len(payload)} bytes, and {_LARGEST} are allowed")
@@ -99,7 +99,7 @@ decode: Final[Callable[[bytes], JournalEntry]] = msgspec.msgpack.Decoder(Journal
 
 
 def blocks(path: Path, salt: int, offset: int, size: int) -> Iterator[tuple[int, list[JournalEntry]]]:
-    """The entries from an offset on, some at a time, with the offset of the first."""
+    """Yield the entries from an offset on, in blocks, each with the offset of its first record."""
     want = BLOCK
     with path.open("rb", buffering=0) as file:
         while offset < size:
@@ -119,7 +119,7 @@ def blocks(path: Path, salt: int, offset: int, size: int) -> Iterator[tuple[int,
 
 
 def _block(data: bytes, salt: int) -> tuple[list[JournalEntry], int, bool]:
-    """The whole entries in the data, where they end, and whether what follows is good as far as it goes."""
+    """Return the whole entries in the data, their end, and whether the remainder can be the beginning of a record."""
     entries: list[JournalEntry] = []
     at, end = 0, len(data)
     while (start := at + RECORD.size) <= end:
@@ -139,7 +139,7 @@ def _block(data: bytes, salt: int) -> tuple[list[JournalEntry], int, bool]:
 
 
 def good_after(path: Path, salt: int, offset: int) -> int | None:
-    """The offset of a good record somewhere after one that is not. Lengths may be wrong: every place is tried."""
+    """Return the offset of a good record behind a bad one, or None. Lengths may be wrong: every place is tried."""
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read()
@@ -152,11 +152,11 @@ def good_after(path: Path, salt: int, offset: int) -> int | None:
 
 
 def is_complete(path: Path, salt: int, offset: int) -> bool:
-    """Whether a bad record at the end of a file was written to its end, so that it is damaged, and not torn.
+    """Tell whether a bad record at the end of a file was written to its end, so that it is damaged and not torn.
 
-    A write that a kill cuts short leaves less than its last record; one that a power failure cuts short may leave zeros
-    instead. What is there to its end and has a wrong checksum was changed later. If the record seems to be longer than
-    the file, its length may be what was changed: then one bit of it makes all right again.
+    A write that a kill cuts short leaves less than its last record; a power failure may leave zeros at its end. A
+    complete record with a wrong checksum was changed later. If the record seems to be longer than
+    the file, its length may have changed: then flipping one bit of the length makes the checksum right.
     """
     with path.open("rb") as file:
         file.seek(offset)
@@ -174,13 +174,13 @@ def is_complete(path: Path, salt: int, offset: int) -> bool:
 
 
 _ZEROS: Final = 16
-"""so many at the end of a file were never written: no record ends like that"""
+"""Number of zero bytes at the end of a file that were never written: no record ends like that."""
 ARRAY: Final = bytes([0x90 + len(JournalEntry._fields)])
-"""how each payload begins"""
+"""First byte of each payload: the MessagePack array of an entry."""
 
 
 def skip(path: Path, offset: int, count: int) -> int:
-    """Where so many records that begin at an offset end. Only their lengths are looked at."""
+    """Return the end of `count` records from an offset on; only their lengths are read."""
     with path.open("rb") as file:
         for _ in range(count):
             file.seek(offset)

@@ -1,8 +1,8 @@
-"""`Raw`: a segment of the event log as it is written, record after record.
+"""`Raw`: the segment of the event log that is being written, record after record.
 
-A write that was cut short leaves a torn *tail*, which was never reported as safe and may go. Damage with good records
-after it, or in a record that is there to its end, is another matter: something that was safe is lost. Then the log
-is not opened, or whoever reads that far is told; a *salvage* keeps the rest.
+A write that was cut short leaves a torn *tail*, which was never reported as safe and may be cut off. Damage with good
+records behind it, or in a complete record, means that a safe entry is lost. Then the log
+is not opened, or a reader gets an error; a *salvage* keeps the rest.
 
 Times are whole microseconds, as they will be in Parquet: an entry looks the same before and after it is sealed.
 """
@@ -34,20 +34,20 @@ from fieldfare.protocol.journal import JournalEntry
 
 _INT64: Final = 1 << 63
 _LATEST: Final = float(1 << 32)
-"""up to 2106 a float holds microseconds exactly; more is most likely in milliseconds"""
+"""Seconds up to 2106, for which a float holds microseconds exactly; a larger time is most likely in milliseconds."""
 
 
 class Mark(NamedTuple):
-    """Where a record begins: a reader need not begin at the front."""
+    """Offset of a record, from which a reader can begin."""
 
     position: int
     offset: int
     time: float
-    """no later than that of the record, and no earlier than that of the one before"""
+    """A time between that of the record before and that of the record."""
 
 
 class Batch(NamedTuple):
-    """Entries as they are written."""
+    """Encoded entries, with the marks among them."""
 
     data: bytes
     marks: list[Mark]
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
 
 
 class Raw(msgspec.Struct, eq=False):
-    """A segment that is written to, or waits to be sealed."""
+    """A segment that is being written, or waits to be sealed."""
 
     path: Path
     first: int
@@ -64,16 +64,16 @@ class Raw(msgspec.Struct, eq=False):
     size: int
     salt: int
     before: float
-    """the time of the last entry before it"""
+    """Time of the last entry before the segment."""
     newest: float
-    """the time of its last entry; if it has none, of the one before"""
+    """Time of the last entry; in an empty segment, of the last entry before."""
     oldest: float | None = None
-    """the time of its first entry, where that is known"""
+    """Time of the first entry; None if unknown."""
     marks: list[Mark] = []
-    """without any, it has not been looked through yet"""
+    """Marks in order; empty if the file was not read yet."""
 
     def read(self, position: int, end: int) -> Iterator[list[JournalEntry]]:
-        """The entries from a position to an end that it has."""
+        """Yield the entries from a position to an end inside the segment."""
         mark = _before(self._marks(), position, "position")
         expected = mark.position
         for _, entries in blocks(self.path, self.salt, mark.offset, self.size):
@@ -91,7 +91,7 @@ class Raw(msgspec.Struct, eq=False):
         )
 
     def position_at(self, time: float) -> int:
-        """The position of the first entry that is not earlier; one more than the last if there is none."""
+        """Return the position of the first entry at or after a time; `last + 1` if there is none."""
         last = self.last
         mark = _before(self._marks(), time, "time")
         for entries in self.read(mark.position, last) if last >= self.first else ():
@@ -100,17 +100,17 @@ class Raw(msgspec.Struct, eq=False):
         return last + 1
 
     def offset(self, position: int) -> int:
-        """Where the record of a position begins, or would."""
+        """Return the offset of the record of a position, also of the one behind the last."""
         mark = _before(self._marks(), position, "position")
         return raw_format.skip(self.path, mark.offset, position - mark.position)
 
     def take(self, batch: Batch, last: int) -> None:
-        """Note that a batch was written."""
+        """Note that a batch was appended to the file."""
         self.marks += batch.marks
         self.oldest = batch.oldest if self.oldest is None else self.oldest
         self.newest = batch.newest
         self.size += len(batch.data)
-        self.last = last  # at the end: who sees it may read it
+        self.last = last  # at the end: a reader that sees the position may read it
 
     def _marks(self) -> list[Mark]:
         if not self.marks:
@@ -119,18 +119,18 @@ class Raw(msgspec.Struct, eq=False):
                 for offset, entries in blocks(self.path, self.salt, HEADER_SIZE, self.size):
                     marks.append(Mark(entries[0].position, offset, entries[0].time))
             except Damaged:
-                pass  # what is before can still be read
+                pass  # the part before the damage can still be read
             self.marks = marks
         return self.marks
 
 
 def quantise(time: float) -> float:
-    """A time in whole microseconds."""
+    """Round a time to whole microseconds."""
     return round(time * 1e6) / 1e6 if -_LATEST < time < _LATEST else time
 
 
 def encode(entries: Sequence[JournalEntry], raw: Raw) -> Batch:
-    """The entries as records that continue a segment. Nothing earlier than its newest entry: clocks may go back."""
+    """Encode entries that continue a segment; times before its newest entry are raised, since clocks may go back."""
     parts: list[bytes] = []
     marks: list[Mark] = []
     expected, newest, salt = raw.last, raw.newest, raw.salt
@@ -162,17 +162,17 @@ def encode(entries: Sequence[JournalEntry], raw: Raw) -> Batch:
 
 
 def create(path: Path, first: int, before: float) -> Raw:
-    """A file without entries. `before` is the time of the last entry before it."""
+    """Create a segment without entries; `before` is the time of the last entry before it."""
     return _empty(path, first, raw_format.write_header(path, first, before), before)
 
 
 def is_torn(path: Path) -> bool:
-    """Whether a file has no whole header: it was being made."""
+    """Tell whether a file has no whole header, because its creation was cut short."""
     return path.stat().st_size < HEADER_SIZE
 
 
 def closed(path: Path, first: int, last: int, newest: float | None) -> Raw:
-    """A segment with another one after it. Only if its newest time is not known, it is looked through."""
+    """Open a segment that has another one behind it; the file is read only if `newest` is None."""
     salt, before = read_header(path, first)
     raw = Raw(path, first, last, path.stat().st_size, salt, before, before if newest is None else newest)
     if newest is None:
@@ -182,9 +182,9 @@ def closed(path: Path, first: int, last: int, newest: float | None) -> Raw:
 
 
 def recover(path: Path, first: int) -> Raw:
-    """The last segment of a log as it was left. Its `size` is where the next record belongs: a torn tail is behind it.
+    """Open the last segment of a log. Its `size` is the offset of the next record: a torn tail is behind it.
 
-    The tail is not all there, and nothing after it is good; else that is an error.
+    A tail that is complete, or has a good record behind it, is an error.
     """
     salt, before = read_header(path, first)
     size = path.stat().st_size
@@ -215,13 +215,13 @@ def _empty(path: Path, first: int, salt: int, before: float) -> Raw:
 
 
 def _before(marks: Sequence[Mark], value: float, by: str) -> Mark:
-    """The last mark to begin at, in order to find the first record with that position or time."""
+    """Return the last mark from which a reader finds the first record of a position or time."""
     bisect = bisect_right if by == "position" else bisect_left
     return marks[max(bisect(marks, value, key=attrgetter(by)) - 1, 0)]
 
 
 def write(file: int, data: bytes) -> None:
-    """Write all to an open file: in one go, unless the system takes less."""
+    """Write all data to an open file, in one call unless the system takes less."""
     done = os.write(file, data)
     while done < len(data):
         done += os.write(file, memoryview(data)[done:])

@@ -4,8 +4,8 @@ Rows of a commit are written all or none, and when `commit` returns they survive
 `sync="full"` the machine losing power, too. A commit has a fixed cost, so many steps should share one.
 
 A row has a checksum over its kind, key and value. One more row, the *digest*, has the number of all others and the sum
-of their checksums, and changes with every commit: so a row that has vanished is noticed, too, and one that is older
-than it should be. Both are checked when the file is opened, and so is what waits in SQLite's write-ahead log.
+of their checksums, and changes with every commit: so a row that has vanished is noticed, too, and a row that is older
+than it should be. Both are checked when the file is opened, and so are the commits in SQLite's write-ahead log.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _COLUMNS: Final = "kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
 _PRIMARY: Final = "PRIMARY KEY (kind, key)) WITHOUT ROWID"
 _TABLE: Final = f"CREATE TABLE rows ({_COLUMNS} checksum INTEGER NOT NULL, {_PRIMARY}"
 _TABLE_1: Final = f"CREATE TABLE rows ({_COLUMNS} {_PRIMARY}"
-"""as it was before rows had checksums"""
+"""Table of format 1, without checksums."""
 
 DIGEST: Final = "digest"
-"""the kind of the row that sums up all others"""
+"""Kind of the row that sums up all others."""
 _SUM: Final = (1 << 64) - 1
 _ENVIRONMENT: Final = (
     sqlite3.SQLITE_PERM,
@@ -42,27 +42,27 @@ _ENVIRONMENT: Final = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 )
-"""errors that say nothing of what is in the file"""
+"""SQLite errors that say nothing about the content of the file."""
 FAILURES: Final = (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError)
-"""what SQLite may raise over a damaged file; also if its message quotes what is no text any more"""
+"""Exceptions of SQLite for a damaged file, also if its message quotes bytes that are no text any more."""
 
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class StoreError(ValueError):
-    """A file that is no store, or not one that this version can read."""
+    """A file is no store, or not one that this version can read."""
 
 
 class StoreDamaged(StoreError):
-    """A file that is not as it was written."""
+    """The content of a file is not as it was written."""
 
     def __init__(self, path: Path | str, problem: object) -> None:
         super().__init__(f"{path} is damaged: {problem}. {advice(Path(path).parent)}")
 
 
 class Stored(NamedTuple):
-    """A row as it stands in the file, whole or not."""
+    """A row of the file, whole or damaged."""
 
     kind: Any
     key: Any
@@ -71,13 +71,13 @@ class Stored(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the row is as it was written."""
+        """Tell whether the checksum of the row is right."""
         kind, key, value, checksum = self
         right = isinstance(kind, str) and isinstance(key, bytes) and isinstance(value, bytes)
         return right and bool(checksum_of(kind, key, value) == checksum)
 
     def __str__(self) -> str:
-        """Its kind and key, as far as they can be read."""
+        """Return the kind and key, as far as they can be decoded."""
         try:
             key = msgspec.msgpack.decode(self.key)
         except (ValueError, TypeError):
@@ -96,11 +96,11 @@ class Store:
     """
 
     def __init__(self, path: Path | str, *, sync: Literal["normal", "full"] = "normal") -> None:
-        """Open a store; one that is not there is made, and one without checksums gets them."""
+        """Open or create a store; a store of format 1 gets checksums."""
         self._path = path
         self._total = 0
         self._checksums: dict[tuple[str, bytes], int] = {}
-        """of all rows: what a row that goes takes from the digest"""
+        """Checksums of all rows, which the digest loses when a row is deleted."""
         if path != ":memory:" and not Path(path).exists():
             private.create(Path(path))  # SQLite gives its other files the mode of this one
         commits = wal.read(log := wal.wal_path(Path(path)))
@@ -130,7 +130,7 @@ class Store:
             raise
 
     def _prepare(self) -> None:
-        """Let there be a table with checksums."""
+        """Create the table, or upgrade a table of format 1."""
         execute = self._connection.execute
         version = execute("PRAGMA user_version").fetchone()[0]
         tables = [sql for (sql,) in execute("SELECT sql FROM sqlite_master")]
@@ -275,11 +275,11 @@ def checksum_of(kind: str, key: bytes, value: bytes) -> int:
 
 @cache
 def _seed(kind: str) -> int:
-    """There are few kinds, unless a file is damaged, and then the node does not start."""
+    """Return the checksum of a kind; the cache stays small, since there are few kinds."""
     return crc32(kind.encode())
 
 
 def digest_of(count: int, total: int) -> Stored:
-    """The row that sums up so many others, with such a sum of checksums."""
+    """Return the row that sums up `count` rows with a total of checksums."""
     key, value = _encode(()), _encode([count, total & _SUM])
     return Stored(DIGEST, key, value, checksum_of(DIGEST, key, value))

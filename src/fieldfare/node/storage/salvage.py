@@ -1,8 +1,8 @@
-"""`salvage`: keep what is whole in the folder of a node that does not start, and say what is gone.
+"""`salvage`: keep the whole entries and rows in a damaged folder of a node, and report the lost ones.
 
 The node must not run. Damaged files are copied first, to `salvaged-1`, `salvaged-2`, ... in the folder. A second
-salvage finds nothing more to do. If something is gone, a row says how often that has happened: numbers that clients and
-neighbours have heard may be unknown now, so the node must not go on as if it were the same.
+salvage finds nothing more to do. After a loss, a row counts how often that has happened: numbers that clients and
+neighbours have heard may be unknown now, so the node must not continue as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from fieldfare.node.storage.storage import locked
 from fieldfare.protocol.journal import Row, RowKey, details_of
 
 CENTURY: Final = 946_684_800.0
-"""when this one began: a life that is counted in seconds since then is later than any that was counted from 1"""
+"""The year 2000 in seconds of Unix time; a life counted in seconds since then is later than any counted from 1."""
 _COUNT, _DONE, _DROPPED, _MOVED = 2, 3, 6, 8
-"""places in the row of a session"""
+"""Places in the row of a session; see `state_rows`."""
 _LOW: Final = {"session": 5, "neighbour": 1, "arrival": 0, "departure": 0, "kept": 0}
-"""where rows have the first position that they need, which is at most one more than the last there was"""
+"""Place of the first needed position in each kind of row; the position is at most one behind the last entry."""
 
 
 class SalvageReport(msgspec.Struct):
-    """What a salvage found and did."""
+    """The findings and actions of a salvage."""
 
     folder: str
     dry_run: bool
     gaps: list[Gap] = []
-    """positions of the log that are gone"""
+    """Lost positions of the log."""
     rows: list[Gone] = []
-    """rows that are gone"""
+    """Lost rows."""
     dropped: dict[str, int] = {}
-    """deliveries that sessions were still to get, and that are gone"""
+    """Number of lost deliveries, by session."""
     problems: list[str] = []
-    """what was damaged, even if nothing is gone with it"""
+    """Descriptions of the damage, also where nothing is lost."""
     notes: list[str] = []
     originals: str | None = None
-    """where the damaged files are now"""
+    """Folder with copies of the damaged files."""
     times: int = 0
-    """how often something was lost in this folder"""
+    """How often a salvage of this folder has found a loss."""
 
     @property
     def is_whole(self) -> bool:
-        """Nothing is gone."""
+        """Tell whether no entry and no row is lost."""
         return not self.gaps and not self.rows
 
 
 def salvage(folder: Path, *, dry_run: bool = False) -> SalvageReport:
-    """Keep what is whole in a folder; StoreError if it is no node's, or a node uses it."""
+    """Repair the folder of a node; StoreError if it belongs to no node, or a running node uses it."""
     store, log = folder / "node.sqlite", folder / "log"
     if not store.exists() and not log.is_dir():
         raise StoreError(f"{folder} is no folder of a node: there is neither node.sqlite nor log in it")
@@ -66,7 +66,7 @@ def salvage(folder: Path, *, dry_run: bool = False) -> SalvageReport:
         rows = salvage_rows.look(store)
         plan = salvage_log.look(log, *_bounds(rows.kept))
         if not rows.kept and not plan.parts and not wal.wal_path(store).exists():
-            return SalvageReport(str(folder), dry_run)  # a node that has never done anything
+            return SalvageReport(str(folder), dry_run)  # a node without any state
         report = SalvageReport(str(folder), dry_run, plan.gaps, rows.gone, notes=plan.notes)
         report.problems = [*([rows.problem] if rows.problem else []), *(f"{path} is damaged" for path in plan.damaged)]
         report.times = int(rows.kept.get(("salvaged", ()), 0)) + (not report.is_whole)
@@ -74,7 +74,7 @@ def salvage(folder: Path, *, dry_run: bool = False) -> SalvageReport:
             return report
         originals = _copied(folder, [*plan.damaged, *((store, wal.wal_path(store)) if rows.problem else ())])
         report.originals = str(originals)
-        _write(store, rows, report)  # first: who finds a gap in the log can be sure that the rows know
+        _write(store, rows, report)  # first: a gap in the log implies that the rows know of it
         salvage_log.apply(log, plan)
         report.dropped = _dropped(log, rows.kept, report.gaps)
         _note_dropped(store, rows, report.dropped)
@@ -85,7 +85,7 @@ def salvage(folder: Path, *, dry_run: bool = False) -> SalvageReport:
 
 
 def _copied(folder: Path, files: list[Path]) -> Path:
-    """A new folder with copies of files."""
+    """Copy files to a new folder, and return it."""
     number = 1
     while (target := folder / f"salvaged-{number}").exists():
         number += 1
@@ -98,7 +98,7 @@ def _copied(folder: Path, files: list[Path]) -> Path:
 
 
 def _write(path: Path, rows: Rows, report: SalvageReport) -> None:
-    """Let a store have the rows that are kept, and say in them what is gone."""
+    """Write the kept rows to the store, with the count of losses and a later life."""
     changed: dict[tuple[str, RowKey], Any] = {}
     if not report.is_whole:
         changed["salvaged", ()] = report.times
@@ -110,7 +110,7 @@ def _write(path: Path, rows: Rows, report: SalvageReport) -> None:
             file.unlink(missing_ok=True)
         salvage_rows.write(temporary, rows.kept | changed)
         for file in (wal.wal_path(path), path.with_name(f"{path.name}-shm")):
-            file.unlink(missing_ok=True)  # first: SQLite must not put it over the new file
+            file.unlink(missing_ok=True)  # first: SQLite must not apply it to the new file
         temporary.replace(path)
     elif changed:
         _commit(path, changed)
@@ -132,7 +132,7 @@ def _commit(path: Path, changed: Mapping[tuple[str, RowKey], Any]) -> None:
 
 
 def _bounds(rows: Mapping[tuple[str, RowKey], Any]) -> tuple[int, int]:
-    """The lowest position that rows need, and the highest that they know of."""
+    """Return the lowest position that rows need, and the highest that rows mention."""
     lows = [int(row[_LOW[kind]]) for (kind, _), row in rows.items() if kind in _LOW]
     checkpoint = int(rows.get(("checkpoint", ()), 0))
     replayed = [int(row[0]) for (kind, _), row in rows.items() if kind == "replayed"]
@@ -141,10 +141,10 @@ def _bounds(rows: Mapping[tuple[str, RowKey], Any]) -> tuple[int, int]:
 
 
 def _dropped(directory: Path, rows: Mapping[tuple[str, RowKey], Any], gaps: list[Gap]) -> dict[str, int]:
-    """How many deliveries each session has lost with positions of the log.
+    """Return the number of deliveries that each session has lost with positions of the log.
 
-    Numbers of a session rise with positions. Those that are missing between two deliveries were in the gap between
-    these. Some may have been of no use any more: of these nobody knows.
+    Numbers of a session rise with positions. Numbers that are missing between two deliveries were in the gap between
+    both. Some of them may have been acknowledged or replaced; nothing tells.
     """
     sessions = {str(key[0]): row for (kind, key), row in rows.items() if kind == "session"}
     if not gaps or not sessions:

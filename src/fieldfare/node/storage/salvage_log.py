@@ -1,8 +1,8 @@
-"""The segments of a damaged log, as far as their entries are whole.
+"""Salvage of a damaged log: its whole entries stay, and the lost positions become gaps.
 
-A file that is whole stays as it is. Of another one the runs of whole entries become files of their own, and the
-positions in between gaps (`lost`). Where the end of the log is gone, nobody knows how many positions it had: then as
-many are left out as there can have been, since a position must never stand for two events.
+A whole file stays as it is. In a damaged one, each run of whole entries becomes a file, and the
+positions in between gaps (`lost_segment`). If the end of the log is gone, its last position is unknown: then as
+many positions are skipped as there can have been, since a position must never stand for two events.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from fieldfare.node.storage.segments import NAME, raw_path
 from fieldfare.protocol.journal import JournalEntry
 
 MARGIN: Final = 10_000_000
-"""positions to leave out if the end of a log is missing: more than a node gives between two checkpoints"""
+"""Positions to skip if the end of a log is missing: more than a node gives between two checkpoints."""
 _BEGIN: Final = -float("inf")
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Positions that are gone."""
+    """A range of lost positions."""
 
     first: int
     last: int
     why: str
     exact: bool = True
-    """else there may have been fewer"""
+    """Whether all of the positions were in use; else there may have been fewer."""
 
 
 class Part(NamedTuple):
-    """A run of entries, or a gap, and the file that stands for it."""
+    """A run of entries, or a gap, and its file."""
 
     first: int
     last: int
     newest: float
-    """the time of its last entry, or of the last one before it"""
+    """Time of the last entry; for a gap, of the last entry before it."""
     path: Path
-    """the file it is in now"""
+    """Present file."""
     entries: Sequence[JournalEntry] | None = None
-    """what to write, if the file is not whole"""
+    """Entries to write, if the file is damaged; None: the file stays."""
     is_gap: bool = False
 
 
 class Plan(NamedTuple):
-    """What to do with a log."""
+    """The planned repair of a log."""
 
     parts: list[Part]
     gaps: list[Gap]
     damaged: list[Path]
-    """files that are not as they should be, even if nothing is lost with them"""
+    """Damaged or superfluous files, also where nothing is lost."""
     notes: list[str]
 
 
 def look(directory: Path, needed: int, known: int) -> Plan:
-    """What is in a log, without touching it. Rows need positions from `needed` on, and know of some up to `known`."""
+    """Plan the repair of a log; rows need positions from `needed` on, and mention some up to `known`."""
     plan = Plan([], [], [], [])
     files = _chosen(directory, plan)
     position, newest, is_open = min([needed, *(first for first, *_ in files)]), _BEGIN, False
@@ -77,7 +77,7 @@ def look(directory: Path, needed: int, known: int) -> Plan:
 
     for number, (first, last, path) in enumerate(files):
         if last is not None and last < position:
-            plan.damaged.append(path)  # it is there a second time
+            plan.damaged.append(path)  # the entries are in another file as well
             continue
         following = files[number + 1][0] if number + 1 < len(files) else None
         is_open = last is None and following is None
@@ -107,7 +107,7 @@ def look(directory: Path, needed: int, known: int) -> Plan:
 
 
 def apply(directory: Path, plan: Plan) -> None:
-    """Let a log be as planned. Whoever wants to keep the damaged files has copied them."""
+    """Carry out a plan; the damaged files are deleted, so copy them before."""
     private.make_folder(directory)
     new: list[tuple[Path, Path]] = []
     before = _BEGIN
@@ -151,7 +151,7 @@ def _write(path: Path, part: Part, before: float) -> None:
 
 
 def _chosen(directory: Path, plan: Plan) -> list[tuple[int, int | None, Path]]:
-    """The files of a log by their first positions: first, last if the name says so, path. Of two the better one."""
+    """Return the files of a log in order: first position, last if named, path. Of two the better one counts."""
     found: dict[int, tuple[int, int | None, Path]] = {}
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
         if match := NAME.fullmatch(path.name):
@@ -167,7 +167,7 @@ def _chosen(directory: Path, plan: Plan) -> list[tuple[int, int | None, Path]]:
 
 
 def _rank(file: tuple[int, int | None, Path]) -> int:
-    """The lower, the better: a whole sealed segment, a raw one, a damaged one, a gap."""
+    """Return the quality of a file, best first: a whole sealed segment, a raw one, a damaged one, a gap."""
     first, last, path = file
     if path.suffix == ".parquet":
         return 0 if _Run(path, first, last, 0).is_whole else 2

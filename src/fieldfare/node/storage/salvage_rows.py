@@ -1,8 +1,8 @@
-"""The rows of a damaged store, as far as they are whole and make sense together.
+"""Salvage of a damaged store: the rows that are whole and consistent with each other.
 
-Rows are about sessions and neighbours, and some lean on others: a subscription on its session, an outbox on its
-neighbour. A row whose support is gone goes as well, or the node could not start with it. Where it is not known what a
-neighbour wants, it is taken to want everything: then it gets too much until it says all again, and never too little.
+Some rows depend on others: a subscription on its session, an outbox on its
+neighbour. A row without its owner is dropped as well, or the node could not start. If filters of a neighbour are
+lost, the neighbour gets all events until it announces its filters again: too many, and never too few.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from fieldfare.node.storage.rows import DIGEST, FAILURES, Store, Stored
 from fieldfare.protocol.journal import Row, RowKey
 
 _SESSION: Final = ("replayed", "subscriptions", "advertisements", "kept", "copy", "departure")
-"""kinds of rows whose keys begin with a session, and that need it"""
+"""Kinds of rows whose keys begin with a session, and that need the session's row."""
 _NEIGHBOUR: Final = ("told", "outbox", "reach")
-"""the same for neighbours"""
+"""The same for neighbours."""
 _ELSEWHERE: Final = ("kept", "arrival")
-"""rows without which a session looks as if it were at home here"""
+"""Kinds of rows without which a replica or an arriving session looks like a session of this node."""
 _MADE_ANEW: Final = ("checkpoint", "life")
-"""rows that can be made again from the rest"""
+"""Kinds of rows that can be derived from the others."""
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """A row that is not there any more."""
+    """A lost row, or several of one kind."""
 
     kind: str
-    """or `?`, if it cannot be read"""
+    """Kind of the row; `?` if unreadable."""
     key: RowKey
-    """empty if it cannot be read"""
+    """Key of the row; empty if unreadable."""
     why: str
     rows: int = 1
-    """how many; 0 if nobody knows"""
+    """Number of rows; 0 if unknown."""
 
 
 class Rows(NamedTuple):
-    """What is in a store."""
+    """The findings in a store."""
 
     problem: str
-    """why it cannot be used as it is; empty if it can"""
+    """Reason why the store cannot be used as it is; empty if it can."""
     kept: dict[tuple[str, RowKey], Any]
     gone: list[Gone]
     made: list[str]
-    """kinds of rows that have to be made anew"""
+    """Kinds of rows that have to be derived anew."""
 
 
 def look(path: Path) -> Rows:
-    """The rows in a store that nobody uses. The file is not touched."""
+    """Read the rows of a store without changing the file; no process may use it."""
     if not path.exists():
         return Rows(f"{path} is missing", {}, [Gone("?", (), "the file is missing", 0)], list(_MADE_ANEW))
     problem, rows = _opened(path)
@@ -71,7 +71,7 @@ def look(path: Path) -> Rows:
         if expected is None and other is not None:
             expected = msgspec.msgpack.decode(other.value)[0]
         more = {place: value for place, value in found.items() if place not in rows}
-        if expected is None or len(rows) + len(more) <= expected:  # else some of them were deleted long ago
+        if expected is None or len(rows) + len(more) <= expected:  # else some of the orphans were deleted long ago
             rows |= more
     gone = [Gone(*_named(row), "its checksum is wrong") for row in bad]
     gone = [one for one in gone if one.kind != DIGEST and (one.kind, one.key) not in rows]
@@ -86,7 +86,7 @@ def look(path: Path) -> Rows:
 
 
 def _opened(path: Path) -> tuple[str, dict[tuple[str, RowKey], Any]]:
-    """What is wrong with a store, or what is in it; found out on a copy, since to open it changes it."""
+    """Return the problem of a store, or its rows; a copy is opened, since opening changes the file."""
     with TemporaryDirectory(prefix="fieldfare-") as folder:
         copy = Path(folder) / path.name
         for file in (path, wal.wal_path(path)):
@@ -104,7 +104,7 @@ def _opened(path: Path) -> tuple[str, dict[tuple[str, RowKey], Any]]:
 
 
 def _sorted_out(stored: Iterable[Stored]) -> tuple[dict[tuple[str, RowKey], Any], Stored | None, list[Stored]]:
-    """Whole rows, the digest, and rows that are not whole. Those of an earlier version have no checksums."""
+    """Return the whole rows, the digest, and the damaged rows; rows of format 1 have no checksums."""
     rows: dict[tuple[str, RowKey], Any] = {}
     digest = None
     bad = []
@@ -134,7 +134,7 @@ def _named(row: Stored) -> tuple[str, RowKey]:
 
 
 def _sensible(rows: dict[tuple[str, RowKey], Any], gone: list[Gone], made: list[str], problem: str) -> Rows:
-    """Without what leans on rows that are gone."""
+    """Return the rows without those whose owner is lost, and with `TRUE` for neighbours whose filters are lost."""
     lost = list(gone)
     away = {str(one.key[0]) for one in lost if one.kind in _ELSEWHERE and one.key}
     sessions = {str(key[0]) for kind, key in rows if kind == "session"} - away
@@ -157,7 +157,7 @@ def _sensible(rows: dict[tuple[str, RowKey], Any], gone: list[Gone], made: list[
 
 
 def write(path: Path, rows: dict[tuple[str, RowKey], Any]) -> None:
-    """Write rows as a new store."""
+    """Create a store with the given rows."""
     store = Store(path, sync="full")
     store.commit(Row(kind, key, value) for (kind, key), value in rows.items())
     store.close()

@@ -1,8 +1,8 @@
-"""Which segments a folder holds.
+"""The segments in the folder of a log, found by their files.
 
-Only the last one is looked through when a log is opened: a write may have been cut short there, or the making of the
-file itself. The others are known by their names and headers. A crash while a segment was being sealed leaves it twice,
-raw and as Parquet, and the raw one goes then. Where a salvage has left a gap, a file stands for it.
+Only the last segment is read when a log is opened: a write may have been cut short there, or the creation of the
+file. The others are known by their names and headers. A crash during the sealing of a segment leaves two files, raw
+and Parquet; then the raw one is deleted. A gap that a salvage has left has a file, too.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from fieldfare.node.storage.raw_segment import Raw
 Segment: TypeAlias = Raw | Sealed | Lost
 
 NAME: Final = re.compile(r"events-(\d{20})(?:\.log|-(\d{20})\.(parquet|lost))")
-"""of the file of a segment: its first position, and where that is closed its last"""
+"""Name of the file of a segment: its first position, and for a closed segment its last."""
 
 
 class Found(NamedTuple):
-    """What is in a folder."""
+    """The segments in a folder."""
 
     segments: tuple[Segment, ...]
-    """in their order; the last is raw"""
+    """Segments in their order; the last is raw."""
     is_torn: bool
-    """the last one had been begun, and was made anew"""
+    """Whether the creation of the last segment had been cut short, so that it was created anew."""
 
 
 def raw_path(directory: Path, first: int) -> Path:
-    """The file of a raw segment."""
+    """Return the path of a raw segment."""
     return directory / f"events-{first:020}.log"
 
 
 def found(directory: Path) -> Found:
-    """The segments in a folder, of which the last is raw. The others are known by their names and headers alone."""
+    """Find the segments in a folder; if the last is not raw, an empty raw one is created."""
     for leftover in directory.glob(".events-*.tmp"):
         leftover.unlink()
     raws, sealed, torn = _listed(directory)
@@ -71,7 +71,7 @@ def _not_in_line(before: Path, after: Path) -> LogError:
 
 
 def _listed(directory: Path) -> tuple[dict[int, Path], dict[int, Sealed | Lost], int | None]:
-    """The raw and the closed segments by their first position, and which raw one was only begun."""
+    """Return raw and closed segments by first position, and the position of a raw one without a whole header."""
     raws: dict[int, Path] = {}
     closed: dict[int, Sealed | Lost] = {}
     torn = None
@@ -84,12 +84,12 @@ def _listed(directory: Path) -> tuple[dict[int, Path], dict[int, Sealed | Lost],
                 closed[first] = lost_segment.read(path, first, int(match[2]))
             else:
                 closed[first] = Sealed(path, first, int(match[2]), path.stat().st_size)
-    for first in raws.keys() & closed.keys():  # a crash while it was being sealed
+    for first in raws.keys() & closed.keys():  # a crash during the sealing
         if isinstance(closed[first], Lost):
             raise _not_in_line(closed[first].path, raws[first])
         closed[first].check()
         raws.pop(first).unlink()
-    if raws and raw_segment.is_torn(raws[newest := max(raws)]):  # a crash while it was being made: nothing is in it
+    if raws and raw_segment.is_torn(raws[newest := max(raws)]):  # a crash during the creation: the file is empty
         torn = newest
         del raws[newest]
     return raws, closed, torn

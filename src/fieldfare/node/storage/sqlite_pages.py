@@ -1,8 +1,8 @@
 """Rows read from the pages of a store's file without SQLite, which refuses a file as a whole where a bit is wrong.
 
-The table is a tree of pages: a page has cells, and a cell is a row; inner pages have pointers to others beside. What is
-reached from the root is what SQLite would see. A page that nothing points to, and that is not free either, has lost its
-pointer. Whatever is read here may be nonsense: only checksums say what is whole. The format is described in
+The table is a tree of pages: a page has cells, and a cell is a row; inner pages have pointers to others besides. The
+rows reached from the root are those that SQLite would see. A page without a pointer to it that is not free either has
+lost its pointer. All bytes read here may be nonsense: only checksums tell which rows are whole. The format is in
 "Database File Format" of SQLite's documentation; the names here are its own.
 """
 
@@ -15,25 +15,25 @@ from typing import Any, Final, NamedTuple
 from fieldfare.node.storage.rows import Stored
 
 PAGE: Final = 4096
-"""bytes of a page, unless a file says otherwise"""
+"""Size of a page in bytes, unless the file has another one."""
 _INNER, _LEAF = 2, 10
-"""types of pages of such a tree"""
+"""Types of pages of an index tree, in which SQLite stores a table WITHOUT ROWID."""
 _INTEGERS: Final = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
-"""sizes of integers by serial type; the last two are 0 and 1 themselves"""
+"""Sizes of integers by serial type; the last two types are the values 0 and 1 themselves."""
 _BROKEN: Final = (IndexError, ValueError, struct.error, OverflowError)
 
 
 class Read(NamedTuple):
-    """What was read of a file."""
+    """The rows in the pages of a file."""
 
     rows: list[Stored]
-    """reached from the root, in their order"""
+    """Rows reached from the root, in their order."""
     orphans: list[Stored]
-    """on pages that nothing points to"""
+    """Rows on pages without a pointer to them."""
 
 
 def read(image: bytes) -> Read:
-    """All rows in the pages of a file."""
+    """Read all rows in the pages of a file."""
     file = _File(image)
     seen: set[int] = set()
     rows = list(file.walk(file.root(), seen))
@@ -49,11 +49,11 @@ class _File:
         self._size = size if size >= 512 and size & (size - 1) == 0 else PAGE
         self.count = -(-len(image) // self._size)
         self.overflowing: set[int] = set()
-        """pages that hold the rest of long rows"""
+        """Pages that hold the continuation of long rows."""
         self.free = self._free()
 
     def root(self) -> int:
-        """The page where the table begins: as the first row of page 1 says, or the one that is always taken."""
+        """Return the root page of the table: from the schema on page 1, or 2, which SQLite gives the first table."""
         try:
             page = self._page(1)
             columns = self._columns(self._payload(page, struct.unpack_from(">H", page, 108)[0], table=True))
@@ -62,7 +62,7 @@ class _File:
             return 2
 
     def walk(self, number: int, seen: set[int]) -> Iterator[Stored]:
-        """The rows of a page and all below it."""
+        """Yield the rows of a page and of all pages below it."""
         if number in seen or not 1 < number <= self.count:
             return
         seen.add(number)
@@ -73,7 +73,7 @@ class _File:
         yield from rows[len(children) :]
 
     def cells(self, number: int) -> tuple[list[Stored], list[int]]:
-        """The rows of a page, and the pages below it: one before each row, and one behind the last."""
+        """Return the rows of a page, and the pages below: one before each row, and one behind the last."""
         page = self._page(number)
         rows: list[Stored] = []
         children: list[int] = []
@@ -97,7 +97,7 @@ class _File:
         return self._image[(number - 1) * self._size : number * self._size]
 
     def _payload(self, page: bytes, at: int, *, table: bool = False) -> bytes:
-        """The bytes of a cell; a long one goes on in pages of its own."""
+        """Return the bytes of a cell; a long cell continues in overflow pages."""
         length, at = _varint(page, at)
         if table:
             _, at = _varint(page, at)  # the row's number
@@ -143,7 +143,7 @@ class _File:
         return found
 
     def _free(self) -> set[int]:
-        """The pages in the list of free ones."""
+        """Return the numbers of the free pages."""
         found: set[int] = set()
         trunk = int.from_bytes(self._image[32:36])
         while 1 < trunk <= self.count and trunk not in found:

@@ -1,6 +1,6 @@
-"""`Storage`: where a node keeps what must survive, and the last events at hand.
+"""`Storage`: the log and the rows of a node, and its latest entries in memory.
 
-With a folder that is a log of events and a store of rows in it. Without one both are in memory: then nothing survives
+With a folder, the log and the store of rows are in it. Without a folder both are in memory: then nothing survives
 the process, and only the last events can be replayed.
 """
 
@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-from fieldfare.node.config.config import Log as LogSettings
-from fieldfare.node.state import Step
+from fieldfare.node.config import Log as LogSettings
+from fieldfare.node.step import Step
 from fieldfare.node.storage import private
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
@@ -28,15 +28,15 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 AT_HAND: Final = 20_000
-"""entries that need not be read again from disk"""
+"""Number of latest entries that are kept in memory."""
 IN_MEMORY: Final = 100_000
-"""entries that a node without a folder keeps"""
+"""Number of entries that a node without a folder keeps."""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class EventLog(Protocol):
-    """What is needed of a log of events."""
+    """The interface of a log, on disk or in memory."""
 
     @property
     def first(self) -> int:
@@ -48,26 +48,26 @@ class EventLog(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
 
     def append(self, entries: Sequence[JournalEntry]) -> None:
-        """Add entries, and let them survive."""
+        """Append entries; they are safe when the call returns."""
 
     def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
-        """Entries from a position on."""
+        """Yield the entries from a position on."""
 
     def position_at(self, time: float) -> int:
-        """Where the entries begin that are not older."""
+        """Return the position of the first entry at or after a time."""
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files of the log."""
 
 
 class MemoryLog:
-    """The last entries, in memory."""
+    """A log of the latest entries, in memory."""
 
     def __init__(self, limit: int = IN_MEMORY) -> None:
-        """None yet."""
+        """Begin empty; at most `limit` entries are kept."""
         self.last = 0
         self.bytes = 0
         self._kept: deque[JournalEntry] = deque(maxlen=limit)
@@ -78,29 +78,29 @@ class MemoryLog:
         return self._kept[0].position if self._kept else self.last + 1
 
     def append(self, entries: Sequence[JournalEntry]) -> None:
-        """Add entries; the oldest go."""
+        """Append entries; the oldest are dropped."""
         self._kept.extend(entries)
         self.last = entries[-1].position if entries else self.last
 
     def read(self, first: int, last: int | None = None) -> Iterator[JournalEntry]:
-        """Entries from a position on."""
+        """Yield the entries from a position on."""
         kept = list(self._kept)
         start = max(0, first - kept[0].position) if kept else 0
         return (entry for entry in islice(kept, start, None) if last is None or entry.position <= last)
 
     def position_at(self, time: float) -> int:
-        """Where the entries begin that are not older."""
+        """Return the position of the first entry at or after a time."""
         return next((entry.position for entry in self._kept if entry.time >= time), self.last + 1)
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there are no files."""
 
 
 class Storage:
-    """The log, the store, and the last entries at hand."""
+    """The log and the store of a node."""
 
     def __init__(self, folder: Path | None, settings: LogSettings) -> None:
-        """Open what is in a folder; what a crash left unfinished is cut off."""
+        """Open the files in a folder, and cut off a write that a crash left unfinished."""
         self._settings = settings
         self.sync = folder is not None and settings.sync == "full"
         self._store: Store | None = None
@@ -110,7 +110,7 @@ class Storage:
         self._lock: IO[str] | None = None
         self._rolled = time.time()
         self.is_torn = False
-        """a write had been cut short: what the log said last may be lost, and its positions may be given again"""
+        """Whether a write had been cut short: the last entries may be lost, and their positions may be given again."""
         if folder is not None:
             private.make_folder(folder)
             is_ours = (folder / "node.sqlite").exists() or not any(folder.iterdir())
@@ -137,9 +137,7 @@ class Storage:
             raise StoreDamaged(folder / "node.sqlite", "it is empty, but there are events in the log")
         self.is_torn = disk.is_torn
         for entry in disk.read(disk.last):
-            end = max(
-                last_complete_position(entry), disk.active_first - 1
-            )  # what was begun before that is behind a gap, if anywhere
+            end = max(last_complete_position(entry), disk.active_first - 1)
             if end < disk.last:
                 self.is_torn = True
                 logger.warning(
@@ -151,7 +149,7 @@ class Storage:
                 disk.truncate(end)
 
     def load(self) -> tuple[StoredRows, Iterator[JournalEntry]]:
-        """All that was written: rows, and the entries that are needed with them."""
+        """Return all rows, and the entries that recovery needs besides."""
         stored: StoredRows = self._store.load() if self._store is not None else {}
         if times := stored.get("salvaged", {}).get((), 0):
             logger.warning("this node has lost something %d times: see report.json in its salvaged-... folders", times)
@@ -159,12 +157,12 @@ class Storage:
         if known and needed < self.log.first:
             logger.error("the log begins with position %d, and events from %d on are needed", self.log.first, needed)
         entries = self.log.read(needed) if self.log.last else iter(())
-        if known < self.log.last:  # the log may end with a gap, and whoever goes on must do so behind it
+        if known < self.log.last:  # the log may end with a gap: new entries stand behind it
             stored = {**stored, "checkpoint": {(): self.log.last}}
         return stored, entries
 
     def write(self, step: Step) -> None:
-        """Let everything of a step survive: first the events, then what is said of them."""
+        """Write a step: first its entries, then its rows, which refer to the entries."""
         if step.entries:
             self.log.append(step.entries)
             for entry in step.entries:
@@ -174,16 +172,16 @@ class Storage:
             self._store.commit(step.rows)
 
     def remember(self, row: Row) -> None:
-        """Write a single row of the node's own."""
+        """Write a single row at once, outside any step."""
         if self._store is not None:
             self._store.commit([row])
 
     def entries(self, positions: Sequence[int]) -> dict[int, JournalEntry]:
-        """Entries by position; what the log no longer has is left out. Slow, unless they are all at hand."""
+        """Return entries by position, without those that the log no longer has. Slow, unless all are in memory."""
         near = ((position, self._recent.get(position)) for position in positions)
         found = {position: entry for position, entry in near if entry is not None}
         missing = sorted({position for position in positions if position not in found})
-        while missing:  # those that stand close together are read in one go
+        while missing:  # positions close together are read in one go
             run = [position for position in missing if position < missing[0] + 1000]
             wanted = set(run)
             found |= {entry.position: entry for entry in self.log.read(run[0], run[-1]) if entry.position in wanted}
@@ -191,11 +189,11 @@ class Storage:
         return found
 
     def are_at_hand(self, positions: Sequence[int]) -> bool:
-        """Whether nothing has to be read from disk for them."""
+        """Tell whether all entries of the positions are in memory."""
         return self._store is None or all(position in self._recent for position in positions)
 
     def tidy(self, now: float, keep_from: int) -> int:
-        """Seal what is closed, and let go what is old; slow. Gives how many events went."""
+        """Seal closed segments and delete old ones; slow. Return the number of deleted entries."""
         if self._disk is None:
             return 0
         limits = self._settings
@@ -208,7 +206,7 @@ class Storage:
         )
 
     def close(self) -> None:
-        """Close the files."""
+        """Close all files, and release the lock of the folder."""
         self.log.close()
         if self._store is not None:
             self._store.close()
@@ -217,7 +215,7 @@ class Storage:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Let no other process use a folder as long as this file is open."""
+    """Lock a folder against other processes, as long as the returned file is open."""
     file = open(folder / "lock", "w", opener=_private)  # noqa: SIM115 - it stays open as long as the node runs
     if fcntl is not None:
         try:

@@ -1,9 +1,9 @@
-"""The write-ahead log of a store's file (`node.sqlite-wal`), looked at before SQLite does.
+"""Check of the write-ahead log of a store (`node.sqlite-wal`), before SQLite reads it.
 
-Commits stand there until they are copied into the file itself, and after a kill SQLite takes them from there. At the
-first frame with a wrong checksum it stops, without a word: right for a torn end, but one flipped bit would take back
-all commits behind it. A frame continues the checksum of the frame before it, so those behind a bad one can be judged
-on their own: if one of them is good, the bad one is no torn end.
+Commits stay there until they are copied into the file itself, and after a kill SQLite takes them from there. At the
+first frame with a wrong checksum SQLite stops, without a word: right for a torn end, but one flipped bit would undo
+all commits behind it. A frame continues the checksum of the frame before it, so frames behind a bad one can be judged
+on their own: if any of them is good, the bad frame is no torn end.
 
 A wrong last frame cannot be told from a torn one, since SQLite writes over the frames of an earlier round. Nor is it
 damage if frames of an earlier round, or of a commit that a kill cut short, stand where later ones should.
@@ -20,37 +20,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HEADER: Final = struct.Struct(">8I")
-"""magic, version, page size, round, two salts, two checksums"""
+"""Magic, version, page size, round, two salts, two checksums."""
 _FRAME: Final = struct.Struct(">6I")
-"""page, pages of the file if it ends a commit, two salts, two checksums"""
+"""Page, pages of the file if the frame ends a commit, two salts, two checksums."""
 _MAGIC: Final = 0x377F0682
 _LOW: Final = np.uint64(0xFFFFFFFF)
 
 
 class Frame(NamedTuple):
-    """A page as a commit left it."""
+    """A page of the file, as of one commit."""
 
     page: int
     commit: int
-    """pages of the file, if it is the last of a commit; else 0"""
+    """Number of pages of the file, if the frame is the last of a commit; else 0."""
     data: bytes
     is_good: bool
     is_written: bool
-    """it has the salts of this round, but for one bit at most"""
+    """Whether the frame has the salts of this round, but for one bit at most."""
 
 
 class Wal(NamedTuple):
-    """A write-ahead log."""
+    """The frames of a write-ahead log."""
 
     size: int
-    """bytes of a page"""
+    """Size of a page in bytes."""
     has_header: bool
-    """its own checksum is right"""
+    """Whether the checksum of the header is right."""
     frames: list[Frame]
 
     @property
     def problem(self) -> str:
-        """What is damaged, if anything."""
+        """Description of the damage; empty if there is none."""
         if not self.has_header:
             return "its header has a wrong checksum" if self.last_commit else ""
         bad = self._first_bad
@@ -59,27 +59,27 @@ class Wal(NamedTuple):
 
     @property
     def is_torn(self) -> bool:
-        """Whether a commit is there, but not what was written before it: a power failure may leave that."""
+        """Tell whether a commit lacks an earlier frame, as a power failure may leave it."""
         return bool(self._first_bad) and not self.problem
 
     @property
     def last_commit(self) -> int:
-        """The number of the last good frame that ends a commit."""
+        """Number of the last good frame that ends a commit; 0 if there is none."""
         return max((number for number, one in enumerate(self.frames, 1) if one.is_good and one.commit), default=0)
 
     @property
     def _first_bad(self) -> int:
-        """The number of the first bad frame, if a commit follows."""
+        """Number of the first bad frame before a commit; 0 if there is none."""
         return next((number for number, one in enumerate(self.frames[: self.last_commit], 1) if not one.is_good), 0)
 
 
 def wal_path(path: Path) -> Path:
-    """The write-ahead log of a file."""
+    """Return the path of the write-ahead log of a file."""
     return path.with_name(f"{path.name}-wal")
 
 
 def read(path: Path) -> Wal:
-    """The frames in a file, if there is one."""
+    """Read a write-ahead log; a missing file has no frames."""
     data = path.read_bytes() if path.exists() else b""
     if len(data) < _HEADER.size:
         return Wal(0, has_header=True, frames=[])
@@ -112,7 +112,7 @@ def read(path: Path) -> Wal:
 
 
 def applied(image: bytes, wal: Wal) -> bytes:
-    """A file with all good frames up to the last commit."""
+    """Return the content of a file with all good frames up to the last commit applied."""
     pages = bytearray(image)
     for frame in wal.frames[: wal.last_commit]:
         if frame.is_good and 0 < frame.page <= 1 << 24:
@@ -123,7 +123,7 @@ def applied(image: bytes, wal: Wal) -> bytes:
 
 
 def _sums(words: NDArray[np.uint32], seeds: NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """SQLite's checksums of rows of words, each with a seed: s0 += x + s1; s1 += y + s0, for all pairs x, y."""
+    """Return SQLite's checksums of rows of words, each with a seed: s0 += x + s1; s1 += y + s0, for all pairs x, y."""
     steps = words.shape[1] // 2
     powers = _powers(steps)
     x = words[:, 0::2].astype(np.uint64)
@@ -139,7 +139,7 @@ def _sums(words: NDArray[np.uint32], seeds: NDArray[np.uint64]) -> list[tuple[in
 
 @cache
 def _powers(steps: int) -> NDArray[np.uint64]:
-    """Powers 0 to `steps` of the matrix by which a step changes the two sums."""
+    """Return powers 0 to `steps` of the matrix by which a step changes the two sums."""
     powers = np.empty((steps + 1, 2, 2), np.uint64)
     a, b, c, d = 1, 0, 0, 1
     for step in range(steps + 1):

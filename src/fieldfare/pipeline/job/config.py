@@ -23,16 +23,17 @@ A file is read without Spark. An error names the place in the file.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from fieldfare import toml
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sinks import check_kind
 from fieldfare.pipeline.sinks.interface import Scalar, SinkSettings
+from fieldfare.toml import TomlError
 
 SourceKind = Literal["log", "node", "files", "mqtt", "kafka"]
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -121,26 +122,27 @@ def read(path: str | Path) -> Pipeline:
     """Read the pipeline in a file; relative paths are relative to the file."""
     file = Path(path)
     try:
-        found = parse(file.read_text(encoding="utf-8"))
+        found = parse(file.read_text(encoding="utf-8"), source=str(path))
     except UnicodeDecodeError as error:
         raise PipelineError(f"{path}: not UTF-8: {error.reason}") from None
-    except PipelineError as error:
-        raise PipelineError(f"{path}: {error}") from None
     return _relative(found, file.absolute().parent)
 
 
-def parse(text: str) -> Pipeline:
+def parse(text: str, *, source: str = "") -> Pipeline:
     """Read the pipeline in a text; relative paths stay relative.
 
     >>> parse('name = "a"')
     Traceback (most recent call last):
         ...
-    fieldfare.pipeline.job.config.PipelineError: Object missing required field `state`
+    fieldfare.pipeline.job.config.PipelineError: the setting 'state' is missing
     """
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PipelineError(str(error)) from None
+        return _checked(toml.parse(text, source=source))
+    except TomlError as error:
+        raise PipelineError(str(toml.located(error, text, source) if error.line is None else error)) from None
+
+
+def _checked(tree: dict[str, Any]) -> Pipeline:
     if isinstance(source := tree.get("source"), dict):
         tree["source"] = _stage(source, {"kind"})
     if isinstance(sinks := tree.get("sink"), list):
@@ -148,9 +150,10 @@ def parse(text: str) -> Pipeline:
     if isinstance(spark := tree.get("spark"), dict):
         tree["spark"] = {key: _text(value) for key, value in _flat(spark)}
     try:
-        found = msgspec.convert(tree, Pipeline)
-    except msgspec.ValidationError as error:
-        raise PipelineError(str(error).replace("$.", "").replace(".options", "")) from None
+        found = toml.convert(tree, Pipeline)
+    except TomlError as error:
+        steps = tuple(step for step in error.steps if step != "options")  # which `_stage` added
+        raise TomlError(error.problem, error.place.replace(".options", ""), steps=steps) from None
     _check(found)
     return found
 
@@ -174,30 +177,31 @@ def _text(value: object) -> str:
 
 
 def _check(found: Pipeline) -> None:
+    """Raise a TomlError for the first rule broken that the types cannot express."""
     if not found.sink:
-        raise PipelineError("a pipeline needs at least one [[sink]]")
+        raise TomlError("a pipeline needs at least one [[sink]]")
     for needed in _NEEDED.get(found.source.kind, ()):
         if needed not in found.source.options:
-            raise PipelineError(f"source: a {found.source.kind} needs `{needed}`")
+            raise TomlError(f"a {found.source.kind} needs the setting {needed!r}", "source")
     if found.match is not None and isinstance(found.match.subscriptions, list):
         for one in found.match.subscriptions:
             if not one.startswith(("http://", "https://")):
-                raise PipelineError(
-                    f"match.subscriptions: a list is of nodes, such as http://127.0.0.1:7400, not {one!r}"
+                raise TomlError(
+                    f"a list is of nodes, such as http://127.0.0.1:7400, not {one!r}", "match.subscriptions"
                 )
     for number, sink in enumerate(found.sink):
         try:
             check_kind(sink.kind)
         except OptionError as error:
-            raise PipelineError(f"sink[{number}].kind: {error}") from None
+            raise TomlError(error, f"sink[{number}].kind") from None
         if sink.table == "deliveries" and found.match is None:
-            raise PipelineError(f"sink[{number}]: there are no deliveries without [match]; say of = 'events'")
+            raise TomlError("there are no deliveries without [match]; say of = 'events'", f"sink[{number}]")
         if sink.table == "late" and found.normalise.late is None:
-            raise PipelineError(f"sink[{number}]: nothing is late unless normalise.late says after how long")
+            raise TomlError("nothing is late unless normalise.late says after how long", f"sink[{number}]")
     paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
     for path in paths:
         if paths.count(path) > 1:
-            raise PipelineError(f"two sinks have the same path: {path}")
+            raise TomlError(f"two sinks have the same path: {path}")
 
 
 def sink_name(sink: SinkSettings) -> str:

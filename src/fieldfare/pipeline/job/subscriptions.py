@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -19,18 +18,20 @@ from urllib.request import Request, urlopen
 
 from pyspark.sql import SparkSession
 
+from fieldfare import retry
 from fieldfare.filters import parse
 from fieldfare.filters.dialects import Dialect
 from fieldfare.pipeline.job.config import Match
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
 from fieldfare.pipeline.match.subscriptions import read_subscriptions, subscriptions_in
+from fieldfare.retry import Backoff
 
 _PAGE: Final = 1000
 _OVERLAP: Final = 100
 _PASSES: Final = 5
 _TIMEOUT: Final = 10
-_PAUSES: Final = (0.5, 1, 2, 4, 8)
+_BACKOFF: Final = Backoff(0.5, 8.0, attempts=6)
 
 
 def is_node(address: str) -> bool:
@@ -116,13 +117,8 @@ def _in_a_line(error: Exception) -> str:
 
 def _first(look: Callable[[], None]) -> None:
     """Check the subscriptions for the first time, with patience for a node that is just starting."""
-    for pause in _PAUSES:
-        try:
-            return look()
-        except OSError:
-            time.sleep(pause)
     try:
-        return look()
+        return retry.call(look, _BACKOFF, OSError)
     except OSError as error:
         raise SubscriptionError(f"the subscriptions cannot be had: {error}") from None
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.filters import Filter
 from fieldfare.filters.dialects import read
-from fieldfare.filters.merge import Statistics
+from fieldfare.filters.statistics import Statistics
 from fieldfare.matching.index import Index
 from fieldfare.pipeline.lake.history import table_matches
 from fieldfare.pipeline.match.catalogue import Subscription

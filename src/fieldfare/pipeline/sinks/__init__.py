@@ -13,6 +13,7 @@ from typing import Final
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.options import OptionError, Options
 from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
+from fieldfare.toml import similar
 
 __all__ = ["KINDS", "Batch", "OptionError", "Options", "Sink", "SinkSettings", "check_kind", "make"]
 
@@ -33,13 +34,14 @@ def check_kind(kind: str) -> None:
     >>> check_kind("lak")
     Traceback (most recent call last):
         ...
-    fieldfare.pipeline.options.OptionError: there is no sink of the kind 'lak': take lake, parquet, subscribers, node,
-    webhooks, or write one of your own as package.module:make
+    fieldfare.pipeline.options.OptionError: there is no sink of the kind 'lak'; did you mean 'lake'? (choices: lake,
+    parquet, subscribers, node, webhooks, or your own as package.module:make)
     """
     if kind not in KINDS and ":" not in kind:
         kinds = ", ".join(KINDS)
         raise OptionError(
-            f"there is no sink of the kind {kind!r}: take {kinds}, or write one of your own as package.module:make"
+            f"there is no sink of the kind {kind!r}{similar(kind, KINDS)} (choices: {kinds}, or your own as"
+            " package.module:make)"
         )
 
 

@@ -28,13 +28,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from fieldfare.client.errors import Refused
+from fieldfare.client.errors import ConnectionLost, Refused
 from fieldfare.filters import parse
 from fieldfare.pipeline import options
-from fieldfare.pipeline.retry import retry
-from fieldfare.pipeline.sinks.formats.node import NodeStreamWriter, NodeWriter, writer_of
+from fieldfare.pipeline.sinks.formats.node import NODE_BACKOFF, NodeStreamWriter, NodeWriter, writer_of
 from fieldfare.pipeline.sources import rows
 from fieldfare.protocol.journal import JournalEntry
+from fieldfare.retry import call
 
 AT_ONCE: Final = 50_000
 """rows of a request at most"""
@@ -173,7 +173,8 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             since = last if known else last + 1
             asked = Asked(given.url, given.token, given.filter, life if known else "")
             try:
-                stretch = retry(partial(replay, asked, since, room, known=known, wait=wait))
+                asking = partial(replay, asked, since, room, known=known, wait=wait)
+                stretch = call(asking, NODE_BACKOFF, ConnectionLost)
             except Refused as error:
                 raise GapError(
                     f"{given.url} does not replay {given.filter} from position {since} on: {error.reason}. What is too"

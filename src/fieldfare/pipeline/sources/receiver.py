@@ -26,8 +26,9 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import Limits
-from fieldfare.node.bridges.interface import Problem
-from fieldfare.node.bridges.mqtt_messages import In, Message, arrived
+from fieldfare.node.bridges.interface import Rejection
+from fieldfare.node.bridges.mqtt_messages import IncomingRule, Message
+from fieldfare.node.bridges.mqtt_messages import event_of as event_in
 from fieldfare.node.storage.log import Log
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sources.mqtt import MqttOptions
@@ -206,9 +207,9 @@ def event_of(topic: str, payload: bytes, said: object = None) -> Event:
         getattr(said, "CorrelationData", None),
         getattr(said, "PayloadFormatIndicator", 0) == 1,
     )
-    read = arrived(In(topic), message)
-    if isinstance(read, Problem):
-        return Event({"type": UNREADABLE, "reason": read.text, "data": payload}, limits=_ANY_SIZE)
+    read = event_in(IncomingRule(topic), message)
+    if isinstance(read, Rejection):
+        return Event({"type": UNREADABLE, "reason": read.reason, "data": payload}, limits=_ANY_SIZE)
     return read.event
 
 

@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 
 import websockets
 
-from fieldfare.client.client import NOBODY
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
 from fieldfare.client.handshake import check_url, dial, reason_of
+from fieldfare.client.registrations import NO_SUBSCRIPTION
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 
@@ -66,7 +66,7 @@ def replay(asked: Asked, since: int, limit: int, *, known: int = 0, wait: float 
 async def _replay(asked: Asked, since: int, limit: int, known: int, wait: float) -> Stretch:
     codec, hello = MSGPACK_CODEC, f.Hello(token=asked.token, credit=limit)
     socket, welcome = await dial([asked.url], codec, None, lambda: hello, insecure=True)
-    nothing = codec.encode(f.Unsubscribe(2, NOBODY))
+    nothing = codec.encode(f.Unsubscribe(2, NO_SUBSCRIPTION))
     found: list[f.Delivery] = []
     answers = 0
     """since something was delivered"""

@@ -31,7 +31,7 @@ from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.intervals import Cut, Intervals
-from fieldfare.filters.merge import Sample
+from fieldfare.filters.statistics import Sample
 from fieldfare.filters.valueset import Atom, ValueSet
 from fieldfare.pipeline.lake.history import events_of, field_types, has_intervals, listed, table_matches
 from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count

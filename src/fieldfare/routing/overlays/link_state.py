@@ -1,8 +1,8 @@
-"""`LinkState`: what the links of all brokers are, as far as one of them has heard; and the trees that follow.
+"""`LinkState`: the links of all brokers, as far as a broker knows, and the trees computed from the links.
 
-Each broker says what its links are whenever that changes, under the next number, and everybody passes on what is newer
-than what they knew. Soon all know the same, and all compute the same trees from it without further talk. A link counts
-if both its ends say that it is there, so that a broker that is gone needs nobody to say so for it.
+Each broker announces its links on every change, under the next number, and all brokers pass newer announcements on.
+Soon all know the same, and compute the same trees without further messages. A link counts only if both ends announce
+the link, so nobody needs to announce the absence of a broker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fieldfare.protocol.messages import LinkUpdate
 
 
 class LinkState:
-    """The links of all brokers.
+    """The links of all brokers, as a single broker knows them.
 
     >>> state = LinkState("a")
     >>> news = [state.announce(["b", "c"])]
@@ -26,15 +26,15 @@ class LinkState:
     """
 
     def __init__(self, name: str, life: int = 0) -> None:
-        """One broker knows of itself only."""
+        """Make the state of a broker that knows only itself."""
         self.name = name
         self.life = life
         self.known: dict[str, LinkUpdate] = {}
         self._missed: set[str] = set()
-        """those that could not be reached at the last sweep"""
+        """brokers that were unreachable at the last sweep"""
 
     def announce(self, neighbours: Iterable[str], above: tuple[int, int] = (0, 0)) -> LinkUpdate:
-        """What our own links are now, under a number that is higher than any before, and than one that we heard."""
+        """Announce the broker's own links, under a number above all earlier numbers and above `above`."""
         mine = self.known.get(self.name)
         life, count = max(mine.number if mine is not None else (self.life, 0), above)
         news = LinkUpdate(self.name, (life, count + 1), tuple(sorted(neighbours)))
@@ -42,7 +42,7 @@ class LinkState:
         return news
 
     def accept(self, news: LinkUpdate) -> bool:
-        """Note the links of another; False if we knew that, or something newer."""
+        """Note the links of another broker; False if the announcement is not newer."""
         known = self.known.get(news.origin)
         if known is not None and known.number >= news.number:
             return False
@@ -61,11 +61,14 @@ class LinkState:
 
     @cached_property
     def unreachable(self) -> set[str]:
-        """The brokers that we have heard of and that no link leads to: gone, parted from us, or still to come."""
+        """The known brokers to which no path of links leads: gone, separated, or not yet linked."""
         return self.known.keys() - {self.name, *self.hops(self.name)}
 
     def sweep(self) -> set[str]:
-        """Forget those that could not be reached at the last sweep either; gives them. Who returns says all again."""
+        """Forget the brokers that were unreachable at the last sweep too, and return them.
+
+        A returning broker announces again.
+        """
         gone = self.unreachable & self._missed
         for origin in gone:
             del self.known[origin]
@@ -77,15 +80,17 @@ class LinkState:
 
     @cached_property
     def links(self) -> dict[str, list[str]]:
-        """The neighbours of each broker over links that both ends know of."""
+        """The neighbours of each broker over links that both ends announce."""
         said = {origin: frozenset(links.neighbours) for origin, links in self.known.items()}
         return {a: sorted(b for b in theirs if a in said.get(b, ())) for a, theirs in sorted(said.items())}
 
     @cached_property
     def tree(self) -> dict[str, set[str]]:
-        """A spanning tree, the same for all who know the same: links in order, without those that close a cycle.
+        """A spanning tree, the same for all brokers with the same knowledge.
 
-        When a link breaks, one other takes its place, and the rest stays as it is.
+        Links in order, without those that close a cycle.
+
+        When a link breaks, a single other link replaces it, and the rest of the tree stays.
         """
         group = {name: name for name in self.links}
 
@@ -110,13 +115,13 @@ class LinkState:
         return {}
 
     def hops(self, source: str) -> dict[str, str]:
-        """On the tree of shortest ways from a source: to whom we pass on what is meant for a broker beyond us."""
+        """Return the next hop to each broker beyond us, on the tree of shortest ways from a source."""
         if source not in self._hops:
             self._hops[source] = self._search(source)
         return self._hops[source]
 
     def _search(self, source: str) -> dict[str, str]:
-        """Breadth first, neighbours in order; what is found through one of our neighbours is reached by it."""
+        """Search breadth first, neighbours in order; brokers found through a neighbour are reached by the neighbour."""
         via: dict[str, str | None] = {source: None}
         waiting = deque([source])
         while waiting:

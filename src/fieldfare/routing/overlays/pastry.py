@@ -1,12 +1,13 @@
-"""An overlay in the manner of Pastry: any node reaches the owner of any key in a few hops, knowing few nodes.
+"""A Pastry overlay: a node reaches the owner of any key in a few hops, although the node knows few others.
 
-A node knows its *leaves*, the next nodes on either side on the ring, and a *table*: for each number of digits and each
-next digit a few nodes that share so many digits with it and then have that one. A message for a key goes to nodes that
-share more and more digits with the key, and at last to a leaf. Leaves make the way right, the table makes it short.
+A node knows its *leaves*, the next nodes on either side of the ring, and a *table*: for each number of shared digits
+and each next digit a few nodes whose ids share so many digits and then have the digit. A message for a key goes to
+nodes with more and more digits of the key, and at last to a leaf. Leaves make the way right, the table makes the way
+short.
 
-`Peers` is what one node knows, an immutable value. `PastryNode` keeps it up to date by messages. Whoever runs the node
-sends what it asks to send. When a message cannot be sent, or a neighbour falls silent, he says `Gone` to the node; a
-`Join` that could not be sent he then says to the node again, which knows another way.
+`Peers` is the knowledge of a node, an immutable value. `PastryNode` keeps the value up to date by messages. The caller
+sends the messages. When a message cannot be sent, or a neighbour falls silent, the caller passes `Gone` to the node; a
+`Join` that could not be sent the caller passes to the node again, which chooses another way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RING: Final = Ring()
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The nodes that one node knows, and by them the way to each key.
+    """The nodes which a node knows, and the way to each key.
 
     >>> ring = Ring(bits=6, digit_bits=2, identify=lambda name: int(name, 4))
     >>> peers = Peers("123", ring, half=1).learn(["121", "130", "200", "311", "022"])
@@ -35,42 +36,42 @@ class Peers:
     name: str
     ring: Ring = RING
     half: int = 8
-    """how many leaves on either side; routing survives when fewer nodes in a row fail at once"""
+    """number of leaves on either side; routing survives the failure of fewer nodes in a row"""
     backups: int = 2
-    """how many more nodes than the first one to keep in each cell of the table"""
+    """number of spare nodes in each cell of the table"""
     proximity: Callable[[str], float] | None = None
-    """how far away another node is, in whatever sense; the nearest one is the first in its cell"""
+    """returns the distance to another node, in any unit; the nearest node is the first in its cell"""
     smaller: tuple[str, ...] = ()
     """the leaves with the next smaller ids, nearest first"""
     larger: tuple[str, ...] = ()
     """the leaves with the next larger ids, nearest first"""
     table: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
-    """by row, the number of shared digits, and column, the next digit"""
+    """nodes by row, the number of shared digits, and column, the next digit"""
 
     @property
     def id(self) -> int:
-        """The node's own place on the ring."""
+        """The node's own id on the ring."""
         return self.ring.id(self.name)
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """The nodes next to this one on both sides."""
+        """The nearest nodes on both sides of the ring."""
         return tuple(dict.fromkeys(self.smaller + self.larger))
 
     @property
     def known(self) -> tuple[str, ...]:
-        """All nodes that this one knows; itself not among them."""
+        """All known nodes, without the node itself."""
         return tuple(
             dict.fromkeys((*self.smaller, *self.larger, *(name for cell in self.table.values() for name in cell)))
         )
 
     def cell(self, id: int) -> tuple[int, int]:
-        """The row and column where another id belongs."""
+        """Return the row and column of another id in the table."""
         row = self.ring.shared(self.id, id)
         return row, self.ring.digit(id, row)
 
     def learn(self, names: Iterable[str]) -> Peers:
-        """With those of the nodes that are of use."""
+        """Return the peers with the useful nodes among some names."""
         new = {*names} - {self.name} - {*self.leaves}
         table = dict(self.table)
         for name in new:
@@ -82,22 +83,22 @@ class Peers:
         return replace(self, smaller=smaller, larger=larger, table=table)
 
     def forget(self, name: str) -> Peers:
-        """Without a node; others that are known take its places."""
+        """Return the peers without a node; other known nodes take its places."""
         if name not in self.known:
             return self
         return replace(self, smaller=(), larger=(), table={}).learn({*self.known} - {name})
 
     def _preference(self, name: str) -> tuple[float, int]:
-        """Orders the nodes of a cell. Without proximity each node prefers others, lest all lean on the same one."""
+        """Return the sort key of a node in its cell. Without proximity each node prefers others, to spread the load."""
         return self.proximity(name) if self.proximity else 0.0, self.ring.id(name) ^ self.id
 
     def next_hop(self, key: int) -> str | None:
-        """The next node on the way to the owner of a key; None: it is this one.
+        """Return the next node on the way to the owner of a key; None for the owner itself.
 
-        Among leaves it is the nearest one; else one that shares more digits with the key; else the nearest one known.
-        But always it is nearer to the key than this one: Pastry would also take one farther away that shares more
-        digits, and may then go round in circles while nodes disagree. So at any time the next hops for a key make up a
-        forest, and a tree when all leaves are right.
+        Among leaves the nearest; else a node with more digits of the key; else the nearest known node. The next hop is
+        always nearer to the key than the node itself. (Pastry would also take a farther node with more digits, and may
+        then go in circles while nodes disagree.) So at any time the next hops for a key form a forest, and a tree when
+        all leaves are right.
         """
         own = self.ring.rank(self.name, key)
         if self._among_leaves(key):
@@ -118,40 +119,42 @@ class Peers:
         return ahead(self.id, key) <= ahead(self.id, last) or ahead(key, self.id) <= ahead(first, self.id)
 
     def replicas(self, key: int, n: int) -> list[str]:
-        """The n nodes nearest to a key, nearest first; the owner knows them for n up to `half` + 1."""
+        """Return the n nodes nearest to a key, nearest first; the owner knows them for n up to `half` + 1."""
         return self.ring.closest((self.name, *self.leaves), key, n)
 
 
 REMEMBERED: Final = 1000
-"""how many nodes that are gone a node remembers"""
+"""number of failed nodes which a node remembers"""
 
 
 class PastryNode:
-    """One node of the overlay: messages in, messages out.
+    """A node of the overlay, as a function of messages.
 
-    A leaf that is new to a node hears so and tells what it knows better; a leaf that is lost is reported to the others.
-    With that alone all leaves come right again after nodes have joined, or fewer than `half` in a row have failed.
+    A new leaf gets an announcement and returns better leaves if it knows any; a lost leaf is reported to the others.
+    With these two rules all leaves come right again after joins, or after the failure of fewer than `half` nodes in a
+    row.
     """
 
     def __init__(self, peers: Peers) -> None:
-        """Begin with what is known; usually nothing."""
+        """Make a node with some knowledge; usually with none."""
         self.peers = peers
         self._via: str | None = None
-        """the node through which it is joining, until it is welcome"""
+        """the node through which this node joins, until its welcome"""
         self.gone: dict[str, None] = {}
-        """the last ones that were gone and not heard since, lest nodes tell each other of the dead for ever"""
+        """the last nodes that failed and were silent since, so that nodes do not tell each other of the dead for
+        ever"""
 
     def join(self, via: str) -> list[Send]:
-        """Enter the overlay, through any node that is in it."""
+        """Enter the overlay through any node of the overlay."""
         self._via = via
         return [Send(via, Join(self.peers.name))]
 
     def leave(self) -> list[Send]:
-        """Leave the overlay in good order."""
+        """Leave the overlay in good order, with a message to all known nodes."""
         return [Send(name, Gone(self.peers.name)) for name in self.peers.known]
 
     def receive(self, message: OverlayMessage, sender: str) -> list[Send]:
-        """Take a message; give those that follow from it."""
+        """Process a message and return the messages to send."""
         match message:
             case Join():
                 return self._pass_on(message)
@@ -170,10 +173,10 @@ class PastryNode:
                 return self._forget(name)
 
     def _pass_on(self, join: Join) -> list[Send]:
-        if join.joiner == self.peers.name:  # it could not be sent: there may be another way
+        if join.joiner == self.peers.name:  # the message could not be sent: try another way
             return [Send(self.peers.known[0], join)] if self._via is not None and self.peers.known else []
         if self._via is not None and self._via != join.joiner:
-            return [Send(self._via, join)]  # we know hardly anybody yet
+            return [Send(self._via, join)]  # this node knows too few others yet
         self.peers = self.peers.forget(join.joiner)  # in an earlier life
         peers, id = self.peers, self.peers.ring.id(join.joiner)
         shared = peers.ring.shared(peers.id, id)
@@ -184,10 +187,10 @@ class PastryNode:
         return [Send(join.joiner, Welcome(tuple(dict.fromkeys((*names, *peers.leaves)))))]
 
     def _learn(self, sender: str, names: Iterable[str], *, welcome: bool = False) -> list[Send]:
-        """Learn, and make oneself known to new leaves; at the beginning to everyone.
+        """Learn names, and announce the node to new leaves; after a welcome, to all known nodes.
 
-        Those who are leaves no longer hear of the nearer ones in their stead: else nodes that join at once, side by
-        side, might never meet. What is said of a node that was gone may be old: the node itself is asked.
+        Former leaves hear of the nearer nodes in their stead: otherwise nodes that join at the same time, side by side,
+        might never meet. News of a node that was gone may be old: the node itself is asked.
         """
         self.gone.pop(sender, None)
         before = self.peers.leaves
@@ -202,9 +205,9 @@ class PastryNode:
         return [Send(name, Announce(self.peers.leaves)) for name in sorted(names)]
 
     def _forget(self, name: str) -> list[Send]:
-        """Forget a node, and ask for others in its places: among leaves the other leaves, in the table its row.
+        """Forget a node, and ask for replacements.
 
-        For the table only if no backup is left.
+        The other leaves for a leaf, the row for a table entry without a backup.
         """
         if name not in self.peers.known:
             return []
@@ -224,7 +227,7 @@ class PastryNode:
         return [Send(other, Repair(name, peers.leaves)) for other in ask]
 
     def _advise(self, sender: str, leaves: tuple[str, ...], gone: str | None = None) -> list[Send]:
-        """Tell a node better leaves than it has, and whom to put in the place of one that is gone."""
+        """Send a node better leaves than its own, and replacements for a node that is gone."""
         peers, ring = self.peers, self.peers.ring
         smaller, larger = ring.leaves((*leaves, *peers.known, peers.name), sender, peers.half)
         names = {*smaller, *larger} - {*leaves}

@@ -1,13 +1,13 @@
-"""`Rendezvous`: for each topic there is a broker where its subscriptions and events meet, found by hashing.
+"""`Rendezvous`: for each topic, subscriptions and events meet at a broker that is found by hashing.
 
-An event's topic is its type, brought down to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
-and the owner of a topic's key is its rendezvous. Next hops towards it make a tree of brokers, on which routing is
-hierarchical: subscriptions and events travel up, and events come down where they are wanted. Nobody else keeps anything
-for the topic. A filter that does not say which types it wants is a filter for every topic.
+The topic of an event is its type, reduced to a fixed number of *topics* by a hash. The brokers form a DHT (`pastry`),
+and the owner of a topic's key is its rendezvous. Next hops towards the rendezvous make a tree of brokers with
+hierarchical routing: subscriptions and events travel up, and events come down where they match. Other brokers keep
+nothing for the topic. A filter without a condition on types is a filter for every topic.
 
-Brokers come and go, and ways change. A broker that gets another parent takes back what it told the old one, and tells
-the new one all. The rendezvous of a topic lets the next nodes on the ring keep copies of what it was told: one of them
-will be its successor, and serves at once, while those below find their way to it.
+Brokers come and go, and ways change. A broker with a new parent withdraws its filters from the old parent, and sends
+the new parent all. The rendezvous of a topic keeps copies of its table at the next nodes on the ring: its successor,
+which is among them, serves at once, while the brokers below find their way to the successor.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
 from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import (
-    Change,
     FilterUpdate,
     FlushReply,
     FlushRequest,
     Forward,
     Role,
+    RoutingMessage,
     Send,
     TableCopy,
     TopicCheck,
@@ -34,7 +34,7 @@ from fieldfare.protocol.overlay_messages import Gone
 from fieldfare.routing.overlays.pastry import PastryNode, Peers
 from fieldfare.routing.overlays.publisher_order import PublisherOrder
 from fieldfare.routing.overlays.ring import key_of
-from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError, Routes
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex
 
@@ -46,7 +46,7 @@ class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
     def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
-        """A node that knows no others. All brokers must agree on the field and the number of topics."""
+        """Make a node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
         self.name = name
         self.field = strategy.field
@@ -57,66 +57,68 @@ class Rendezvous(Routes):
         self._strategy = strategy
         self._index = index
         self._trees: dict[str, TableRoutes] = {}
-        self._turns = PublisherOrder(name, life, self._around)
+        self._publisher_order = PublisherOrder(name, life, self._around)
         self._copies: dict[str, dict[str, dict[str, dict[Filter, None]]]] = {}
-        """by topic, its rendezvous and a neighbour of that: what it was told"""
+        """copies of other tables: filters by topic, rendezvous, and neighbour of the rendezvous"""
         self._copied: dict[str, tuple[str, ...]] = {}
-        """who keeps copies for us, by topic"""
+        """the brokers with copies of the own tables, by topic"""
 
     # The overlay
 
     @property
     def neighbours(self) -> Collection[str]:
-        """The nodes that this one knows."""
+        """The nodes which this node knows."""
         return self.node.peers.known
 
-    def knows(self, neighbour: str) -> bool:
-        """Anybody may talk to a node of a DHT."""
+    def accepts(self, neighbour: str) -> bool:
+        """Tell whether a sender is another node: in a DHT any node may send messages."""
         return neighbour != LOCAL
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
-        """Enter the overlay through a node that is in it."""
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Enter the overlay through a node of the overlay."""
         return self._sent(self.node.join(neighbour))
 
-    def disconnect(self, neighbour: str) -> list[To]:
-        """A node has failed, or cannot be reached."""
-        told = self._sent(self.node.receive(Gone(neighbour), neighbour))
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
+        """Handle the failure of a node, or its absence: its children find new ways."""
+        outgoing = self._sent(self.node.receive(Gone(neighbour), neighbour))
         for topic, tree in self._trees.items():
             if neighbour in tree.roles:
-                if tree.told_by(neighbour):
-                    told.append(To(neighbour, TopicCheck(topic)))  # perhaps it was only out of reach for a moment
-                    told += self._copied_on(TableCopy(neighbour, FilterUpdate(all=True, topic=topic)))
-                tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
-        told += self._follow(refresh=True)
+                if tree.filters_of(neighbour):
+                    outgoing.append(Outgoing(neighbour, TopicCheck(topic)))  # the neighbour may only be out of reach
+                    outgoing += self._copied_on(TableCopy(neighbour, FilterUpdate(all=True, topic=topic)))
+                tree.disconnect(neighbour)  # the resulting updates are for the parent, which may have changed
+        outgoing += self._follow(refresh=True)
         for owners in self._copies.values():
-            owners.pop(neighbour, None)  # whoever succeeds it has taken them up
-        return told + self._turns.gone(neighbour)
+            owners.pop(neighbour, None)  # its successor has taken the copies over
+        return outgoing + self._publisher_order.gone(neighbour)
 
-    def retire(self) -> list[To]:
+    def retire(self) -> list[Outgoing]:
         """Leave the overlay in good order."""
         return self._sent(self.node.leave())
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
-        """What nodes say to each other."""
-        match change:
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
+        """Process a message of another node: about topics, copies, flushes or the ring."""
+        match message:
             case TopicCheck(topic=topic):
                 tree = self._trees.get(topic)
                 mine = tree is not None and tree.roles.get(sender) is Role.PARENT
-                return [To(sender, FilterUpdate(tree.exports(sender) if mine and tree else (), all=True, topic=topic))]
+                return [
+                    Outgoing(sender, FilterUpdate(tree.exports(sender) if mine and tree else (), all=True, topic=topic))
+                ]
             case TableCopy():
-                self._keep(change, sender)
+                self._keep(message, sender)
                 return []
             case FlushRequest():
-                return self._turns.asked(change, sender)
-            case FlushReply(question=question):
-                return self._turns.answered(question, sender)
+                return self._publisher_order.asked(message, sender)
+            case FlushReply(request=request):
+                return self._publisher_order.answered(request, sender)
             case Gone(name=name):
                 return self.disconnect(name)
-        return self._sent(self.node.receive(change, sender)) + self._follow()  # type: ignore[arg-type]
+        return self._sent(self.node.receive(message, sender)) + self._follow()  # type: ignore[arg-type]
 
     @staticmethod
-    def _sent(sends: Iterable[Send]) -> list[To]:
-        return [To(send.to, send.message) for send in sends]  # type: ignore[arg-type]
+    def _sent(sends: Iterable[Send]) -> list[Outgoing]:
+        return [Outgoing(send.to, send.message) for send in sends]  # type: ignore[arg-type]
 
     # Trees
 
@@ -131,101 +133,102 @@ class Rendezvous(Routes):
     def _parent(self, topic: str) -> str | None:
         return self.node.peers.next_hop(self._keys[topic])
 
-    def _follow(self, *, refresh: bool = False) -> list[To]:
-        """Let every tree have the parent that the overlay says, and every topic of ours its copies."""
-        told: list[To] = []
+    def _follow(self, *, refresh: bool = False) -> list[Outgoing]:
+        """Give every tree the parent that the overlay says, and every own topic its copies."""
+        outgoing: list[Outgoing] = []
         for topic in {**self._trees, **self._copies}:
             parent = self._parent(topic)
             tree = self._tree(topic)
             for old in [one for one, role in tree.roles.items() if role is Role.PARENT and one != parent]:
-                told += _about(topic, tree.turn(old, Role.CHILD))
+                outgoing += _about(topic, tree.set_role(old, Role.CHILD))
             if parent is not None and tree.roles.get(parent) is not Role.PARENT:
-                told += _about(
-                    topic, tree.turn(parent, Role.PARENT) if parent in tree.roles else tree.connect(parent, Role.PARENT)
+                outgoing += _about(
+                    topic,
+                    tree.set_role(parent, Role.PARENT) if parent in tree.roles else tree.connect(parent, Role.PARENT),
                 )
             elif parent is not None and refresh:
-                told.append(To(parent, FilterUpdate(tree.exports(parent), all=True, topic=topic)))
+                outgoing.append(Outgoing(parent, FilterUpdate(tree.exports(parent), all=True, topic=topic)))
             if parent is None:
-                told += self._succeed(topic, tree) + self._copy_all(topic, tree)
+                outgoing += self._succeed(topic, tree) + self._copy_all(topic, tree)
             else:
-                told += self._dropped(topic, self._copied.pop(topic, ()))
-        return told
+                outgoing += self._dropped(topic, self._copied.pop(topic, ()))
+        return outgoing
 
     # Copies
 
     def _keep(self, copy: TableCopy, owner: str) -> None:
-        """Keep a copy as its owner keeps the original."""
-        tell = copy.tell
-        children = self._copies.setdefault(tell.topic, {}).setdefault(owner, {})
-        if copy.neighbour == LOCAL:  # it is ours to keep no more
+        """Update a copy of another node's table."""
+        update = copy.update
+        children = self._copies.setdefault(update.topic, {}).setdefault(owner, {})
+        if copy.neighbour == LOCAL:  # the copy is no longer needed
             children.clear()
             return
         kept = children.setdefault(copy.neighbour, {})
-        for filter in list(kept) if tell.all else tell.removed:
+        for filter in list(kept) if update.all else update.removed:
             kept.pop(filter, None)
-        for filter in tell.added:
-            for other in [] if self._tree(tell.topic).subscriptions.redundant else list(kept):
+        for filter in update.added:
+            for other in [] if self._tree(update.topic).subscriptions.redundant else list(kept):
                 if filter.covers(other):
                     del kept[other]
             kept[filter] = None
         if not kept:
             del children[copy.neighbour]
 
-    def _succeed(self, topic: str, tree: TableRoutes) -> list[To]:
-        """Serve those whose wishes we kept for the rendezvous before us, and ask them whether they still have them."""
+    def _succeed(self, topic: str, tree: TableRoutes) -> list[Outgoing]:
+        """Serve the children of the former rendezvous from the copies, and check with each child."""
         asked = []
         for children in self._copies.pop(topic, {}).values():
             for neighbour, filters in children.items():
                 if filters and neighbour != self.name and neighbour not in tree.roles:
                     tree.connect(neighbour, Role.CHILD)
-                    tree.tell(FilterUpdate(tuple(filters)), neighbour)
-                    asked.append(To(neighbour, TopicCheck(topic)))
+                    tree.apply(FilterUpdate(tuple(filters)), neighbour)
+                    asked.append(Outgoing(neighbour, TopicCheck(topic)))
         return asked
 
-    def _copy_all(self, topic: str, tree: TableRoutes) -> list[To]:
-        """Let those that are new among the next nodes keep copies, and those that are no longer among them none."""
+    def _copy_all(self, topic: str, tree: TableRoutes) -> list[Outgoing]:
+        """Send copies to new replica holders, and drop the copies at former ones."""
         keepers = tuple(self.node.peers.replicas(self._keys[topic], self.replicas + 1)[1:])
         before = self._copied.get(topic, ())
         self._copied[topic] = keepers
-        originals = {child: tree.told_by(child) for child in tree.roles}
+        originals = {child: tree.filters_of(child) for child in tree.roles}
         return [
-            To(keeper, TableCopy(child, FilterUpdate(filters, all=True, topic=topic)))
+            Outgoing(keeper, TableCopy(child, FilterUpdate(filters, all=True, topic=topic)))
             for keeper in keepers
             if keeper not in before
             for child, filters in originals.items()
             if filters
         ] + self._dropped(topic, [keeper for keeper in before if keeper not in keepers])
 
-    def _dropped(self, topic: str, keepers: Iterable[str]) -> list[To]:
-        return [To(keeper, TableCopy(LOCAL, FilterUpdate(all=True, topic=topic))) for keeper in keepers]
+    def _dropped(self, topic: str, keepers: Iterable[str]) -> list[Outgoing]:
+        return [Outgoing(keeper, TableCopy(LOCAL, FilterUpdate(all=True, topic=topic))) for keeper in keepers]
 
-    def _copied_on(self, copy: TableCopy) -> list[To]:
-        return [To(keeper, copy) for keeper in self._copied.get(copy.tell.topic, ())]
+    def _copied_on(self, copy: TableCopy) -> list[Outgoing]:
+        return [Outgoing(keeper, copy) for keeper in self._copied.get(copy.update.topic, ())]
 
     # Filters and events
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
-        """Clients or a broker below change what they want."""
-        if tell.about == "advertisements":
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
+        """Apply a change of the filters of clients, or of a broker below, on the trees of the topics."""
+        if update.about == "advertisements":
             return []
-        if sender != LOCAL and tell.topic not in self._keys:
-            raise ProtocolError(f"there is no topic {tell.topic!r}: do all brokers have the same number of them?")
+        if sender != LOCAL and update.topic not in self._keys:
+            raise ProtocolError(f"there is no topic {update.topic!r}: do all brokers have the same number of them?")
         if sender == LOCAL:
-            return [to for topic, part in self._by_topic(tell).items() for to in self._tell(part, topic, sender)]
-        told = self._tell(tell, tell.topic, sender)
-        if tell.topic not in self._copied and self._parent(tell.topic) is None:
-            return told + self._copy_all(tell.topic, self._tree(tell.topic))
-        return told + self._copied_on(TableCopy(sender, tell))
+            return [to for topic, part in self._by_topic(update).items() for to in self._apply(part, topic, sender)]
+        outgoing = self._apply(update, update.topic, sender)
+        if update.topic not in self._copied and self._parent(update.topic) is None:
+            return outgoing + self._copy_all(update.topic, self._tree(update.topic))
+        return outgoing + self._copied_on(TableCopy(sender, update))
 
-    def _tell(self, tell: FilterUpdate, topic: str, sender: str) -> list[To]:
+    def _apply(self, update: FilterUpdate, topic: str, sender: str) -> list[Outgoing]:
         tree = self._tree(topic)
         if sender != LOCAL and sender not in tree.roles:
             tree.connect(sender, Role.CHILD)
-        return _about(topic, tree.tell(tell, sender))
+        return _about(topic, tree.apply(update, sender))
 
-    def _by_topic(self, tell: FilterUpdate) -> dict[str, FilterUpdate]:
-        added = {filter: self.topics_of(filter) for filter in tell.added}
-        removed = {filter: self.topics_of(filter) for filter in tell.removed}
+    def _by_topic(self, update: FilterUpdate) -> dict[str, FilterUpdate]:
+        added = {filter: self.topics_of(filter) for filter in update.added}
+        removed = {filter: self.topics_of(filter) for filter in update.removed}
         return {
             topic: FilterUpdate(
                 tuple(filter for filter, topics in added.items() if topic in topics),
@@ -236,7 +239,7 @@ class Rendezvous(Routes):
         }
 
     def topics_of(self, filter: Filter) -> frozenset[str]:
-        """The topics of the events that a filter may match."""
+        """Return the topics of the events that a filter may match."""
         found: set[str] = set()
         for branch in filter.boxes:
             wanted = branch.on(self.field).values
@@ -248,34 +251,34 @@ class Rendezvous(Routes):
         return frozenset(found)
 
     def topic_of(self, type: object) -> str:
-        """The topic of an event with such a type; what is no text, or missing, has one too."""
+        """Return the topic of an event type; values that are no text, or missing, have a topic too."""
         return self.topics[key_of(type if isinstance(type, str) else "") % len(self.topics)]
 
-    def enter(self, event: Forward) -> list[To]:
-        """Events of a publisher take turns."""
-        return self._turns.enter(self._topic(event.event), event)
+    def publish(self, event: Forward) -> list[Outgoing]:
+        """Release an event in the order of its publisher."""
+        return self._publisher_order.publish(self._topic(event.event), event)
 
     @property
-    def untidy(self) -> bool:
-        """While publishers are remembered."""
-        return self._turns.untidy
+    def needs_sweep(self) -> bool:
+        """Whether publishers or flush requests are remembered."""
+        return self._publisher_order.needs_sweep
 
-    def tidy(self) -> list[To]:
-        """Let nobody wait for ever."""
-        return self._turns.tidy()
+    def sweep(self) -> list[Outgoing]:
+        """End flush requests that stay without a reply."""
+        return self._publisher_order.sweep()
 
     def _topic(self, event: Mapping[str, object]) -> str:
         return self.topic_of(fields_of(event).get(self.field))
 
     def _around(self, topic: str) -> Collection[str]:
-        """The brokers next to us on a tree."""
+        """Return the adjacent brokers on the tree of a topic."""
         if topic in self._trees:
             return self._trees[topic].roles
         parent = self._parent(topic) if topic in self._keys else None
         return () if parent is None else (parent,)
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """Up the tree of its topic, and down where it is wanted."""
+        """Return the recipients of an event on the tree of its topic: the parent, and matching children."""
         topic = self._topic(event.event)
         if topic in self._trees:
             return self._trees[topic].match(event, sender)
@@ -283,13 +286,13 @@ class Rendezvous(Routes):
 
     @property
     def entries(self) -> int:
-        """Of all trees."""
+        """The number of table entries of all trees."""
         return sum(tree.entries for tree in self._trees.values())
 
 
-def _about(topic: str, told: list[To]) -> list[To]:
+def _about(topic: str, outgoing: list[Outgoing]) -> list[Outgoing]:
     return [
-        To(neighbour, FilterUpdate(change.added, change.removed, all=change.all, topic=topic))
-        for neighbour, change in told
-        if isinstance(change, FilterUpdate)
+        Outgoing(neighbour, FilterUpdate(message.added, message.removed, all=message.all, topic=topic))
+        for neighbour, message in outgoing
+        if isinstance(message, FilterUpdate)
     ]

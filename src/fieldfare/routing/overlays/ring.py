@@ -1,8 +1,8 @@
-"""`Ring`: names and topics as numbers on a ring, and who is nearest to a number.
+"""`Ring`: names and topics as numbers on a ring, and the node nearest to a number.
 
 Every name has an id and every topic a key, both hashes, so that they spread evenly. The owner of a key is the node with
-the id that is numerically nearest to it, the ring's two ends being neighbours. `owner` and `closest` look at all names:
-they say what an overlay, in which nobody knows all names, must come to.
+the numerically nearest id, where the two ends of the ring are neighbours. `owner` and `closest` look at all names: they
+define the result for an overlay in which no node knows all names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from heapq import nsmallest
 
 @lru_cache(maxsize=100_000)
 def node_id(name: str) -> int:
-    """The 128-bit id of a node."""
+    """Return the 128-bit id of a node."""
     return _hash(name, b"node")
 
 
 def key_of(topic: str) -> int:
-    """The 128-bit key of a topic, such as a type of events. It is unrelated to the id of a node of that name."""
+    """Return the 128-bit key of a topic, such as a type of events; unrelated to the id of a node with the same name."""
     return _hash(topic, b"topic")
 
 
@@ -31,7 +31,7 @@ def _hash(text: str, kind: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Numbers of so many bits on a ring, read as digits of `digit_bits` each (the *b* of Pastry).
+    """Numbers of some bits on a ring, read as digits of `digit_bits` each (the *b* of Pastry).
 
     >>> ring = Ring(bits=6, digit_bits=2, identify=lambda name: int(name, 4))
     >>> ring.distance(1, 63), ring.shared(0o01, 0o03), ring.digit(ring.id("123"), 1)
@@ -50,40 +50,40 @@ class Ring:
             raise ValueError(f"{self.bits} bits are no whole number of digits of {self.digit_bits} bits")
 
     def id(self, name: str) -> int:
-        """The place of a node."""
+        """Return the number of a node on the ring."""
         return self.identify(name)
 
     def ahead(self, start: int, end: int) -> int:
-        """How far it is from one number up to another, over the top if need be."""
+        """Return the distance from a number upwards to another, across the top if need be."""
         return (end - start) % (1 << self.bits)
 
     def distance(self, one: int, other: int) -> int:
-        """How far it is the shorter way round."""
+        """Return the shorter distance between two numbers."""
         return min(self.ahead(one, other), self.ahead(other, one))
 
     def rank(self, name: str, key: int) -> tuple[int, int]:
-        """Orders nodes by distance to a key; of two at the same distance the lower id is nearer."""
+        """Return the sort key of a node by its distance to a key; at equal distances the lower id is nearer."""
         id = self.identify(name)
         return self.distance(id, key), id
 
     def shared(self, one: int, other: int) -> int:
-        """How many first digits two numbers share."""
+        """Return the number of leading digits that two numbers share."""
         return (self.bits - (one ^ other).bit_length()) // self.digit_bits
 
     def digit(self, number: int, place: int) -> int:
-        """One digit of a number; the first one has place 0."""
+        """Return a digit of a number; the first digit has place 0."""
         return number >> self.bits - (place + 1) * self.digit_bits & (1 << self.digit_bits) - 1
 
     def closest(self, names: Iterable[str], key: int, n: int) -> list[str]:
-        """The n nodes nearest to a key, nearest first."""
+        """Return the n nodes nearest to a key, nearest first."""
         return nsmallest(n, names, key=lambda name: self.rank(name, key))
 
     def owner(self, names: Iterable[str], key: int) -> str:
-        """The node nearest to a key."""
+        """Return the node nearest to a key."""
         return min(names, key=lambda name: self.rank(name, key))
 
     def leaves(self, names: Iterable[str], name: str, half: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The so many next smaller and next larger nodes, nearest first; of few nodes some are both."""
+        """Return the `half` next smaller and next larger nodes, nearest first; among few nodes some are both."""
         me, others = self.identify(name), {*names} - {name}
         smaller = nsmallest(half, others, key=lambda other: self.ahead(self.identify(other), me))
         larger = nsmallest(half, others, key=lambda other: self.ahead(me, self.identify(other)))

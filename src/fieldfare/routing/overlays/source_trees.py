@@ -1,28 +1,27 @@
 """`SourceTrees`: simple routing in an overlay with cycles. Each event takes the tree of shortest ways from its source.
 
-Every broker knows what the clients of every other broker want, and all links. From these it computes where an event of
-a source goes next: to those neighbours behind which, on the source's tree, somebody wants it. An event crosses no link
-twice, and the events of a publisher, all on one tree, stay in order.
+Every broker knows the filters of the clients of every other broker, and all links. From these the broker computes the
+next hops of an event of a source: the neighbours with a matching client behind them, on the source's tree. An event
+crosses no link twice, and the events of a publisher, all on the same tree, stay in order.
 
-What a broker's clients want is passed on by all to all, under numbers that grow. Links keep order, so from each of them
-numbers come one after the other; what is not newer than what is known is old news. The book's version, in which each
-subscription makes its way alone, needs tombstones lest its end should chase it in circles; here the numbers do that.
+All brokers pass on the filters of a broker's clients, under growing numbers. Links keep order, so the numbers on each
+link rise by one; an update without a higher number is old. The book's version, in which each subscription travels
+alone, needs tombstones, so that the end of a subscription does not chase it in circles; here the numbers serve.
 """
 
 from __future__ import annotations
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Change, FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role
+from fieldfare.protocol.messages import FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
-from fieldfare.routing.routes import LOCAL, ProtocolError, Routes, To
+from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError, Routes
 
 
 class SourceTrees(Routes):
     """Routes by a tree for each source."""
 
     def __init__(self, name: str, life: int = 0) -> None:
-        """A broker without links."""
         super().__init__()
         self.name = name
         self.state = LinkState(name, life)
@@ -31,61 +30,61 @@ class SourceTrees(Routes):
         self._wanted: dict[str, dict[Filter, None]] = {name: {}}
         self._index: Index[tuple[str, Filter]] = Index()
 
-    def connect(self, neighbour: str, role: Role) -> list[To]:
-        """Tell a new neighbour all there is to know."""
+    def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
+        """Add a link and send the neighbour all known links and filters."""
         self.roles[neighbour] = Role.PEER
-        known = [To(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
-        wants = [To(neighbour, self._all_of(origin)) for origin in self._wanted]
+        known = [Outgoing(neighbour, links) for links in self.state.known.values() if links.origin != self.name]
+        wants = [Outgoing(neighbour, self._all_of(origin)) for origin in self._wanted]
         return known + wants + self._announce()
 
-    def disconnect(self, neighbour: str) -> list[To]:
-        """A link is gone; all trees are made anew."""
+    def disconnect(self, neighbour: str) -> list[Outgoing]:
+        """Remove a link; all trees are computed anew."""
         del self.roles[neighbour]
         return self._announce()
 
-    def tell(self, tell: FilterUpdate, sender: str) -> list[To]:
-        """Our clients want something else."""
+    def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
+        """Announce a change of the own clients' filters to all brokers."""
         if sender != LOCAL:
-            raise ProtocolError("routing by trees of sources knows no Tell between brokers")
-        if tell.about == "advertisements":
+            raise ProtocolError("routing by trees of sources knows no FilterUpdate between brokers")
+        if update.about == "advertisements":
             return []
         life, count = self._numbers[self.name]
-        news = InterestUpdate(self.name, (life, count + 1), tell.added, tell.removed)
+        news = InterestUpdate(self.name, (life, count + 1), update.added, update.removed)
         self._note(news)
         return self._to_others(news)
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
-        """News of another broker: note it and pass it on, unless it is old."""
-        match change:
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
+        """Note the links or filters of another broker and pass them on, unless they are old."""
+        match message:
             case LinkUpdate(origin=self.name) | InterestUpdate(origin=self.name):
-                return self._insist(change)
+                return self._insist(message)
             case LinkUpdate():
-                return self._to_others(change, sender) if self.state.accept(change) else []
+                return self._to_others(message, sender) if self.state.accept(message) else []
             case InterestUpdate():
-                if change.number <= self._numbers.get(change.origin, (-1, 0)):
+                if message.number <= self._numbers.get(message.origin, (-1, 0)):
                     return []
-                self._note(change)
-                return self._to_others(change, sender)
-        return super().hear(change, sender, now)
+                self._note(message)
+                return self._to_others(message, sender)
+        return super().receive(message, sender, now)
 
-    def _insist(self, change: LinkUpdate | InterestUpdate) -> list[To]:
-        """Somebody knows us from an earlier life: go beyond that, or nobody will believe what we say now."""
-        if isinstance(change, LinkUpdate):
+    def _insist(self, message: LinkUpdate | InterestUpdate) -> list[Outgoing]:
+        """Announce anew with a higher number, if others remember an earlier life of the broker."""
+        if isinstance(message, LinkUpdate):
             mine = self.state.known[self.name]
-            old = change.number < mine.number or change == mine
-            return [] if old else self._announce(above=change.number)
-        same = not change.all or set(change.added) == set(self._wanted[self.name])
-        if change.number < self._numbers[self.name] or (change.number == self._numbers[self.name] and same):
+            old = message.number < mine.number or message == mine
+            return [] if old else self._announce(above=message.number)
+        same = not message.all or set(message.added) == set(self._wanted[self.name])
+        if message.number < self._numbers[self.name] or (message.number == self._numbers[self.name] and same):
             return []
-        life, count = change.number
+        life, count = message.number
         self._numbers[self.name] = (life, count + 1)
         return self._to_others(self._all_of(self.name))
 
-    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[To]:
+    def _announce(self, above: tuple[int, int] = (0, 0)) -> list[Outgoing]:
         return self._to_others(self.state.announce(self.roles, above))
 
-    def _to_others(self, change: Change, sender: str = LOCAL) -> list[To]:
-        return [To(other, change) for other in self.roles if other != sender]
+    def _to_others(self, message: RoutingMessage, sender: str = LOCAL) -> list[Outgoing]:
+        return [Outgoing(other, message) for other in self.roles if other != sender]
 
     def _all_of(self, origin: str) -> InterestUpdate:
         return InterestUpdate(origin, self._numbers[origin], tuple(self._wanted[origin]), all=True)
@@ -104,12 +103,12 @@ class SourceTrees(Routes):
                 self._index.add((news.origin, filter), filter)
 
     @property
-    def untidy(self) -> bool:
-        """Are there brokers that cannot be reached?"""
+    def needs_sweep(self) -> bool:
+        """Whether there are unreachable brokers."""
         return bool(self.state.unreachable)
 
-    def tidy(self) -> list[To]:
-        """Forget brokers that are gone, and what was wanted there."""
+    def sweep(self) -> list[Outgoing]:
+        """Forget absent brokers and the filters of their clients."""
         for origin in self.state.sweep():
             self._numbers.pop(origin, None)
             for filter in self._wanted.pop(origin, {}):
@@ -117,7 +116,7 @@ class SourceTrees(Routes):
         return []
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """The neighbours behind which somebody wants it, and ourselves."""
+        """Return the neighbours on the way to matching clients, and LOCAL if own clients match."""
         homes = {origin for origin, _ in self._index.match(event.event)}
         hops = self.state.hops(event.source)
         found = {hops[home] for home in homes if home in hops}
@@ -125,5 +124,5 @@ class SourceTrees(Routes):
 
     @property
     def entries(self) -> int:
-        """All subscriptions of all brokers."""
+        """The number of subscriptions of all brokers."""
         return sum(map(len, self._wanted.values()))

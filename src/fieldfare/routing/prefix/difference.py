@@ -1,8 +1,8 @@
-"""`wdiff`: how different two trees are, from 0 to 1. Nodes near the root count more: changes there cost more.
+"""`wdiff`: the difference of two trees, from 0 to 1. Nodes near the root count more, because changes there cost more.
 
-A tree weighs 1 for its root and `WEIGHT` times what its children weigh. Children that two trees have in common are
-compared in turn; others differ with all that is below them. `Difference` says the same of a tree and what it was when
-it was last published, without looking at both: it follows the operations.
+A tree weighs 1 for its root and `WEIGHT` times the weight of its children. Children in both trees are compared in turn;
+other children differ with their whole subtrees. `Difference` computes the difference of a tree to its last published
+version from the operations, without a look at both trees.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WEIGHT: Final = 0.5
 
 
 def size(tree: Tree, id: int = ROOT) -> float:
-    """The weight of a node with all below it, itself being 1."""
+    """Return the weight of a subtree, in which the root of the subtree weighs 1."""
     total, level, weight = 0.0, [id], 1.0
     while level:
         total += weight * len(level)
@@ -26,7 +26,7 @@ def size(tree: Tree, id: int = ROOT) -> float:
 
 
 def wdiff(a: Tree, b: Tree) -> float:
-    """The weighted difference of two trees whose nodes have common ids."""
+    """Return the weighted difference of two trees with common node ids."""
     total, level, weight = 0.0, [ROOT], WEIGHT
     while level:
         both: list[int] = []
@@ -41,35 +41,37 @@ def wdiff(a: Tree, b: Tree) -> float:
 
 
 class Difference:
-    """Of a tree to what it was when `settle` was last called. Tell it of every operation before it is performed."""
+    """The difference of a tree to its state at the last `reset`.
+
+    Every operation must be reported before it is performed.
+    """
 
     def __init__(self, tree: Tree) -> None:
-        """No difference yet."""
         self._tree = tree
         self._size = self._published = size(tree)
         self._differing = 0.0
         self._fresh: set[int] = set()
-        """nodes that are new, or below one that is"""
+        """new nodes, and nodes below a new node"""
 
     @property
     def value(self) -> float:
-        """From 0 to 1."""
+        """The weighted difference, from 0 to 1."""
         return max(0.0, self._differing) / (self._size + self._published)
 
-    def settle(self) -> None:
-        """The tree as it is has been published."""
+    def reset(self) -> None:
+        """Make the present tree the published tree."""
         self._published = self._size
         self._differing = 0.0
         self._fresh.clear()
 
-    def adding(self, id: int, parent: int, over: Sequence[int]) -> None:
-        """A node is going to be added."""
+    def before_add(self, id: int, parent: int, over: Sequence[int]) -> None:
+        """Account for a node that is about to be added."""
         weight = WEIGHT ** (self._tree.depth(parent) + 1)
         self._size += weight
         self._differing += weight
         self._fresh.add(id)
         level = list(over)
-        while level:  # all that is below goes one deeper, and is no longer where it was
+        while level:  # the whole subtree moves a level down, and so differs from its published place
             deeper = weight * WEIGHT
             for one in level:
                 self._size += deeper - weight
@@ -78,8 +80,8 @@ class Difference:
             level = [child for one in level for child in self._tree[one].children]
             weight = deeper
 
-    def removing(self, id: int) -> None:
-        """A leaf is going to be removed."""
+    def before_remove(self, id: int) -> None:
+        """Account for a leaf that is about to be removed."""
         weight = WEIGHT ** self._tree.depth(id)
         self._size -= weight
         self._differing += -weight if id in self._fresh else weight

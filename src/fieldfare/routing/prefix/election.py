@@ -1,9 +1,9 @@
-"""`Election`: the role of the optimizer, which any broker that may can take, and lose.
+"""`Election`: the role of the optimizer, which any permitted broker can take, and lose.
 
-Who has not heard a beat for some time begins a new term: it asks for reports by a beat that says that it knows none,
-waits for them, and goes on from the tree that it has like any broker. It needs no other state, so a standby costs
-nothing until then. Who hears of a later term steps down. Should two be in charge for a while, each in a part of a
-network that has fallen apart, no event is lost: tags are read only by trees of their own term.
+A broker without a heartbeat for some time begins a new term: its own heartbeat, with an empty list of reports, asks for
+reports; then the broker waits, and goes on from the tree that every broker has. No other state is needed, so a standby
+costs nothing. A leader that hears of a later term steps down. Two leaders, each in a separated part of the network,
+lose no event: tags are read only by trees of their own term.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.follower import Follower
 from fieldfare.routing.prefix.labels import ALPHABET, Order, by_popularity, by_selectivity
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport, News, Whole
+from fieldfare.routing.prefix.messages import (
+    AnyTreeMessage,
+    Heartbeat,
+    InterestReport,
+    TreeNews,
+    TreeRequest,
+    WholeTree,
+)
 from fieldfare.routing.prefix.optimizer import Optimizer
-from fieldfare.routing.prefix.options import SILENT, Prefix
+from fieldfare.routing.prefix.options import SILENT, PrefixOptions
 from fieldfare.routing.prefix.tree import START, Term, Tree
 
 
 @dataclass(slots=True)
-class _Known:
-    """What a broker has reported."""
+class _Reported:
+    """The reported filters of a broker."""
 
     life: int
     number: int
@@ -34,31 +41,30 @@ class _Known:
 
 
 class Election:
-    """Of the optimizer of one part, at one broker."""
+    """The election of the optimizer of a part, at a single broker."""
 
-    def __init__(self, member: Follower, name: str, life: int, options: Prefix) -> None:
-        """Nobody is in charge yet."""
-        self._member = member
+    def __init__(self, follower: Follower, name: str, life: int, options: PrefixOptions) -> None:
+        self._follower = follower
         self._name, self._life = name, life
         self._by = ""
         self._options = options
-        self._wait = options.wait(name, member.part)
+        self._wait = options.wait(name, follower.part)
         self._since: float | None = None
-        """when we last heard of somebody in charge, or began to listen"""
+        """time of the last sign of a leader, or of the start"""
         self.term = Term()
-        """the latest that was heard of"""
+        """the latest known term"""
         self.leading = False
         self.optimizer: Optimizer | None = None
-        """if we are in charge, and have waited for reports"""
-        self._reports: dict[str, _Known] = {}
+        """the optimizer, if this broker leads and has waited for reports"""
+        self._reports: dict[str, _Reported] = {}
         self._next = 0.0
-        """when the next beat is due"""
+        """time of the next heartbeat"""
         self._laid_out = 0
-        """how many filters there were when the order of attributes was last thought about"""
+        """number of filters at the last choice of the order of attributes"""
 
     @property
     def wakes(self) -> float | None:
-        """When it wants a tick."""
+        """The time at which `tick` must be called; None for a broker that may not lead."""
         if self.leading:
             due = None if self.optimizer is None else self.optimizer.due_at
             return self._next if due is None else min(self._next, due)
@@ -69,8 +75,8 @@ class Election:
         patience = self._options.beat if self.term == Term() else self._options.patience
         return self._since + patience * (1 + self._wait)
 
-    def tick(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
-        """Take over if nobody is in charge; be in charge if we are. Events are a sample."""
+    def tick(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyTreeMessage]:
+        """Take over from a silent leader, or do the work of the leader. `events` is a sample of recent events."""
         if self.wakes is None or now < self.wakes:
             return []
         if self.leading and now < self._next:
@@ -78,19 +84,19 @@ class Election:
         self._next = now + self._options.beat
         if self._since is None:
             self._since = now
-            # Should a life repeat, as that of a node brought back from a copy, time still tells its terms apart.
+            # A life may repeat, for a node restored from a copy; then the time keeps its terms apart.
             self._by = f"{self._name}/{crc32(f'{self._life} {now}'.encode()):08x}"
             return []
         if not self.leading:
             self._begin(now)
-            return [self._beat()]
+            return [self._heartbeat()]
         self._forget(now)
-        words: list[AnyWord] = []
+        messages: list[AnyTreeMessage] = []
         if self.optimizer is None:
-            words = self._take_over(now, events)
+            messages = self._take_over(now, events)
         elif self._should_lay_out() and (order := self._order(events)) != self.optimizer.tree.order:
-            words = self._lay_out(order, now)
-        return [*words, *self._published(now), self._beat()]
+            messages = self._lay_out(order, now)
+        return [*messages, *self._published(now), self._heartbeat()]
 
     # A term
 
@@ -99,9 +105,9 @@ class Election:
         self.leading, self.optimizer, self._since = True, None, now
         self._reports = {}
 
-    def _take_over(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyWord]:
-        """Go on from the tree that our broker has, if it is a good one."""
-        tree = self._member.places.tree
+    def _take_over(self, now: float, events: Sequence[Mapping[str, object]]) -> list[AnyTreeMessage]:
+        """Go on from the tree of this broker, if the tree is usable."""
+        tree = self._follower.placements.tree
         if tree.version == START or tree.version.term.round < 0:
             return self._lay_out(self._order(events), now)
         self._laid_out = self._count
@@ -119,10 +125,10 @@ class Election:
         )
 
     def _boxes(self, filters: Iterable[Filter]) -> list[Branch]:
-        return [box for filter in filters for box in self._member.boxes(filter)]
+        return [box for filter in filters for box in self._follower.boxes(filter)]
 
-    def hear_of(self, term: Term, now: float) -> None:
-        """Somebody is in charge."""
+    def observe_term(self, term: Term, now: float) -> None:
+        """Note a sign of a leader; a later term ends the own leadership."""
         if term >= self.term:
             if term != self.term:
                 self.leading, self.optimizer = False, None
@@ -131,7 +137,7 @@ class Election:
             self._since = now
 
     def _forget(self, now: float) -> None:
-        """Brokers that are gone."""
+        """Forget the filters of brokers without a recent report."""
         late = now - SILENT * self._options.beat
         for broker in [broker for broker, known in self._reports.items() if known.seen < late]:
             self._change((), self._reports.pop(broker).filters)
@@ -143,7 +149,10 @@ class Election:
         return sum(len(known.filters) for known in self._reports.values())
 
     def _should_lay_out(self) -> bool:
-        """Twice as many filters may have another order that is best; that makes it rare."""
+        """Tell whether the number of filters has doubled, so that another order of attributes may be better.
+
+        The rule keeps new layouts rare.
+        """
         return self._options.layout != "alphabet" and self._count >= max(100, 2 * self._laid_out)
 
     def _order(self, events: Sequence[Mapping[str, object]]) -> Order:
@@ -156,30 +165,30 @@ class Election:
                 return by_selectivity(boxes, events)
         return by_popularity(boxes)
 
-    def _lay_out(self, order: Order, now: float) -> list[AnyWord]:
-        """A tree from scratch. If we have published in this term, it takes another: versions only grow."""
+    def _lay_out(self, order: Order, now: float) -> list[AnyTreeMessage]:
+        """Build a tree from scratch. After a publication the new tree begins another term: versions only grow."""
         if self.optimizer is not None:
             self.term = Term(self.term.round + 1, self._by)
         self.optimizer = self._optimizer(Tree(order=order), now)
-        return [News(self._member.part, self.optimizer.whole(now)[1])]
+        return [TreeNews(self._follower.part, self.optimizer.whole(now)[1])]
 
     # Words
 
-    def _beat(self) -> Beat:
-        version = self._member.places.tree.version if self.optimizer is None else self.optimizer.version
+    def _heartbeat(self) -> Heartbeat:
+        version = self._follower.placements.tree.version if self.optimizer is None else self.optimizer.version
         heard = {broker: (known.life, known.number) for broker, known in self._reports.items()}
-        return Beat(self._member.part, self.term, version, heard)
+        return Heartbeat(self._follower.part, self.term, version, heard)
 
-    def _published(self, now: float) -> list[AnyWord]:
+    def _published(self, now: float) -> list[AnyTreeMessage]:
         if self.optimizer is None or not self.optimizer.due(now):
             return []
         update = self.optimizer.publish(now)
-        return [] if update is None else [News(self._member.part, update)]
+        return [] if update is None else [TreeNews(self._follower.part, update)]
 
-    def hear_report(self, report: InterestReport, now: float) -> list[AnyWord]:
-        """A broker's clients want something else."""
+    def receive_report(self, report: InterestReport, now: float) -> list[AnyTreeMessage]:
+        """Apply the changes of a broker's filters, if this broker leads."""
         if report.term > self.term:
-            self.hear_of(report.term, now)
+            self.observe_term(report.term, now)
         if not self.leading:
             return []
         known = self._reports.get(report.broker)
@@ -188,7 +197,7 @@ class Election:
         if report.after is None:
             before = {} if known is None else known.filters
             after = dict.fromkeys(report.added)
-            self._reports[report.broker] = _Known(report.life, report.number, now, after)
+            self._reports[report.broker] = _Reported(report.life, report.number, now, after)
             self._change([one for one in after if one not in before], [one for one in before if one not in after])
         elif known is not None and (known.life, known.number) == (report.life, report.after):
             removed = [filter for filter in report.removed if known.filters.pop(filter, self) is None]
@@ -205,10 +214,10 @@ class Election:
             for box in self._boxes(removed):
                 self.optimizer.remove(box)
 
-    def hear_ask(self, ask: Ask, now: float) -> list[AnyWord]:
-        """A broker has missed something."""
+    def receive_request(self, ask: TreeRequest, now: float) -> list[AnyTreeMessage]:
+        """Answer a request for the whole tree, if this broker leads."""
         if self.optimizer is None:
             return []
         update, whole = self.optimizer.whole(now)
-        news = [] if update is None else [News(self._member.part, update)]
-        return [*news, Whole(self._member.part, ask.broker, whole)]
+        news = [] if update is None else [TreeNews(self._follower.part, update)]
+        return [*news, WholeTree(self._follower.part, ask.broker, whole)]

@@ -1,7 +1,7 @@
-"""`Flat`: a tree in flat arrays, for the compiled kernels that write and read tags.
+"""`FlatTree`: a tree in flat arrays, for the compiled kernels that write and read tags.
 
-Nodes are numbered in the order in which they come; numbers are not used again. When a node's children change, their new
-list is written behind all others, and when most of that is waste, everything is numbered anew: another *generation*.
+Nodes are numbered in the order of their arrival, and numbers are not used again. A changed list of children is appended
+behind all others; when most of the array is waste, all nodes are numbered anew: another *generation*.
 """
 
 from __future__ import annotations
@@ -14,44 +14,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldfare.routing.prefix.rows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE, SHIFTED
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 Numbers: TypeAlias = NDArray[np.int64]
 SPARE: Final = 1000
 
 
 class Placed(Protocol):
-    """Who stands where."""
+    """The interfaces of a broker at the nodes of a tree."""
 
     @property
     def interfaces(self) -> AbstractSet[str]:
-        """All that want anything."""
+        """The names of the interfaces with boxes."""
 
     @property
     def taken(self) -> Collection[int]:
-        """The nodes at which somebody stands."""
+        """The nodes with interfaces."""
 
     def at(self, id: int) -> frozenset[str]:
-        """Those at a node."""
+        """Return the interfaces at a node."""
 
 
-class Flat:
-    """The arrays, as of a version of a tree."""
+class FlatTree:
+    """The arrays of a version of a tree."""
 
     def __init__(self) -> None:
-        """Of no tree yet."""
         self.generation = 0
         self.numbers: dict[int, int] = {}
-        """of nodes, by id"""
+        """row numbers of nodes, by id"""
         self.rows: Numbers = np.zeros((0, COLUMNS), np.int64)
         self.kids: Numbers = np.zeros(0, np.int64)
         self._count = 0
         self._used = 0
-        self._seen: Version | None = None
+        self._seen: TreeVersion | None = None
         self._tree: Tree | None = None
 
     def follow(self, tree: Tree) -> None:
-        """Be what the tree is now."""
+        """Update the arrays to the present version of a tree."""
         if self._tree is tree and self._seen == tree.version:
             return
         news = tree.news(self._seen) if self._tree is tree and self._seen is not None else None
@@ -80,7 +79,7 @@ class Flat:
         self._count += 1
 
     def _write(self, tree: Tree, ids: Iterable[int]) -> None:
-        """Write the rows of nodes, and of their children where they stand among them."""
+        """Write the rows of nodes, and the positions of their children."""
         numbers, term = self.numbers, tree.version.term
         if self._seen is None or self._seen.term != term:
             self.rows[:, SHIFTED] = 0
@@ -98,23 +97,22 @@ class Flat:
             self._used += count
 
 
-class Masks:
-    """The interfaces that stand at nodes, as bits. Only so many interfaces have bits."""
+class InterfaceMasks:
+    """The interfaces at nodes, as bits. Only a limited number of interfaces have bits."""
 
     MOST: Final = 62
 
     def __init__(self) -> None:
-        """Nobody stands anywhere."""
         self.values: Numbers = np.zeros(0, np.int64)
         self.everyone = 0
         self.stale: set[int] = set()
-        """nodes at which something has changed"""
+        """nodes whose interfaces have changed"""
         self._bits: dict[str, int] = {}
         self._sets: dict[int, frozenset[str]] = {}
-        self._of: tuple[Flat, int] | None = None
+        self._of: tuple[FlatTree, int] | None = None
 
-    def follow(self, flat: Flat, places: Placed) -> bool:
-        """Be what is there now; False if there are too many interfaces."""
+    def follow(self, flat: FlatTree, places: Placed) -> bool:
+        """Update the masks to the present placements; False if there are too many interfaces."""
         same = self._of == (flat, flat.generation)
         if same and not self.stale and len(self.values) >= len(flat.rows):
             return True
@@ -141,7 +139,7 @@ class Masks:
         return mask
 
     def names(self, mask: int) -> frozenset[str]:
-        """Who that is."""
+        """Return the interfaces of a mask."""
         found = self._sets.get(mask)
         if found is None:
             if len(self._sets) > SPARE:
@@ -151,7 +149,7 @@ class Masks:
 
 
 def _room(array: Numbers, size: int) -> Numbers:
-    """The array, or a larger one with the same at its beginning."""
+    """Return the array, or a larger array with the same content at its beginning."""
     if len(array) >= size:
         return array
     larger = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), np.int64)

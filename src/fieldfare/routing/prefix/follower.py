@@ -1,4 +1,7 @@
-"""`Follower`: a broker as one of those that have a tree. It reports what its clients want, and follows the news."""
+"""`Follower`: a broker with a copy of the tree.
+
+A follower reports its clients' filters, and applies the optimizer's updates.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from typing import Final
 from fieldfare.filters.branch import Branch
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.labels import ALPHABET
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport
+from fieldfare.routing.prefix.messages import AnyTreeMessage, Heartbeat, InterestReport, TreeRequest
 from fieldfare.routing.prefix.optimizer import part
-from fieldfare.routing.prefix.options import Prefix
+from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.placements import Placements
-from fieldfare.routing.prefix.tree import Term, Tree, Version
-from fieldfare.routing.prefix.updates import Gap, TreeUpdate
+from fieldfare.routing.prefix.tree import Term, Tree, TreeVersion
+from fieldfare.routing.prefix.updates import TreeUpdate, UpdateGap
 from fieldfare.routing.routes import LOCAL
 
 PAUSE: Final = 0.1
@@ -21,56 +24,55 @@ PAUSE: Final = 0.1
 
 
 class Follower:
-    """Of one of the parts into which filters are divided."""
+    """A follower of a single part of the filters."""
 
-    def __init__(self, part: int, name: str, life: int, options: Prefix) -> None:
-        """Nothing is known yet, and nobody wants anything."""
+    def __init__(self, part: int, name: str, life: int, options: PrefixOptions) -> None:
         self.part = part
-        self.places = Placements(Tree())
+        self.placements = Placements(Tree())
         self._name = name
         self._life = life
         self._options = options
         self._wanted: dict[Filter, None] = {}
-        """by our clients, as far as it belongs to this part"""
+        """filters of the own clients that belong to this part"""
         self._changes: dict[Filter, bool] = {}
-        """what is wanted, and what is not, that was not reported so yet"""
+        """changes since the last report: True for added filters"""
         self._number = 0
         self._last = -PAUSE
-        """when we last reported"""
+        """time of the last report"""
         self._term = Term()
-        """the latest that was heard of"""
+        """the latest known term"""
         self._heard: tuple[int, int] | None = None
-        """what the optimizer had heard of us by its last beat"""
+        """the own entry in the optimizer's last heartbeat"""
         self._asked = float("-inf")
-        self._versions: deque[tuple[float, Version]] = deque()
+        self._versions: deque[tuple[float, TreeVersion]] = deque()
 
     def boxes(self, filter: Filter) -> list[Branch]:
-        """The boxes of a filter that belong to this part."""
+        """Return the boxes of a filter that belong to this part."""
         parts = self._options.parts
         return [box for box in filter.boxes if parts == 1 or part(ALPHABET.path(box), parts) == self.part]
 
-    def note(self, filter: Filter, interface: str, wanted: bool) -> None:
-        """An interface wants a filter, or no more."""
+    def record(self, filter: Filter, interface: str, wanted: bool) -> None:
+        """Record that an interface adds or removes a filter."""
         boxes = self.boxes(filter)
         for box in boxes:
-            (self.places.add if wanted else self.places.remove)(box, interface)
+            (self.placements.add if wanted else self.placements.remove)(box, interface)
         if boxes and interface == LOCAL:
             if wanted:
                 self._wanted[filter] = None
             else:
                 del self._wanted[filter]
-            if self._changes.pop(filter, wanted) == wanted:  # else it is as it was reported
+            if self._changes.pop(filter, wanted) == wanted:  # otherwise the state is as reported
                 self._changes[filter] = wanted
 
     # Reports
 
     @property
     def wakes(self) -> float | None:
-        """When there is something to report."""
+        """The time of the next report; None if nothing has changed."""
         return self._last + PAUSE if self._changes else None
 
-    def tick(self, now: float) -> list[AnyWord]:
-        """Report what has changed."""
+    def tick(self, now: float) -> list[AnyTreeMessage]:
+        """Report the changes, if a report is due."""
         return [self._report(now, self._number)] if self.wakes is not None and now >= self.wakes else []
 
     def _report(self, now: float, after: int | None) -> InterestReport:
@@ -85,32 +87,32 @@ class Follower:
 
     # What the optimizer says
 
-    def hear_beat(self, beat: Beat, now: float) -> list[AnyWord]:
-        """An optimizer lives: does it know what we want, and do we know what it has published?"""
-        if beat.term < self._term:
-            return [self._report(now, self._number)]  # it has yet to hear of its successor, or was one in another life
-        self._follow(beat.term)
-        heard, before = beat.heard.get(self._name), self._heard
+    def receive_heartbeat(self, heartbeat: Heartbeat, now: float) -> list[AnyTreeMessage]:
+        """Compare an optimizer's knowledge with the own, and report or ask for the missing part."""
+        if heartbeat.term < self._term:
+            return [self._report(now, self._number)]  # the sender must learn of the later term
+        self._follow(heartbeat.term)
+        heard, before = heartbeat.reports.get(self._name), self._heard
         self._heard = heard
-        words: list[AnyWord] = []
+        messages: list[AnyTreeMessage] = []
         if heard is None or (heard != (self._life, self._number) and heard == before):
-            words.append(self._report(now, None))  # what we said last is not on its way: it is lost
+            messages.append(self._report(now, None))  # the last report is not on its way but lost
         elif now - self._last >= 2 * self._options.beat:
-            words.append(self._report(now, self._number))
-        if beat.version > self.places.tree.version:
-            words += self._ask(now)
+            messages.append(self._report(now, self._number))
+        if heartbeat.version > self.placements.tree.version:
+            messages += self._ask(now)
         self._forget(now)
-        return words
+        return messages
 
-    def hear_update(self, update: TreeUpdate, now: float) -> list[AnyWord]:
-        """The tree changes; if it does not follow from ours, we need all of it."""
+    def receive_update(self, update: TreeUpdate, now: float) -> list[AnyTreeMessage]:
+        """Apply an update of the tree; ask for the whole tree if the update does not follow the own version."""
         if update.version.term < self._term:
             return []
         self._follow(update.version.term)
         try:
-            if self.places.apply(update):
-                self._versions.append((now, self.places.tree.version))
-        except Gap:
+            if self.placements.apply(update):
+                self._versions.append((now, self.placements.tree.version))
+        except UpdateGap:
             return self._ask(now)
         return []
 
@@ -118,16 +120,16 @@ class Follower:
         if term != self._term:
             self._term, self._heard = term, None
 
-    def _ask(self, now: float) -> list[AnyWord]:
+    def _ask(self, now: float) -> list[AnyTreeMessage]:
         if now - self._asked < self._options.beat:
             return []
         self._asked = now
-        return [Ask(self.part, self._name)]
+        return [TreeRequest(self.part, self._name)]
 
     def _forget(self, now: float) -> None:
-        """Versions that were replaced long ago; events that still come with their tags are matched by content."""
+        """Forget versions that were replaced long ago; events with such tags are matched by content."""
         versions = self._versions
         if len(versions) > 1 and versions[1][0] < now - self._options.remember:
             while len(versions) > 1 and versions[1][0] < now - self._options.remember:
                 versions.popleft()
-            self.places.forget(versions[0][1])
+            self.placements.forget(versions[0][1])

@@ -1,18 +1,18 @@
-"""Where a path of labels belongs in a tree: `insert` of the paper without doing it.
+"""The place of a path of labels in a tree: `insert` of the paper without a change of the tree.
 
-The five cases, for the first label `c` of what is left and the children `k` of a node on the same attribute:
+The five cases, for the first remaining label `c` and the children `k` of a node on the same attribute:
 
-1. some `k` overlaps `c` in part: what they share goes below `k`, the rest stays here (a *split*);
+1. some `k` overlaps `c` in part: the shared part goes below `k`, the rest stays here (a *split*);
 2. `k` is `c`: go on below `k` without `c`;
 3. `k` holds `c`: go on below `k`;
-4. `c` holds some `k`: a new node `c` here, over those;
+4. `c` holds some `k`: a new node `c` here, over those `k`;
 5. none of these: a new node `c` here.
 
-Where a new node would be needed, a `Graft` says so: the optimizer makes it, and a broker, which may not, notes its
-interface at the node above (`insertR`). Below a new node there is nothing to meet, so that grafts are chains.
+Where a new node is needed, the plan has a `Graft`: the optimizer makes the node; a broker, which may not, notes its
+interface at the node above (`insertR`). Below a new node there are no other nodes, so grafts are chains.
 
-Splits multiply along the attributes of a path. A path that needs more than a few is kept *whole*: a chain of labels
-that are told apart by equality and never split. That is as exact; it only shares less with others.
+Splits multiply along the attributes of a path. A path with too many splits is kept *whole*: a chain of labels that are
+compared by equality and never split. Whole paths are as exact, and only share less with others.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from fieldfare.routing.prefix.labels import Label, Path
 from fieldfare.routing.prefix.tree import ROOT, Tree
 
 SPLITS: Final = 64
-"""a path that would be split more often is kept whole"""
+"""limit of splits; a path with more splits is kept whole"""
 
 
 class Graft(NamedTuple):
     """A chain of new nodes."""
 
     at: int
-    """the node below which it hangs"""
+    """the node below which the chain hangs"""
     over: tuple[int, ...]
-    """children of that node that its first node takes over"""
+    """children of this node that move below the first node of the chain"""
     chain: Path
 
 
 class Plan(NamedTuple):
-    """What holds a path: nodes that are there, and new ones. Their paths are disjoint, but for what is whole."""
+    """The nodes for a path: existing nodes and new ones. Their paths are disjoint, except for whole paths."""
 
     ends: tuple[int, ...]
     grafts: tuple[Graft, ...] = ()
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The deepest nodes that are there and together select all that the path selects, and maybe more."""
+        """The deepest existing nodes that together select all events of the path, and perhaps more."""
         return tuple(dict.fromkeys((*self.ends, *(graft.at for graft in self.grafts))))
 
 
 def plan(tree: Tree, path: Path, splits: int = SPLITS) -> Plan:
-    """Where a path belongs: as a whole if it is there as a whole, else split, or whole if that splits too often."""
+    """Return the place of a path: whole if a whole chain exists, else split, or whole if there are too many splits."""
     whole = _whole(tree, path)
     if not whole.grafts:
         return whole
@@ -70,7 +70,7 @@ def _whole(tree: Tree, path: Path) -> Plan:
 
 
 def _split(tree: Tree, path: Path, splits: int) -> Plan | None:
-    """None if it takes too many splits."""
+    """Return the plan with splits; None if there are too many."""
     ends: list[int] = []
     grafts: list[Graft] = []
     work = [(ROOT, path)]
@@ -103,7 +103,7 @@ def _split(tree: Tree, path: Path, splits: int) -> Plan | None:
             work.append((other, (_part(first, values & theirs), *rest)))
             values -= theirs
         if len(over) == 1 and tree.label(over[0]).constraint.values == values:
-            work.append((over[0], rest))  # what is left beside others is there
+            work.append((over[0], rest))  # the remaining part has a node already
         elif not values.is_empty:
             part = first if first.whole else _part(first, values)
             grafts.append(Graft(at, tuple(over), (part, *rest)))

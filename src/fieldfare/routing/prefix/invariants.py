@@ -1,4 +1,4 @@
-"""`check`: what must be true of every tree, for tests and for those who doubt."""
+"""`check`: the invariants of every tree, for tests and for doubts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fieldfare.routing.prefix.tree import ROOT, Tree
 
 
 def check(tree: Tree) -> None:
-    """Raise AssertionError if something is wrong with a tree."""
+    """Raise an AssertionError if a tree violates an invariant."""
     count = 0
     for id in (ROOT, *tree.preorder()):
         node = tree[id]
@@ -29,7 +29,7 @@ def check(tree: Tree) -> None:
 
 
 def _check_siblings(tree: Tree, id: int) -> None:
-    """Those that may be split are disjoint, if they are about the same attribute."""
+    """Check that siblings on the same attribute are disjoint, unless they are whole."""
     node = tree[id]
     listed = [child for children in node.split.values() for child in children]
     assert sorted(listed) == sorted(child for child in node.children if not tree.label(child).whole)

@@ -14,9 +14,9 @@ from fieldfare.routing.prefix.rows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE,
 
 @jit
 def read_tag(data, at, rows, kids, masks, everyone):  # type: ignore[no-untyped-def]
-    """The interfaces at the nodes that a tag names, as bits; -1 if it is no tag of this tree, or has a limit.
+    """Return the interfaces at the nodes of a tag, as bits; -1 for a tag with a limit, or of another tree.
 
-    The version is behind us: what follows is since when the tag can be read, the limit, and the steps.
+    Reading starts after the version: `since`, the limit, and the steps follow.
     """
     end = len(data)
     for header in range(2):
@@ -65,7 +65,7 @@ def read_tag(data, at, rows, kids, masks, everyone):  # type: ignore[no-untyped-
 
 @jit
 def write_tag(selected, rows, steps):  # type: ignore[no-untyped-def]
-    """Write the steps of a tag for some nodes; how many bytes they take, and since which number they are the same."""
+    """Write the steps of a tag for some nodes; return the number of bytes, and the number from which they are valid."""
     count = len(selected)
     keys = np.empty(count, np.int64)
     for i in range(count):
@@ -78,7 +78,7 @@ def write_tag(selected, rows, steps):  # type: ignore[no-untyped-def]
         node, key = selected[order[i]], keys[order[i]]
         since = max(since, rows[node, SHIFTED])
         more = i + 1 < count and keys[order[i + 1]] >> 32 == key >> 32
-        low, high = 0, count  # the first of its own children
+        low, high = 0, count  # the first child of the node
         while low < high:
             middle = (low + high) >> 1
             if keys[order[middle]] >> 32 < node:
@@ -110,7 +110,7 @@ def write_tag(selected, rows, steps):  # type: ignore[no-untyped-def]
 
 
 def warm_up() -> None:
-    """Call each kernel once, with a tree of one node: numba compiles it, or loads it from the cache."""
+    """Call each kernel once with a tree of a single node: numba compiles the kernel, or loads it from the cache."""
     numbers, none = np.zeros((1, COLUMNS), np.int64), np.zeros(4, np.int64)
     write_tag(none[:0], numbers, np.zeros(9, np.uint8))
     read_tag(np.frombuffer(b"\0\0", np.uint8), 0, numbers, none, none, 0)

@@ -1,9 +1,9 @@
-"""`Label`: what a node of a Routing Tree asks of an event; and `Order`: which question comes first.
+"""`Label`: the condition of a node of a Routing Tree; and `Order`: the order of labels on a path.
 
-A box of a filter is a path of labels, sorted by an order that all brokers share: where common questions come first,
-paths have more in common. A label *splits* if its set is made of intervals, single values and kinds, for which
-intersection and difference are exact and cheap. What does not (patterns with a wildcard inside, quantifiers over lists,
-anything computed) is `whole`: it is told apart from others by equality only, and may overlap them.
+A box of a filter is a path of labels in an order that all brokers share: with common attributes first, paths share more
+nodes. A label *splits* if its set consists of intervals, single values and kinds, for which intersection and difference
+are exact and cheap. All other labels (patterns with a wildcard inside, quantifiers over lists, computed values) are
+`whole`: they are compared by equality only, and may overlap others.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Label(NamedTuple):
     dimension: Dimension
     constraint: Constraint
     whole: bool
-    """must it stay as it is, or may it be split?"""
+    """True for a label that must not be split"""
 
     def matches(self, fields: Mapping[str, object]) -> bool:
-        """Does an event with such fields satisfy it?"""
+        """Tell whether the fields of an event satisfy the label."""
         return satisfied(self.dimension, self.constraint, fields, "overlaps")
 
     @property
     def filter(self) -> Filter:
-        """The same as a filter, which has a text."""
+        """The label as a filter, which has a text."""
         return Filter.where(self.dimension, self.constraint)
 
 
@@ -44,24 +44,30 @@ Path: TypeAlias = tuple[Label, ...]
 
 
 def label_of(filter: Filter, whole: bool) -> Label:
-    """The label that gave the filter. A computed dimension brings what follows from it, which is not meant."""
+    """Return the label of a filter with a single condition.
+
+    The implied conditions of a computed dimension are left out.
+    """
     (box,) = filter.boxes
-    *_, dimension = box  # what is computed comes last
+    *_, dimension = box  # computed dimensions come last
     return Label(dimension, box[dimension], whole)
 
 
 def splits(dimension: Dimension, constraint: Constraint) -> bool:
-    """Can it be split exactly and cheaply?"""
+    """Tell whether a label can be split exactly and cheaply."""
     return isinstance(dimension, str) and constraint.is_plain and isinstance(constraint.values.strings, Intervals)
 
 
 class Order(NamedTuple):
-    """Attributes that come first, in this order; then the others by name; what is computed comes last."""
+    """The order of labels: first the named attributes, then the others by name, then computed dimensions."""
 
     first: tuple[str, ...] = ()
 
     def path(self, box: Branch) -> Path:
-        """The labels of a box, sorted. What cannot be said in a text is left out: events may pass that need not."""
+        """Return the labels of a box in order.
+
+        Labels without a text are left out: too many events may pass, never too few.
+        """
         rank = {name: place for place, name in enumerate(self.first)}
         last = len(rank)
         return tuple(
@@ -79,7 +85,10 @@ def _key(dimension: Dimension, rank: Mapping[str, int], last: int) -> tuple[bool
 
 @lru_cache(maxsize=10_000)
 def _can_be_said(dimension: Expression, wanted: Constraint) -> bool:
-    """Do other brokers read in its text what it means? The opposite of a HAS, for one, comes back as alternatives."""
+    """Tell whether other brokers read the same label from its text.
+
+    The opposite of a HAS, for example, becomes alternatives.
+    """
     label = Label(dimension, wanted, True)
     heard = parse(str(label.filter))
     return len(heard.boxes) == 1 and label_of(heard, True) == label
@@ -89,13 +98,13 @@ ALPHABET: Final = Order()
 
 
 def by_popularity(boxes: Iterable[Branch]) -> Order:
-    """The attributes that most boxes ask about first: paths share more."""
+    """Return the order with the most frequent attributes of the boxes first: paths share more nodes."""
     asked = Counter(name for box in boxes for name in box if isinstance(name, str))
     return Order(tuple(sorted(asked, key=lambda name: (-asked[name], name))))
 
 
 def by_selectivity(boxes: Iterable[Branch], events: Sequence[Mapping[str, object]]) -> Order:
-    """The attributes whose constraints the fewest of some events satisfy first: walks end early."""
+    """Return the order with the most selective attributes first, by a sample of events: walks end early."""
     seen = [fields_of(event) for event in events]
     shares: defaultdict[str, list[float]] = defaultdict(list)
     for box in boxes:

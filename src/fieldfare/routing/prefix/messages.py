@@ -1,14 +1,15 @@
-"""Messages of brokers about trees. They travel as events of a small network of its own; see `control_overlay`.
+"""Messages between brokers about trees, as events of a small network of their own; see `control_overlay`.
 
-| word | is said by | to |
+| message | sender | recipient |
 |---|---|---|
-| `Beat` | the optimizer in charge, now and then | all |
-| `News` | the same, when the tree has changed | all |
-| `InterestReport` | a broker, when its filters change, or an optimizer is outdated | the optimizer in charge |
-| `Ask` | a broker that has missed something | the same |
-| `Whole` | the optimizer in charge | the broker that asked |
+| `Heartbeat` | the leading optimizer, periodically | all brokers |
+| `TreeNews` | the leading optimizer, after a change of the tree | all brokers |
+| `InterestReport` | a broker, after a change of its filters, or for an outdated optimizer | the leading optimizer |
+| `TreeRequest` | a broker that has missed an update | the leading optimizer |
+| `WholeTree` | the leading optimizer | the broker with the request |
 
-Any of them may get lost. A beat says which tree there is and which reports were heard, so that all can be said again.
+Any message may get lost. A heartbeat has the version of the tree and the numbers of the received reports, so that
+brokers can send the missing parts again.
 """
 
 from __future__ import annotations
@@ -21,89 +22,91 @@ import msgspec
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol import wire
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate
 
 PIECE: Final = 200_000
-"""bytes: a tree may be larger than what a link bears at once"""
+"""bytes of a piece of a message: a tree may exceed the largest frame of a link"""
 
 
-class ControlWord(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Anything about one of the trees."""
+class TreeMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """A message about the tree of a part."""
 
     part: int
 
 
-class Beat(ControlWord, frozen=True):
-    """I am in charge."""
+class Heartbeat(TreeMessage, frozen=True):
+    """A sign of life of the leading optimizer."""
 
     term: Term
-    version: Version
-    heard: dict[str, tuple[int, int]]
+    version: TreeVersion
+    reports: dict[str, tuple[int, int]]
     """by broker: its life, and the number of its last report"""
 
 
-class News(ControlWord, frozen=True):
-    """The tree has changed."""
+class TreeNews(TreeMessage, frozen=True):
+    """An update after a change of the tree."""
 
     update: TreeUpdate
 
 
-class InterestReport(ControlWord, frozen=True):
-    """What a broker's clients want; nothing new is a sign of life."""
+class InterestReport(TreeMessage, frozen=True):
+    """The filters of a broker's clients; an empty report is a sign of life."""
 
     broker: str
     life: int
     term: Term
-    """the latest that it has heard of"""
+    """the latest term which the broker knows"""
     number: int
     after: int | None
-    """the number that it follows; None: all that was said before is void"""
+    """the number of the previous report; None: the report replaces all earlier reports"""
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
-class Ask(ControlWord, frozen=True):
-    """Let me have the whole tree."""
+class TreeRequest(TreeMessage, frozen=True):
+    """A request for the whole tree."""
 
     broker: str
 
 
-class Whole(ControlWord, frozen=True):
-    """Here it is."""
+class WholeTree(TreeMessage, frozen=True):
+    """The whole tree, for the broker that requested the tree."""
 
     to: str
     update: TreeUpdate
 
 
-AnyWord: TypeAlias = Beat | News | InterestReport | Ask | Whole
+AnyTreeMessage: TypeAlias = Heartbeat | TreeNews | InterestReport | TreeRequest | WholeTree
 
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=wire.to_wire).encode
-_decode: Final = msgspec.msgpack.Decoder(AnyWord, dec_hook=wire.from_wire).decode
+_decode: Final = msgspec.msgpack.Decoder(AnyTreeMessage, dec_hook=wire.from_wire).decode
 
 
-def events_of(word: AnyWord, by: str) -> list[Event]:
-    """A word as events: one, or pieces of it."""
-    data = _encode(word)
+def events_of(message: AnyTreeMessage, by: str) -> list[Event]:
+    """Return a message as events: a single event, or several pieces."""
+    data = _encode(message)
     pieces = range(0, len(data), PIECE)
-    to = word.to if isinstance(word, Whole) else ""
-    about = {"word": type(word).__name__, "part": word.part, "to": to, "by": by, "check": crc32(data)}
+    to = message.to if isinstance(message, WholeTree) else ""
+    about = {"message": type(message).__name__, "part": message.part, "to": to, "by": by, "check": crc32(data)}
     return [
         Event({**about, "last": start + PIECE >= len(data), "start": start, "data": data[start : start + PIECE]})
         for start in pieces
     ]
 
 
-class Reader:
-    """Puts the pieces together. Those of one broker come in order; if some are missing, the word is dropped."""
+class MessageReader:
+    """Reassembles messages from pieces.
+
+    The pieces of a broker come in order; a message with missing pieces is dropped.
+    """
 
     def __init__(self) -> None:
-        """Nothing was heard yet."""
         self._begun: dict[str, bytearray] = {}
-        """by broker: what was heard of the word that it is saying"""
+        """by broker: the first pieces of an incomplete message"""
 
-    def read(self, event: Event) -> AnyWord | None:
-        """The word that an event completes; ValueError if it makes none."""
+    def read(self, event: Event) -> AnyTreeMessage | None:
+        """Return the message that an event completes; a ValueError for an event without a message."""
         by, data = event.get("by"), event.get("data")
         if not isinstance(by, str) or not isinstance(data, bytes):
             raise ValueError("a word has a sender and data")
@@ -116,6 +119,6 @@ class Reader:
             self._begun[by] = whole
             return None
         if crc32(whole) != event.get("check"):
-            return None  # the beginning of one word and the end of another
-        word: AnyWord = _decode(whole)
-        return word
+            return None  # the beginning of a message and the end of another
+        message: AnyTreeMessage = _decode(whole)
+        return message

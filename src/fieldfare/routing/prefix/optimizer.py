@@ -1,13 +1,13 @@
-"""`Optimizer`: owns the structure of a Routing Tree. Boxes go in and out, updates come out.
+"""`Optimizer`: the owner of the structure of a Routing Tree. Boxes go in and out, updates come out.
 
-It keeps a master tree, which every box changes at once, and publishes the changes when the master has become too
-different from what brokers have (`wdiff`), or after some time. Brokers need not wait for it: until it has made nodes
-for a box, they note the box further up.
+The optimizer keeps a master tree, which every box changes at once, and publishes the changes when the master differs
+too much from the brokers' tree (`wdiff`), or after some time. Brokers need not wait: until the optimizer has made nodes
+for a box, brokers place the box further up.
 
-There may be several, each for the boxes whose first attribute is theirs (`part`): nothing that one does concerns the
-trees of the others. And each may have a standby, which hears the same boxes and updates. To take over is to begin a
-new term with the tree as it was last heard: nodes that nobody needs go, and those that are missing are made. Brokers
-that are elsewhere notice that the first update of the term does not follow what they have, and ask for the whole tree.
+There may be several optimizers, each for the boxes with certain first attributes (`part`), with independent trees. Each
+may have a standby that hears the same boxes and updates. A takeover begins a new term with the last known tree:
+superfluous nodes go, missing nodes are made. A broker with another tree notices that the first update of the term does
+not follow its version, and requests the whole tree.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fieldfare.routing.prefix import updates
 from fieldfare.routing.prefix.difference import Difference
 from fieldfare.routing.prefix.insertion import SPLITS, plan
 from fieldfare.routing.prefix.labels import Path
-from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, Version
-from fieldfare.routing.prefix.updates import Add, Operation, Remove, TreeUpdate, perform
+from fieldfare.routing.prefix.tree import ROOT, START, Term, Tree, TreeVersion
+from fieldfare.routing.prefix.updates import AddNode, Operation, RemoveNode, TreeUpdate, perform
 
 
 class Optimizer:
-    """The master of a tree, or of one of its parts."""
+    """The master of a tree, or of a part of the filters."""
 
     def __init__(
         self,
@@ -38,31 +38,31 @@ class Optimizer:
         patience: float | None = None,
         now: float = 0.0,
     ) -> None:
-        """Begin a term with a tree, which becomes the master, and the boxes that are wanted.
+        """Begin a term with a tree, which becomes the master, and the present boxes.
 
-        An update is due when the weighted difference exceeds the threshold, or when something has changed and none was
-        published for so many seconds as `patience` says.
+        An update is due when the weighted difference exceeds the threshold, or when a change is unpublished for
+        `patience` seconds.
         """
         self.tree = tree or Tree()
-        if Version(term) < self.tree.version:
+        if TreeVersion(term) < self.tree.version:
             raise ValueError(f"a term {term} cannot follow {self.tree.version}")
         self.term = term
         self.threshold = threshold
         self.patience = patience
         self._splits = splits
         self._base = self.tree.version
-        self._next = Version(term, self._base.number + 1 if self._base.term == term else 0)
+        self._next = TreeVersion(term, self._base.number + 1 if self._base.term == term else 0)
         self._published = now
         self._free = max(1, term.round << 32)
-        """the id of the next node: no other term gives it"""
+        """id of the next node, which no other term gives"""
         self._counts: dict[Branch, int] = {}
         self._ends: dict[Branch, tuple[int, ...]] = {}
         self._users: dict[int, int] = {}
-        """how many boxes end at a node"""
+        """number of boxes that end at a node"""
         self._log: dict[int, Operation] = {}
-        """what is not published, in order"""
+        """unpublished operations, in order"""
         self._added: dict[int, int] = {}
-        """where in the log a node is added that can be forgotten if it is removed again"""
+        """position in the log of an addition that a removal may cancel"""
         self._logged = 0
         self.difference = Difference(self.tree)
         for box in boxes:
@@ -74,7 +74,7 @@ class Optimizer:
     # Boxes
 
     def add(self, box: Branch) -> None:
-        """Somebody wants a box."""
+        """Add a subscription of a box; the first subscription makes nodes."""
         self._counts[box] = self._counts.get(box, 0) + 1
         if self._counts[box] > 1:
             return
@@ -87,7 +87,7 @@ class Optimizer:
             self._users[id] = self._users.get(id, 0) + 1
 
     def remove(self, box: Branch) -> None:
-        """Somebody wants it no more."""
+        """Remove a subscription of a box; the last removal prunes nodes."""
         self._counts[box] -= 1
         if self._counts[box]:
             return
@@ -98,40 +98,40 @@ class Optimizer:
                 del self._users[id]
                 self._prune(id)
 
-    def wants(self, box: Branch) -> bool:
-        """Does anybody want it?"""
+    def has(self, box: Branch) -> bool:
+        """Tell whether a box has subscriptions."""
         return box in self._counts
 
     def ends(self, box: Branch) -> tuple[int, ...]:
-        """The nodes at which the paths of a box end."""
+        """Return the nodes at which the paths of a box end."""
         return self._ends[box]
 
     def _graft(self, at: int, over: tuple[int, ...], chain: Path) -> int:
         for label in chain:
-            self._perform(Add(self._free, at, label.filter, label.whole, over))
+            self._perform(AddNode(self._free, at, label.filter, label.whole, over))
             at, over = self._free, ()
             self._free += 1
         return at
 
     def _prune(self, id: int) -> None:
-        """Remove a node that leads nowhere, and those above it that do not either."""
+        """Remove a useless leaf, and the useless nodes above."""
         while id != ROOT and id not in self._users and not self.tree[id].children:
             parent = self.tree[id].parent
-            self._perform(Remove(id))
+            self._perform(RemoveNode(id))
             id = parent
 
     def _perform(self, operation: Operation) -> None:
         number = self._logged = self._logged + 1
         match operation:
-            case Add(id, parent, over=over):
-                self.difference.adding(id, parent, over)
+            case AddNode(id, parent, over=over):
+                self.difference.before_add(id, parent, over)
                 if not over:
                     self._added[id] = number
                 else:
                     self._keep(over, parent)
                 self._log[number] = operation
-            case Remove(id):
-                self.difference.removing(id)
+            case RemoveNode(id):
+                self.difference.before_remove(id)
                 if id in self._added:
                     del self._log[self._added.pop(id)]
                 else:
@@ -139,7 +139,7 @@ class Optimizer:
         perform(self.tree, operation, self._next)
 
     def _keep(self, over: Iterable[int], parent: int) -> None:
-        """Who takes the place of nodes must find them there, and all above: what added them stays in the log."""
+        """Keep the additions of nodes in the log that a later addition relies on."""
         for one in over:
             self._added.pop(one, None)
         while parent != ROOT:
@@ -149,17 +149,17 @@ class Optimizer:
     # Updates
 
     @property
-    def version(self) -> Version:
-        """The last that was published, or that it began with."""
+    def version(self) -> TreeVersion:
+        """The last published version, or the version at the beginning."""
         return self._base
 
     @property
     def due_at(self) -> float | None:
-        """When an update is due for its age, if there is anything to publish."""
+        """The time at which the age of a change makes an update due; None without changes."""
         return self._published + self.patience if self._log and self.patience is not None else None
 
     def due(self, now: float) -> bool:
-        """Should an update be published?"""
+        """Tell whether an update should be published now."""
         if self._base.term != self.term:
             return True
         if not self._log:
@@ -168,26 +168,29 @@ class Optimizer:
         return late or self.difference.value > self.threshold
 
     def publish(self, now: float) -> TreeUpdate | None:
-        """All changes since the last update; None if there are none, unless a term is to be announced."""
+        """Return all changes since the last update; None without changes, unless a new term must be announced."""
         if not self._log and self._base.term == self.term:
             return None
         update = TreeUpdate(self._base, self._next, tuple(self._log.values()), self.tree.digest)
         self.tree.reach(self._next)
         self.tree.forget(self._next)
-        self._base, self._next = self._next, Version(self.term, self._next.number + 1)
+        self._base, self._next = self._next, TreeVersion(self.term, self._next.number + 1)
         self._log.clear()
         self._added.clear()
         self._published = now
-        self.difference.settle()
+        self.difference.reset()
         return update
 
     def whole(self, now: float) -> tuple[TreeUpdate | None, TreeUpdate]:
-        """All of the tree, for one who has missed something; and before that an update for all, if there is one."""
+        """Return the whole tree, for a broker that missed an update.
+
+        And first an update for all brokers, if there is one.
+        """
         update = self.publish(now)
         return update, updates.whole(self.tree)
 
 
 def part(path: Path, parts: int) -> int:
-    """Which of several optimizers a path belongs to: that of its first attribute."""
+    """Return the part of a path, by the hash of its first attribute."""
     first = path[0].dimension if path else ""
     return crc32((first if isinstance(first, str) else first.text).encode()) % parts

@@ -1,4 +1,4 @@
-"""`Prefix`: the settings of prefix forwarding."""
+"""`PrefixOptions`: the settings of prefix forwarding."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
 Layout: TypeAlias = Literal["alphabet", "popularity", "selectivity"]
-"""which attributes come first in a tree: by name; those that most filters ask about; those that the fewest events
-satisfy"""
+"""the order of attributes in a tree: by name; most frequent in filters first; most selective for events first"""
 
 SILENT: Final = 10
-"""a broker that was not heard for so many beats is forgotten by the optimizer"""
+"""number of heartbeat periods without a report after which the optimizer forgets a broker"""
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
-    """How brokers agree on trees, and how exact tags are. All brokers must have the same number of parts."""
+class PrefixOptions:
+    """The options of trees and tags. All brokers must have the same number of parts."""
 
     optimizers: tuple[str, ...] = ()
-    """the brokers that may be in charge, the first ones rather than the last; none: all may"""
+    """brokers that may lead, in order of preference; empty: all brokers may"""
     parts: int = 1
-    """into how many trees, each with its optimizer, filters are divided by their first attribute"""
+    """number of trees, each with an optimizer, into which filters are divided by their first attribute"""
     depth: int | None = None
-    """how deep a tag goes; the less, the shorter, and the more events go where nobody wants them"""
+    """depth of a tag; a smaller depth gives shorter tags and more unwanted events"""
     threshold: float = 0.3
-    """how different from what was last published a tree may be, from 0 to 1"""
+    """difference of a tree to its last published version, from 0 to 1, above which an update is published"""
     refresh: float = 0.25
-    """seconds after which a change is published, be it ever so small"""
+    """seconds after which the smallest change is published"""
     layout: Layout = "alphabet"
     beat: float = 2.0
-    """seconds between signs of life of an optimizer"""
+    """seconds between heartbeats of an optimizer"""
     patience: float = 6.0
-    """seconds without one after which another takes over"""
+    """seconds without a heartbeat after which another broker takes over"""
     remember: float = 60.0
     """seconds for which former versions of a tree can be read"""
     blind: bool = False
-    """the broker cannot read events: what it cannot forward by its tag goes to all that want anything"""
+    """the broker cannot read events: an event with an unreadable tag goes to all interfaces with filters"""
 
     def wait(self, name: str, part: int) -> float | None:
-        """How much longer than the patience a broker waits, as a share of it, before it takes over; None: for ever."""
+        """Return a broker's extra wait before a takeover, as a share of the patience.
+
+        None for a broker that may not lead.
+        """
         if not self.optimizers:
             return crc32(f"{part} {name}".encode()) / 2**32
         return self.optimizers.index(name) / len(self.optimizers) if name in self.optimizers else None

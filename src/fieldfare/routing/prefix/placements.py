@@ -1,7 +1,7 @@
-"""`Placements`: which interfaces of a broker stand where in the tree. This is all that a broker owns of it.
+"""`Placements`: the interfaces of a broker at the nodes of the tree, which is all that a broker adds to the tree.
 
-Every box of a filter stands at nodes that together select all its events. If the optimizer has made nodes for it, they
-select nothing else; until then it stands above where they will be (`insertR`), and events come that nobody wants.
+Every box of a filter stands at nodes that together select all its events. Nodes which the optimizer has made for the
+box select nothing else; until then the box stands higher up (`insertR`), and some unwanted events arrive.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from fieldfare.filters.branch import Branch
 from fieldfare.routing.prefix import updates
-from fieldfare.routing.prefix.flat_tree import Masks
+from fieldfare.routing.prefix.flat_tree import InterfaceMasks
 from fieldfare.routing.prefix.insertion import plan
-from fieldfare.routing.prefix.tag import Fpt
+from fieldfare.routing.prefix.tag import Tag
+from fieldfare.routing.prefix.tag_reader import forward, read
 from fieldfare.routing.prefix.tagger import LARGE, Tagger
-from fieldfare.routing.prefix.tagging import forward, read
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 from fieldfare.routing.prefix.updates import TreeUpdate
 
 PLACING: Final = 1024
-"""how often a box may be split to find its place: more than to make one, since nodes come between others later"""
+"""limit of splits for the placement of a box: higher than for an insertion, because nodes come between others later"""
 
 _NONE: Final[frozenset[str]] = frozenset()
 
@@ -33,7 +33,7 @@ class Placements:
     """The interfaces of a broker, on its copy of the tree."""
 
     def __init__(self, tree: Tree, splits: int = PLACING, large: int = LARGE) -> None:
-        """Nobody wants anything yet. From so many nodes on a tree is `large`, and compiled code is worth its while."""
+        """Make placements without interfaces. From `large` nodes on, compiled code is worth its start-up time."""
         self.tree = tree
         self._large = large
         self._entry = Tagger(large)
@@ -42,17 +42,17 @@ class Placements:
         self._nodes: dict[Branch, tuple[int, ...]] = {}
         self._boxes: dict[int, set[Branch]] = {}
         self._loose: set[Branch] = set()
-        """boxes for which the tree has no nodes of their own"""
+        """boxes without nodes of their own"""
         self._all: Counter[str] = Counter()
-        """how many boxes each interface wants"""
+        """number of boxes of each interface"""
         self._at: dict[int, frozenset[str]] = {}
         self._below: dict[int, frozenset[str]] = {}
-        self._masks = Masks()
+        self._masks = InterfaceMasks()
 
     # Filters
 
     def add(self, box: Branch, interface: str) -> None:
-        """An interface wants a box; it may say so several times."""
+        """Add a box of an interface; an interface may add the same box several times."""
         known = box in self._wants
         self._wants.setdefault(box, Counter())[interface] += 1
         self._all[interface] += 1
@@ -62,7 +62,7 @@ class Placements:
             self._place(box)
 
     def remove(self, box: Branch, interface: str) -> None:
-        """It wants it once less."""
+        """Undo an addition of a box."""
         wants = self._wants[box]
         _less(wants, interface)
         _less(self._all, interface)
@@ -90,7 +90,7 @@ class Placements:
                 del self._boxes[id]
 
     def _stale(self, nodes: Iterable[int]) -> None:
-        """What is remembered of some nodes, and of those above, is no longer true."""
+        """Forget the remembered interfaces of some nodes and of all nodes above."""
         for start in nodes:
             self._masks.stale.add(start)
             self._at.pop(start, None)
@@ -101,23 +101,23 @@ class Placements:
     # The tree
 
     def apply(self, update: TreeUpdate) -> bool:
-        """Take an update; was there anything new in it? A `Gap` says that the whole tree must be asked for."""
+        """Apply an update; tell whether the version changed. An `UpdateGap` means that the whole tree is needed."""
         before, version = self.tree, self.tree.version
-        gone = [operation.id for operation in update.operations if isinstance(operation, updates.Remove)]
+        gone = [operation.id for operation in update.operations if isinstance(operation, updates.RemoveNode)]
         moved = {box for id in gone for box in self._boxes.get(id, ())} | self._loose
         try:
             self.tree = updates.apply(before, update)
         finally:
             if self.tree is not before:
-                # Its nodes may have the ids of others: two optimizers may begin one round.
+                # The nodes may have the ids of other nodes: two optimizers may begin the same round.
                 self._entry = Tagger(self._large)
                 self._move(self._wants)
-            elif before.version != version:  # whether that has succeeded or not
+            elif before.version != version:  # after success and after a failure half-way
                 self._move(moved)
         return self.tree.version != version
 
     def _move(self, boxes: Iterable[Branch]) -> None:
-        """Let boxes find their places anew."""
+        """Place boxes anew in the present tree."""
         listed = list(boxes)
         self._at.clear()
         self._below.clear()
@@ -126,29 +126,29 @@ class Placements:
         for box in listed:
             self._place(box)
 
-    def forget(self, before: Version) -> None:
-        """No event of an earlier version is in flight any more."""
+    def forget(self, before: TreeVersion) -> None:
+        """Forget versions before a given version, because their events are no longer in flight."""
         self.tree.forget(before)
 
     # Events
 
     @property
     def count(self) -> int:
-        """How many interfaces want anything at all."""
+        """The number of interfaces with boxes."""
         return len(self._all)
 
     @property
     def interfaces(self) -> AbstractSet[str]:
-        """Which they are."""
+        """The names of the interfaces with boxes."""
         return self._all.keys()
 
     @property
     def taken(self) -> Collection[int]:
-        """The nodes at which somebody stands."""
+        """The nodes with interfaces."""
         return self._boxes.keys()
 
     def at(self, id: int) -> frozenset[str]:
-        """The interfaces at a node."""
+        """Return the interfaces at a node."""
         found = self._at.get(id)
         if found is None:
             boxes = self._boxes.get(id, ())
@@ -156,7 +156,7 @@ class Placements:
         return found
 
     def below(self, id: int) -> frozenset[str]:
-        """The interfaces at a node and below, remembered for all nodes below too."""
+        """Return the interfaces at a node and below, remembered for all nodes below too."""
         work = [] if id in self._below else [id]
         while work:
             missing = [child for child in self.tree[work[-1]].children if child not in self._below]
@@ -167,20 +167,20 @@ class Placements:
                 self._below[one] = self.at(one).union(*(self._below[child] for child in self.tree[one].children))
         return self._below[id]
 
-    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Fpt:
-        """The tag of an event that enters here, down to a depth."""
-        return self._entry.fpt(self.tree, event, limit)
+    def enter(self, event: Mapping[str, object], limit: int | None = None) -> Tag:
+        """Return the tag of an event that enters the network here, down to a depth."""
+        return self._entry.tag(self.tree, event, limit)
 
     def write(self, event: Mapping[str, object], limit: int | None = None) -> bytes:
-        """The same as it is on a wire."""
+        """Return the tag of an event in wire form, down to a depth."""
         return self._entry.write(self.tree, event, limit)
 
-    def read(self, fpt: Fpt) -> set[str] | None:
-        """Who is to get an event with a tag; None if it cannot be read here."""
-        return forward(self.tree, fpt, self)
+    def read(self, tag: Tag) -> set[str] | None:
+        """Return the recipients of an event by its tag; None for an unreadable tag."""
+        return forward(self.tree, tag, self)
 
     def read_bytes(self, tag: bytes) -> set[str] | None:
-        """The same for a tag as it is on a wire; ValueError if it is none."""
+        """Return the recipients by a tag in wire form; a ValueError for bytes that are no tag."""
         kernels, tree = self._entry.kernels, self.tree
         if kernels is not None and tree.size >= self._large and tree.version.term.round >= 0:
             stamp, flat = self._entry.stamp(tree), self._entry.flat(tree)
@@ -192,13 +192,13 @@ class Placements:
                     return set(self._masks.names(found))
         return read(tree, tag, self)
 
-    def forward(self, fpt: Fpt, event: Mapping[str, object]) -> set[str]:
-        """Who is to get an event. Its content is looked at only if the tag cannot be read here."""
-        found = self.read(fpt)
+    def forward(self, tag: Tag, event: Mapping[str, object]) -> set[str]:
+        """Return the recipients of an event. Its content is used only if the tag is unreadable."""
+        found = self.read(tag)
         return self.anew(event) if found is None else found
 
     def anew(self, event: Mapping[str, object]) -> set[str]:
-        """Who is to get an event, by its content."""
+        """Return the recipients of an event by its content."""
         found = set(self.at(ROOT))
         for id, _, _ in self._entry.select(self.tree, event):
             found |= self.at(id)
@@ -206,7 +206,7 @@ class Placements:
 
     @property
     def loose(self) -> int:
-        """How many boxes wait for nodes of their own."""
+        """The number of boxes without nodes of their own."""
         return len(self._loose)
 
 

@@ -1,7 +1,10 @@
-"""`Prefixed`: routing by tags. An event meets filters once, where it enters, and later brokers read its tag.
+"""`PrefixRoutes`: routing by tags.
 
-Beneath it is routing with covering: the same tables say what neighbours are told, and who wants an event if its tag
-cannot be read (`TableRoutes`). Beside it brokers keep a tree in common, one for each part: see `member`, `seat`, `bus`.
+An event meets filters once, where it enters the network; later brokers read its tag.
+
+The base is routing with covering: the same tables determine the filters for neighbours, and the recipients of an event
+with an unreadable tag (`TableRoutes`). Beside the tables brokers share a tree for each part: see `follower`,
+`election`, `control_overlay`.
 """
 
 from __future__ import annotations
@@ -16,14 +19,21 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
-from fieldfare.protocol.messages import Change, ControlMessage, Forward
-from fieldfare.routing.prefix.control_overlay import ControlOverlay, Heard
+from fieldfare.protocol.messages import ControlMessage, Forward, RoutingMessage
+from fieldfare.routing.prefix.control_overlay import ControlOverlay, Received
 from fieldfare.routing.prefix.election import Election
 from fieldfare.routing.prefix.follower import Follower
-from fieldfare.routing.prefix.messages import AnyWord, Ask, Beat, InterestReport, News, Whole
-from fieldfare.routing.prefix.options import Prefix
-from fieldfare.routing.prefix.tree import Version
-from fieldfare.routing.routes import LOCAL, To
+from fieldfare.routing.prefix.messages import (
+    AnyTreeMessage,
+    Heartbeat,
+    InterestReport,
+    TreeNews,
+    TreeRequest,
+    WholeTree,
+)
+from fieldfare.routing.prefix.options import PrefixOptions
+from fieldfare.routing.prefix.tree import TreeVersion
+from fieldfare.routing.routes import LOCAL, Outgoing
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.tables.base import MakeIndex
 from fieldfare.tables.indexed import IndexedTable
@@ -32,53 +42,52 @@ if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
 
 SAMPLE: Final = 200
-"""events that are kept to find out which attributes are selective"""
+"""number of events that are kept to estimate the selectivity of attributes"""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[bytes, ...]).decode
 
 
-class Standing(NamedTuple):
-    """How things stand with a tree, for people."""
+class TreeStatus(NamedTuple):
+    """The status of a tree, for display."""
 
     part: int
     optimizer: str
-    """the name of the broker in charge, as far as we know, with a mark of this life of it"""
-    version: Version
+    """the name of the leading broker, as far as known, with a mark of its life"""
+    version: TreeVersion
     nodes: int
     loose: int
-    """boxes that wait for nodes of their own"""
+    """number of boxes without nodes of their own"""
 
 
-class Prefixed(TableRoutes):
-    """Routes by tags, and by filters where there are none."""
+class PrefixRoutes(TableRoutes):
+    """Routes by tags, and by filters for events without a readable tag."""
 
     def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
-        """No neighbours, no filters, and a tree that is a root."""
-        options = self.options = strategy.prefix or Prefix()
+        options = self.options = strategy.prefix or PrefixOptions()
         super().__init__(replace(strategy, table=partial(IndexedTable, watch=self._watched)), index)
-        self.members = [Follower(part, name, life, options) for part in range(options.parts)]
-        self.seats = [Election(member, name, life, options) for member in self.members]
+        self.followers = [Follower(part, name, life, options) for part in range(options.parts)]
+        self.elections = [Election(follower, name, life, options) for follower in self.followers]
         self.by_tag = self.by_content = 0
-        """events that were forwarded so"""
-        self._bus = ControlOverlay(name, life)
+        """number of events forwarded by tag"""
+        self._overlay = ControlOverlay(name, life)
         self._sample: deque[Mapping[str, object]] = deque(maxlen=SAMPLE)
 
     def _watched(self, filter: Filter, interface: str, wanted: bool) -> None:
-        for member in self.members:
-            member.note(filter, interface, wanted)
+        for follower in self.followers:
+            follower.record(filter, interface, wanted)
 
     # Events
 
-    def mark(self, event: Forward) -> Forward:
-        """Let the event meet the trees: what it selects is its tag."""
+    def tag(self, event: Forward) -> Forward:
+        """Return the event with its tag: the selected nodes of all trees."""
         if self.options.layout == "selectivity":
             self._sample.append(event.event)
-        tags = [member.places.write(event.event, self.options.depth) for member in self.members]
+        tags = [follower.placements.write(event.event, self.options.depth) for follower in self.followers]
         return msgspec.structs.replace(event, tag=_encode(tags))
 
     def match(self, event: Forward, sender: str) -> set[str]:
-        """Those at the nodes that the tag names; if it cannot be read, those that want the event."""
+        """Return the interfaces at the nodes of the tag; for an unreadable tag, the matching interfaces."""
         found = self._read(event.tag)
         if found is not None:
             self.by_tag += 1
@@ -86,7 +95,7 @@ class Prefixed(TableRoutes):
             self.by_content += 1
             if not self.options.blind:
                 return super().match(event, sender)
-            found = {one for member in self.members for one in member.places.interfaces}
+            found = {one for follower in self.followers for one in follower.placements.interfaces}
         found |= self._parents
         if sender != LOCAL:
             found.discard(sender)
@@ -96,10 +105,10 @@ class Prefixed(TableRoutes):
         found: set[str] = set()
         try:
             tags = _decode(tag)
-            if len(tags) != len(self.members):
+            if len(tags) != len(self.followers):
                 return None
-            for member, one in zip(self.members, tags, strict=True):
-                interfaces = member.places.read_bytes(one)
+            for follower, one in zip(self.followers, tags, strict=True):
+                interfaces = follower.placements.read_bytes(one)
                 if interfaces is None:
                     return None
                 found |= interfaces
@@ -109,74 +118,78 @@ class Prefixed(TableRoutes):
 
     # Other brokers
 
-    def reached(self, neighbour: str) -> list[To]:
-        """Talk to it of trees, too."""
-        return self._bus.connect(neighbour)
+    def link_up(self, neighbour: str) -> list[Outgoing]:
+        """Connect the control overlay to a reachable neighbour."""
+        return self._overlay.connect(neighbour)
 
-    def lost(self, neighbour: str) -> list[To]:
-        """No more of that for now."""
-        return self._bus.disconnect(neighbour)
+    def link_down(self, neighbour: str) -> list[Outgoing]:
+        """Disconnect the control overlay from an unreachable neighbour."""
+        return self._overlay.disconnect(neighbour)
 
-    def hear(self, change: Change, sender: str, now: float) -> list[To]:
-        """Something is said of trees."""
-        if not isinstance(change, ControlMessage):
-            return super().hear(change, sender, now)
-        return self._follow(self._bus.hear(change.said, sender, now), now)
+    def receive(self, message: RoutingMessage, sender: str, now: float) -> list[Outgoing]:
+        """Process a control message of a neighbour."""
+        if not isinstance(message, ControlMessage):
+            return super().receive(message, sender, now)
+        return self._follow(self._overlay.receive(message.content, sender, now), now)
 
     @property
     def wakes(self) -> float | None:
-        """When somebody has something to say."""
-        times = [member.wakes for member in self.members] + [seat.wakes for seat in self.seats]
+        """The earliest time at which a follower or an election has work."""
+        times = [follower.wakes for follower in self.followers] + [election.wakes for election in self.elections]
         return min((time for time in times if time is not None), default=None)
 
-    def tick(self, now: float) -> list[To]:
-        """Let everybody say it."""
-        sends: list[To] = []
-        for member, seat in zip(self.members, self.seats, strict=True):
-            words = member.tick(now)
-            was = seat.leading
-            words += seat.tick(now, tuple(self._sample))
-            if seat.leading and not was:
-                sends += self._bus.lead(member.part, True)
-            sends += self._say(words, now)
+    def tick(self, now: float) -> list[Outgoing]:
+        """Let all followers and elections do the work that is due."""
+        sends: list[Outgoing] = []
+        for follower, election in zip(self.followers, self.elections, strict=True):
+            messages = follower.tick(now)
+            was = election.leading
+            messages += election.tick(now, tuple(self._sample))
+            if election.leading and not was:
+                sends += self._overlay.set_leading(follower.part, True)
+            sends += self._publish(messages, now)
         return sends
 
-    def _say(self, words: list[AnyWord], now: float) -> list[To]:
-        return [to for word in words for to in self._follow(self._bus.say(word, now), now)]
+    def _publish(self, messages: list[AnyTreeMessage], now: float) -> list[Outgoing]:
+        return [to for message in messages for to in self._follow(self._overlay.publish(message, now), now)]
 
-    def _follow(self, heard: Heard, now: float) -> list[To]:
-        """What there is to send, and what follows from the words."""
-        sends = list(heard.sends)
-        for word in heard.words:
-            sends += self._take(word, now)
+    def _follow(self, received: Received, now: float) -> list[Outgoing]:
+        """Return the messages to send, including those that follow from tree messages for this broker."""
+        sends = list(received.sends)
+        for message in received.messages:
+            sends += self._handle(message, now)
         return sends
 
-    def _take(self, word: AnyWord, now: float) -> list[To]:
-        if word.part >= len(self.members):
+    def _handle(self, message: AnyTreeMessage, now: float) -> list[Outgoing]:
+        if message.part >= len(self.followers):
             return []
-        member, seat = self.members[word.part], self.seats[word.part]
-        was = seat.leading
-        words: list[AnyWord] = []
-        match word:
-            case Beat():
-                seat.hear_of(word.term, now)
-                words = member.hear_beat(word, now)
-            case News() | Whole():
-                seat.hear_of(word.update.version.term, now)
-                words = member.hear_update(word.update, now)
+        follower, election = self.followers[message.part], self.elections[message.part]
+        was = election.leading
+        messages: list[AnyTreeMessage] = []
+        match message:
+            case Heartbeat():
+                election.observe_term(message.term, now)
+                messages = follower.receive_heartbeat(message, now)
+            case TreeNews() | WholeTree():
+                election.observe_term(message.update.version.term, now)
+                messages = follower.receive_update(message.update, now)
             case InterestReport():
-                words = seat.hear_report(word, now)
-            case Ask():
-                words = seat.hear_ask(word, now)
-        sends = self._bus.lead(word.part, False) if was and not seat.leading else []
-        return sends + self._say(words, now)
+                messages = election.receive_report(message, now)
+            case TreeRequest():
+                messages = election.receive_request(message, now)
+        sends = self._overlay.set_leading(message.part, False) if was and not election.leading else []
+        return sends + self._publish(messages, now)
 
     @property
-    def standing(self) -> list[Standing]:
-        """How things stand with the trees."""
+    def status(self) -> list[TreeStatus]:
+        """The status of each tree."""
         return [
-            Standing(
-                member.part, seat.term.by, member.places.tree.version, member.places.tree.size, member.places.loose
+            TreeStatus(
+                follower.part,
+                election.term.by,
+                follower.placements.tree.version,
+                follower.placements.tree.size,
+                follower.placements.loose,
             )
-            for member, seat in zip(self.members, self.seats, strict=True)
+            for follower, election in zip(self.followers, self.elections, strict=True)
         ]

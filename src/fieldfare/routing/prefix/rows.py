@@ -1,4 +1,4 @@
-"""A tree as rows of numbers, one row a node: which number is what. `routing.prefix` writes them, kernels read them."""
+"""The columns of a tree as rows of numbers, a row for each node. `flat_tree` writes the rows, `kernels` read them."""
 
 from __future__ import annotations
 

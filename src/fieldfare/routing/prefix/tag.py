@@ -1,11 +1,11 @@
-"""`Fpt`: the Forwarding Prefix Tree of an event, the tag by which brokers forward it.
+"""`Tag`: the Forwarding Prefix Tree of an event, by which brokers forward the event.
 
-It is the part of the Routing Tree that the event selects, written as steps in preorder: how deep, and which of the
-children. On a wire a step is one number: how far it is behind its sibling before it, is there anything below it, is
-there a sibling behind it? Most steps take one byte.
+A tag is the part of the Routing Tree that the event selects, written as steps in preorder: the depth, and the place
+among the siblings. On the wire a step is a single number: the distance to the sibling before, whether there is a step
+below, and whether there is a sibling behind. Most steps take a single byte.
 
-The tag can be read by the tree of any version of its term from number `since` on: in all of them it is the same. With a
-`limit` it names nodes down to that depth only, and everything below those is selected.
+The tree of any version of the same term from number `since` on can read the tag: in all these versions the tag is the
+same. With a `limit` the tag names nodes down to this depth only, and all nodes below the limit count as selected.
 """
 
 from __future__ import annotations
@@ -13,50 +13,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from fieldfare.routing.prefix.tree import Term, Version
+from fieldfare.routing.prefix.tree import Term, TreeVersion
 
 Step: TypeAlias = tuple[int, int]
-"""a node that the event selects: its depth, 1 being a child of the root, and which of its parent's children it is"""
+"""a selected node: its depth, 1 for a child of the root, and its place among its siblings"""
 
 
-class Fpt(NamedTuple):
-    """A tag."""
+class Tag(NamedTuple):
+    """The steps of an event through a tree, with the version of the tree."""
 
-    version: Version
+    version: TreeVersion
     since: int
     limit: int | None
     steps: tuple[Step, ...]
 
 
-def encode(fpt: Fpt) -> bytes:
-    """The tag as bytes.
+def encode(tag: Tag) -> bytes:
+    """Return the tag as bytes.
 
-    >>> tag = Fpt(Version(Term(2, "oslo"), 9), 7, None, ((1, 0), (2, 4), (1, 3)))
+    >>> tag = Tag(TreeVersion(Term(2, "oslo"), 9), 7, None, ((1, 0), (2, 4), (1, 3)))
     >>> encode(tag).hex(" "), decode(encode(tag)) == tag
     ('04 6f 73 6c 6f 03 09 07 00 03 10 08', True)
     """
-    data = begin(fpt.version, fpt.since, fpt.limit)
+    data = begin(tag.version, tag.since, tag.limit)
     places: list[int] = []
-    for at, ((depth, place), more) in enumerate(zip(fpt.steps, _more(fpt.steps), strict=True)):
+    for at, ((depth, place), more) in enumerate(zip(tag.steps, _more(tag.steps), strict=True)):
         if depth > len(places):
             places.append(-1)
         del places[depth:]
-        below = at + 1 < len(fpt.steps) and fpt.steps[at + 1][0] > depth
+        below = at + 1 < len(tag.steps) and tag.steps[at + 1][0] > depth
         write(data, (place - places[-1] - 1) << 2 | below << 1 | more)
         places[-1] = place
     return bytes(data)
 
 
-def begin(version: Version, since: int, limit: int | None) -> bytearray:
-    """What comes before the steps, as bytes."""
+def begin(version: TreeVersion, since: int, limit: int | None) -> bytearray:
+    """Return the bytes before the steps of a tag."""
     data = bytearray(stamp(version))
     for number in (since, 0 if limit is None else limit + 1):
         write(data, number)
     return data
 
 
-def stamp(version: Version) -> bytes:
-    """How all tags of a version begin."""
+def stamp(version: TreeVersion) -> bytes:
+    """Return the common first bytes of all tags of a version."""
     name = version.term.by.encode()
     data = bytearray()
     write(data, len(name))
@@ -67,7 +67,7 @@ def stamp(version: Version) -> bytes:
 
 
 def _more(steps: Sequence[Step]) -> list[bool]:
-    """For each step: is there a sibling behind it?"""
+    """Tell for each step whether a sibling follows."""
     found: list[bool] = []
     later: list[int] = []
     for depth, _ in reversed(steps):
@@ -80,17 +80,17 @@ def _more(steps: Sequence[Step]) -> list[bool]:
 
 
 class Head(NamedTuple):
-    """What comes before the steps."""
+    """The fields before the steps of a tag."""
 
-    version: Version
+    version: TreeVersion
     since: int
     limit: int | None
     end: int
-    """where the steps begin"""
+    """position of the first step"""
 
 
 def head(data: bytes) -> Head:
-    """The beginning of a tag; ValueError if there is none in the data."""
+    """Read the fields before the steps; a ValueError for bytes that are no tag."""
     size, at = _read(data, 0)
     if len(data) < at + size:
         raise ValueError("a tag is cut off")
@@ -99,14 +99,14 @@ def head(data: bytes) -> Head:
     count, at = _read(data, at)
     since, at = _read(data, at)
     limit, at = _read(data, at)
-    return Head(Version(Term(term - 1, by), count), since, limit - 1 if limit else None, at)
+    return Head(TreeVersion(Term(term - 1, by), count), since, limit - 1 if limit else None, at)
 
 
-def decode(data: bytes) -> Fpt:
-    """The tag that was written; ValueError if there is none in the data."""
+def decode(data: bytes) -> Tag:
+    """Read a tag; a ValueError for bytes that are no tag."""
     version, since, limit, end = head(data)
     steps: list[Step] = []
-    places, more = [-1], [True]  # by depth: the last sibling, and is there another one?
+    places, more = [-1], [True]  # by depth: the last sibling, and whether another follows
     for number in numbers(data, end):
         if not places:
             raise ValueError("a tag goes on behind its end")
@@ -122,11 +122,11 @@ def decode(data: bytes) -> Fpt:
             more.pop()
     if steps and places:
         raise ValueError("a tag is cut off")
-    return Fpt(version, since, limit, tuple(steps))
+    return Tag(version, since, limit, tuple(steps))
 
 
 def write(data: bytearray, number: int) -> None:
-    """Write a number, in as few bytes as it needs."""
+    """Append a number in as few bytes as possible: seven bits a byte, lowest first."""
     while number > 127:
         data.append(number & 127 | 128)
         number >>= 7
@@ -134,7 +134,7 @@ def write(data: bytearray, number: int) -> None:
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and what is behind it."""
+    """Read a number; return it with the position behind."""
     number = shift = 0
     for end in range(at, len(data)):
         byte = data[end]
@@ -146,7 +146,7 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
 
 
 def numbers(data: bytes, start: int) -> Iterator[int]:
-    """The steps of a tag as they are written."""
+    """Yield the numbers of the steps as written."""
     number = shift = 0
     for byte in data[start:]:
         if byte > 127:

@@ -1,8 +1,8 @@
-"""`Tagger`: tags for events where they enter, by a walk in a small tree and by the engine in a large one.
+"""`Tagger`: tags for entering events, by a walk in a small tree and by the matching engine in a large tree.
 
-For the engine every node is a filter: the conjunction of its path, which never changes as long as the node is there. So
-one match gives the selected nodes, and their places among their siblings are the tag, the same as the walk's. When the
-tree changes, the engine takes up what is new.
+For the engine every node is a filter: the conjunction of its path, which never changes while the node exists. So a
+single match returns the selected nodes, and their places among their siblings are the same tag as the walk's. After a
+change of the tree the engine gets the new nodes.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from fieldfare.filters.filter import Filter
 from fieldfare.matching.backend import choose
 from fieldfare.matching.index import Index
 from fieldfare.routing.prefix import tag as tags
-from fieldfare.routing.prefix.flat_tree import Flat
-from fieldfare.routing.prefix.tag import Fpt, encode
-from fieldfare.routing.prefix.tagging import Below, Selected, select, tag, write
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.flat_tree import FlatTree
+from fieldfare.routing.prefix.selection import Below, Selected, select, tag_of, write
+from fieldfare.routing.prefix.tag import Tag, encode
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 LARGE: Final = 50
-"""with so many nodes the engine is faster than the walk"""
+"""number of nodes from which on the engine is faster than the walk"""
 LONGEST: Final = 6
 """bytes of a step, at most"""
 
 
 class Tagger:
-    """Makes tags by a tree, which may change: it finds out what is new."""
+    """Makes tags by a tree, which may change between calls."""
 
     def __init__(self, large: int = LARGE) -> None:
-        """The engine is used if the tree has so many nodes."""
+        """Make a tagger that uses the engine from `large` nodes on."""
         self._large = large
         self._index: Index[int] = Index()
-        self._seen: Version | None = None
+        self._seen: TreeVersion | None = None
         self._kernels: ModuleType | None = None
-        self._flat = Flat()
-        self._stamped: tuple[Version, bytes] | None = None
+        self._flat = FlatTree()
+        self._stamped: tuple[TreeVersion, bytes] | None = None
 
-    def fpt(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Fpt:
-        """The tag of an event."""
-        return tag(tree, self.select(tree, event, limit), limit)
+    def tag(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> Tag:
+        """Return the tag of an event."""
+        return tag_of(tree, self.select(tree, event, limit), limit)
 
     def select(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> list[Selected]:
-        """The nodes that it selects, in preorder."""
+        """Return the selected nodes in preorder."""
         if tree.size < self._large:
             return select(tree, event, limit)
         below = self._below(tree, event)
@@ -64,9 +64,9 @@ class Tagger:
         return found
 
     def write(self, tree: Tree, event: Mapping[str, object], limit: int | None = None) -> bytes:
-        """The tag as it is on a wire."""
+        """Return the tag of an event in wire form."""
         if tree.size < self._large:
-            return encode(self.fpt(tree, event, limit))
+            return encode(self.tag(tree, event, limit))
         kernels = self.kernels
         if kernels is None or limit is not None:
             return write(tree, self._below(tree, event), limit)
@@ -83,7 +83,7 @@ class Tagger:
 
     @property
     def kernels(self) -> ModuleType | None:
-        """The compiled kernels, or None while and where the engine has none either."""
+        """The compiled kernels; None while the engine has none."""
         if self._kernels is None and choose() is not None:
             from fieldfare.routing.prefix import kernels  # noqa: PLC0415 - imports numba
 
@@ -91,19 +91,19 @@ class Tagger:
             self._kernels = kernels
         return self._kernels
 
-    def flat(self, tree: Tree) -> Flat:
-        """The tree as arrays."""
+    def flat(self, tree: Tree) -> FlatTree:
+        """Return the tree as arrays."""
         self._flat.follow(tree)
         return self._flat
 
     def stamp(self, tree: Tree) -> bytes:
-        """How tags of this version begin."""
+        """Return the first bytes of all tags of the present version."""
         if self._stamped is None or self._stamped[0] != tree.version:
             self._stamped = tree.version, tags.stamp(tree.version)
         return self._stamped[1]
 
     def _below(self, tree: Tree, event: Mapping[str, object]) -> Below:
-        """The selected nodes."""
+        """Return the selected nodes, by parent."""
         if self._seen != tree.version:
             self._learn(tree)
         nodes, below = tree.nodes, defaultdict[int, list[tuple[int, int]]](list)
@@ -113,7 +113,7 @@ class Tagger:
         return below
 
     def _learn(self, tree: Tree) -> None:
-        """Let the engine have the nodes that are there now."""
+        """Add the new nodes to the engine, and remove the old."""
         news = None if self._seen is None else tree.news(self._seen)
         if news is None:
             self._index = Index()
@@ -127,5 +127,5 @@ class Tagger:
 
 
 def _filter(tree: Tree, id: int) -> Filter:
-    """What an event must satisfy to select a node. Of nested labels on one attribute the innermost says it all."""
+    """Return the filter of a node. Of nested labels on the same attribute the innermost implies the others."""
     return Filter([Branch({label.dimension: label.constraint for label in tree.path(id)})])

@@ -1,10 +1,10 @@
-"""`Tree`: the structure of a Routing Tree, the same at all brokers, with as much of its past as events need.
+"""`Tree`: the structure of a Routing Tree, the same at all brokers, with as much of its past as events in flight need.
 
-Every node but the root is a label; a path from the root is a conjunction. Which interfaces want what is no part of it:
-see `places`. A tree changes by operations that the optimizer makes: a node is added below another, maybe over some of
-its children, or a leaf is removed. What a node's path demands never changes as long as the node is there.
+Every node but the root has a label; a path from the root is a conjunction. The interfaces at nodes are no part of the
+tree: see `placements`. A tree changes by operations of the optimizer: a node is added below another, perhaps over some
+of its children, or a leaf is removed. The meaning of a node's path never changes while the node exists.
 
-An event in flight names nodes by their place among their siblings as of some version, so every node keeps its former
+An event in flight names nodes by their places among their siblings as of some version, so every node keeps its former
 lists of children until they are forgotten.
 """
 
@@ -26,41 +26,40 @@ class Term(NamedTuple):
     by: str = ""
 
 
-class Version(NamedTuple):
-    """Of a tree: the term of the optimizer that made it, and that optimizer's count."""
+class TreeVersion(NamedTuple):
+    """The version of a tree: the term of its optimizer, and the optimizer's count."""
 
     term: Term = Term()
     number: int = 0
 
 
 ROOT: Final = 0
-START: Final = Version()
+START: Final = TreeVersion()
 _DIGEST: Final = 8
 
 
-class Node:
-    """A place in the tree."""
+class TreeNode:
+    """A node of a tree, with its label, its children and their past."""
 
     __slots__ = (
         "born", "changed", "children", "digest", "gone", "kids", "label", "parent", "past", "place", "shifted", "split"
     )  # fmt: skip
 
-    def __init__(self, label: Label | None, parent: int, born: Version) -> None:
-        """A leaf; the root has no label."""
+    def __init__(self, label: Label | None, parent: int, born: TreeVersion) -> None:
         self.label = label
         self.parent = parent
         self.place = 0
-        """which of its parent's children it is"""
+        """position among the parent's children"""
         self.born = born
-        self.gone: Version | None = None
-        """the version that removed it"""
+        self.gone: TreeVersion | None = None
+        """the version that removed the node"""
         self.children: list[int] = []
         self.changed = born
-        """the version that last changed its children"""
+        """the version of the last change of the children"""
         self.shifted = born
-        """the version that last took a child away, so that others have other places"""
-        self.past: list[tuple[Version, tuple[int, ...]]] = []
-        """former children, each with the version that ended them, by version"""
+        """the version of the last removal of a child, which moved other children"""
+        self.past: list[tuple[TreeVersion, tuple[int, ...]]] = []
+        """former lists of children, each with the version that ended the list, by version"""
         self.kids: dict[Label, int] = {}
         self.split: dict[Dimension, list[int]] = {}
         """children that may be split, which are pairwise disjoint, by dimension"""
@@ -70,37 +69,37 @@ class Node:
 class Tree:
     """The nodes, by ids that the optimizer gives."""
 
-    def __init__(self, version: Version = START, order: Order = ALPHABET) -> None:
-        """The root alone; the order is that of the labels on every path."""
+    def __init__(self, version: TreeVersion = START, order: Order = ALPHABET) -> None:
+        """Make a tree of the root alone; `order` is the order of labels on every path."""
         self.order = order
-        self.nodes: dict[int, Node] = {ROOT: Node(None, ROOT, version)}
+        self.nodes: dict[int, TreeNode] = {ROOT: TreeNode(None, ROOT, version)}
         self.known = [version]
-        """the versions whose lists of children are still there"""
+        """the versions whose lists of children are still known"""
         self.size = 0
-        """how many nodes there are beside the root"""
-        self._born: list[tuple[Version, int]] = []
-        """nodes that were added, by version"""
-        self._gone: list[tuple[Version, int]] = []
-        """nodes that were removed, by version"""
-        self._dated: list[tuple[Version, int]] = []
-        """nodes that have a past, by version"""
+        """number of nodes beside the root"""
+        self._born: list[tuple[TreeVersion, int]] = []
+        """added nodes, by version"""
+        self._gone: list[tuple[TreeVersion, int]] = []
+        """removed nodes, by version"""
+        self._dated: list[tuple[TreeVersion, int]] = []
+        """nodes with a past, by version"""
 
-    def __getitem__(self, id: int) -> Node:
+    def __getitem__(self, id: int) -> TreeNode:
         return self.nodes[id]
 
     def label(self, id: int) -> Label:
-        """The label of a node that is not the root."""
+        """Return the label of a node that is not the root."""
         label = self.nodes[id].label
         assert label is not None
         return label
 
     @property
-    def version(self) -> Version:
-        """The latest."""
+    def version(self) -> TreeVersion:
+        """The latest version of the tree."""
         return self.known[-1]
 
     def preorder(self) -> Iterator[int]:
-        """All nodes that are there now, but for the root: parents before children, siblings in order."""
+        """Iterate over all present nodes except the root: parents before children, siblings in order."""
         work = self.nodes[ROOT].children[::-1]
         while work:
             id = work.pop()
@@ -108,7 +107,7 @@ class Tree:
             work.extend(reversed(self.nodes[id].children))
 
     def path(self, id: int) -> list[Label]:
-        """What an event must satisfy to come to a node, the root's end first."""
+        """Return the labels on the path to a node, from the root down."""
         labels = []
         while id != ROOT:
             node = self.nodes[id]
@@ -117,7 +116,7 @@ class Tree:
         return labels[::-1]
 
     def depth(self, id: int) -> int:
-        """How far a node is from the root."""
+        """Return the distance of a node from the root."""
         depth = 0
         while id != ROOT:
             id = self.nodes[id].parent
@@ -126,12 +125,12 @@ class Tree:
 
     # Changes
 
-    def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: Version) -> None:
-        """A new node: behind its siblings, or in place of the first of those that go below it."""
+    def add(self, id: int, parent: int, label: Label, over: Sequence[int], version: TreeVersion) -> None:
+        """Add a node behind its siblings, or in place of the first of the children `over` which the node is placed."""
         if id in self.nodes:
             raise ValueError(f"there is a node {id} already")
         above = self.nodes[parent]
-        node = Node(label, parent, version)
+        node = TreeNode(label, parent, version)
         if above.gone is not None or any(one not in self.nodes or self.nodes[one].parent != parent for one in over):
             raise ValueError(f"node {parent} has no such children")
         self._touch(parent, version)
@@ -157,8 +156,8 @@ class Tree:
         self._note_kid(above, id)
         self.size += 1
 
-    def remove(self, id: int, version: Version) -> None:
-        """A leaf is no longer needed."""
+    def remove(self, id: int, version: TreeVersion) -> None:
+        """Remove a leaf; events in flight can still name the leaf."""
         node = self.nodes[id]
         if id == ROOT or node.children or node.gone is not None:
             raise ValueError(f"node {id} is no leaf")
@@ -172,12 +171,12 @@ class Tree:
         self._gone.append((version, id))
         self.size -= 1
 
-    def _number(self, above: Node) -> None:
+    def _number(self, above: TreeNode) -> None:
         for place, child in enumerate(above.children):
             self.nodes[child].place = place
 
-    def _touch(self, id: int, version: Version) -> None:
-        """Before the children of a node change: keep them for events in flight, and forget its digest."""
+    def _touch(self, id: int, version: TreeVersion) -> None:
+        """Save the children of a node for events in flight before a change, and clear the digests above."""
         node = self.nodes[id]
         if node.changed < version:
             node.past.append((version, tuple(node.children)))
@@ -187,13 +186,13 @@ class Tree:
             node.digest = None
             node = self.nodes[node.parent]
 
-    def _note_kid(self, above: Node, id: int) -> None:
+    def _note_kid(self, above: TreeNode, id: int) -> None:
         label = self.label(id)
         above.kids[label] = id
         if not label.whole:
             above.split.setdefault(label.dimension, []).append(id)
 
-    def _forget_kid(self, above: Node, id: int) -> None:
+    def _forget_kid(self, above: TreeNode, id: int) -> None:
         label = self.label(id)
         del above.kids[label]
         if not label.whole:
@@ -203,18 +202,18 @@ class Tree:
 
     # Versions
 
-    def reach(self, version: Version) -> None:
-        """All changes of a version are made."""
+    def reach(self, version: TreeVersion) -> None:
+        """Mark a version as complete, after all its changes."""
         self.known.append(version)
 
     def distrust(self) -> None:
-        """The tree is not what others have under the same version: nothing that comes with a version can be read."""
+        """Mark the tree as different from the tree of others with the same version: no tag can be read by it."""
         self.known = [self.known[-1]._replace(term=Term(-1))]
 
-    def view(self, version: Version, since: int) -> Version | None:
-        """The best known version by which to read what is the same in all from number `since` of its term on.
+    def view(self, version: TreeVersion, since: int) -> TreeVersion | None:
+        """Return the latest known version that reads a tag with a version and `since`; None if there is none.
 
-        Only versions of one term follow each other for sure: two optimizers may both go on from the same version.
+        Only versions of the same term surely follow each other: two optimizers may go on from the same version.
         """
         place = bisect_right(self.known, version)
         best = self.known[place - 1] if place else None
@@ -222,22 +221,22 @@ class Tree:
             return None
         return best
 
-    def children(self, id: int, version: Version) -> Sequence[int]:
-        """The children of a node as of a version that is known."""
+    def children(self, id: int, version: TreeVersion) -> Sequence[int]:
+        """Return the children of a node as of a known version."""
         node = self.nodes[id]
         if node.changed <= version:
             return node.children
         return node.past[_until(node.past, version)][1]
 
-    def news(self, since: Version) -> tuple[list[int], list[int]] | None:
-        """The nodes that came and are there, and those that went, after a version; None if that is not known."""
+    def news(self, since: TreeVersion) -> tuple[list[int], list[int]] | None:
+        """Return the nodes added and removed after a version; None if the version is not known."""
         if since not in self.known:
             return None
         came = [id for _, id in self._born[_until(self._born, since) :] if self.nodes[id].gone is None]
         return came, [id for _, id in self._gone[_until(self._gone, since) :]]
 
-    def forget(self, before: Version) -> None:
-        """No event of an earlier version is in flight any more. The latest version is never forgotten."""
+    def forget(self, before: TreeVersion) -> None:
+        """Forget versions before a given version, whose events are no longer in flight. The latest version stays."""
         self.known = [version for version in self.known if version >= before] or self.known[-1:]
         old = self.known[0]
         for _, id in self._dated[: _until(self._dated, old)]:
@@ -251,7 +250,7 @@ class Tree:
 
     @property
     def digest(self) -> bytes:
-        """A checksum of the structure; only what has changed is computed anew."""
+        """A checksum of the structure; only changed nodes are computed anew."""
         work = [ROOT]
         while work:
             node = self.nodes[work[-1]]
@@ -271,6 +270,6 @@ class Tree:
         return found
 
 
-def _until(dated: Sequence[tuple[Version, object]], version: Version) -> int:
-    """How many of some things that are sorted by version are not younger."""
+def _until(dated: Sequence[tuple[TreeVersion, object]], version: TreeVersion) -> int:
+    """Return the number of entries, sorted by version, that are not younger than a version."""
     return bisect_right(dated, version, key=lambda entry: entry[0])

@@ -1,7 +1,7 @@
-"""`TreeUpdate`: how a tree becomes the next version of itself, as a list of operations with a checksum of the result.
+"""`TreeUpdate`: the step from a version of a tree to the next, as a list of operations with a checksum of the result.
 
-An update follows one version and no other. Whoever has missed one, or has heard of a version that the optimizer of a
-later term has not, asks for the whole tree instead (`whole`), which any broker that has it can give.
+An update follows a single version and no other. A broker that has missed an update, or knows a version which the
+optimizer of a later term does not, requests the whole tree instead (`whole`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.prefix.labels import Order, label_of
-from fieldfare.routing.prefix.tree import ROOT, Tree, Version
+from fieldfare.routing.prefix.tree import ROOT, Tree, TreeVersion
 
 
-class Add(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=True):
-    """A new node below another, in place of the first of those children that go below it; or behind all children."""
+class AddNode(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=True):
+    """A new node, in place of the first of the children below it; or behind all children of its parent."""
 
     id: int
     parent: int
@@ -25,74 +25,77 @@ class Add(msgspec.Struct, frozen=True, tag=True, array_like=True, omit_defaults=
     over: tuple[int, ...] = ()
 
 
-class Remove(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """A leaf is gone."""
+class RemoveNode(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The removal of a leaf."""
 
     id: int
 
 
-Operation: TypeAlias = Add | Remove
+Operation: TypeAlias = AddNode | RemoveNode
 
 
 class TreeUpdate(msgspec.Struct, frozen=True):
-    """From one version to the next."""
+    """The operations from a version of a tree to the next."""
 
-    base: Version | None
-    """the version it follows; None: it is the whole tree"""
-    version: Version
+    base: TreeVersion | None
+    """the version before the update; None: the update is the whole tree"""
+    version: TreeVersion
     operations: tuple[Operation, ...]
     digest: bytes
-    """of the tree when it is done"""
+    """checksum of the tree after the update"""
     order: tuple[str, ...] = ()
-    """of a whole tree: the attributes that come first"""
+    """the first attributes of the order, for a whole tree"""
 
 
-class Gap(ValueError):
-    """An update that does not follow what is known: ask for the whole tree."""
+class UpdateGap(ValueError):
+    """An update does not follow the known version: the whole tree is needed."""
 
 
 def apply(tree: Tree, update: TreeUpdate) -> Tree:
-    """The tree after an update: the same one, or a new one if the update is a whole tree; old updates are ignored."""
+    """Return the tree after an update: the same tree, or a new tree if the update is a whole tree.
+
+    Old updates are ignored.
+    """
     if update.version <= tree.version:
         return tree
     if update.base is None:
         tree = Tree(update.version, Order(update.order))
     elif update.base != tree.version:
-        raise Gap(f"the update to {update.version} follows {update.base}, not {tree.version}")
+        raise UpdateGap(f"the update to {update.version} follows {update.base}, not {tree.version}")
     try:
         for operation in update.operations:
             perform(tree, operation, update.version)
     except (ValueError, KeyError) as error:
         tree.distrust()
-        raise Gap(f"the update to {update.version} cannot be made: {error}") from None
+        raise UpdateGap(f"the update to {update.version} cannot be made: {error}") from None
     if update.base is not None:
         tree.reach(update.version)
     if tree.digest != update.digest:
         tree.distrust()
-        raise Gap(f"after the update to {update.version} the tree is not what it should be")
+        raise UpdateGap(f"after the update to {update.version} the tree is not what it should be")
     return tree
 
 
-def perform(tree: Tree, operation: Operation, version: Version) -> None:
-    """Do one operation."""
+def perform(tree: Tree, operation: Operation, version: TreeVersion) -> None:
+    """Perform a single operation on a tree."""
     match operation:
-        case Add(id, parent, filter, whole, over):
+        case AddNode(id, parent, filter, whole, over):
             tree.add(id, parent, label_of(filter, whole), over, version)
-        case Remove(id):
+        case RemoveNode(id):
             tree.remove(id, version)
 
 
 def whole(tree: Tree) -> TreeUpdate:
-    """All of a tree, for somebody who knows nothing."""
+    """Return the whole tree as an update, for a broker without a tree."""
     added = []
     for id in tree.preorder():
         label, parent = tree.label(id), tree[id].parent
-        added.append(Add(id, parent, label.filter, label.whole))
+        added.append(AddNode(id, parent, label.filter, label.whole))
     return TreeUpdate(None, tree.version, tuple(added), tree.digest, tree.order.first)
 
 
 def height(tree: Tree) -> int:
-    """The longest path."""
+    """Return the length of the longest path."""
     depths = {ROOT: 0}
     for id in tree.preorder():
         depths[id] = depths[tree[id].parent] + 1

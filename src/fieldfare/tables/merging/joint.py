@@ -1,14 +1,15 @@
-"""`AggregateMerger`: merging what is told to several neighbours at once, as the thesis proposes (§13.7).
+"""`JointMerger`: merging of the filters for several neighbours at once, as the thesis proposes (§13.7).
 
-Filters that go to the same neighbours can merge as if there were only one of them. So the exported filters are grouped
-by the set of neighbours that must know them, each group has a `RootMerger` of its own, and a merger goes where its
-group goes. A merger may cover filters of other groups: a filter goes to the neighbours of its group, less those of the
-groups of all mergers that cover it (equation 8.1 of the thesis).
+Filters for the same neighbours can merge as if there were a single neighbour. So exported filters are grouped by the
+set of neighbours that must know them, each group has a `RootMerger` of its own, and a merger goes to the neighbours of
+its group. A merger may cover filters of other groups: a filter goes to the neighbours of its group, except those in the
+groups of all mergers above (equation 8.1 of the thesis).
 
-**Only one broker of a network may do this**, or they may never come to rest. Which group a filter is in depends on what
-a neighbour wants itself. So its own wish can change the form of what it is told, hence of what it tells in its turn,
-and if that changes the groups here there is no end of it. (Four filters and four brokers in a row are enough: see
-`tests/tables/test_aggregate.py`.) `NeighbourMerger` of `outgoing` has no such effect, and merges more.
+**Only a single broker of a network may do so**, or the network may never come to rest. The group of a filter depends on
+the neighbours' own filters. So a neighbour's filter can change the form of the filters sent back, hence the form of the
+neighbour's own exports; if the change returns here and changes the groups again, there is no end. (Four filters and
+four brokers in a row suffice: see `tests/tables/merging/test_joint.py`.) `NeighbourMerger` has no such effect, and
+merges more.
 """
 
 from __future__ import annotations
@@ -20,30 +21,31 @@ from typing import Generic, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Tests
-from fieldfare.tables.merging.per_neighbour import Move, OutgoingMerger
+from fieldfare.tables.covers import minimal_cover
+from fieldfare.tables.merging.per_neighbour import ForwardsChange, OutgoingMerger
 from fieldfare.tables.merging.roots import RootMerger
 from fieldfare.tables.merging.rules import APART, PERFECT, Merging
-from fieldfare.tables.structures.naive import minimal_cover
-from fieldfare.tables.updates import Update, Updates, in_order
+from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
 
 
 class JointEntry(NamedTuple, Generic[Interface]):
-    """A filter that is exported, merged or not, and where it goes."""
+    """An exported filter, merged or not, with the neighbours that learn the filter."""
 
     filter: Filter
     group: frozenset[Interface]
 
 
-class AggregateMerger(OutgoingMerger[Interface]):
-    """What neighbours are told, merged for several at once.
+class JointMerger(OutgoingMerger[Interface]):
+    """The filters for neighbours, merged for several neighbours at once.
 
     >>> from fieldfare.filters import parse
     >>> low, high = parse("x BETWEEN 0 AND 5"), parse("x BETWEEN 5 AND 9")
-    >>> merger = AggregateMerger("abc")
-    >>> merger.change({"a": Update((low,)), "b": Update((low,))}) == {"a": Update((low,)), "b": Update((low,))}
+    >>> merger = JointMerger("abc")
+    >>> both = {"a": TableUpdate((low,)), "b": TableUpdate((low,))}
+    >>> merger.change(both) == both
     True
-    >>> merger.change({"a": Update((high,)), "b": Update((high,))})["a"]
-    Update(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))
+    >>> merger.change({"a": TableUpdate((high,)), "b": TableUpdate((high,))})["a"]
+    TableUpdate(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))
     """
 
     def __init__(
@@ -54,30 +56,30 @@ class AggregateMerger(OutgoingMerger[Interface]):
         *,
         weak: bool = False,
     ) -> None:
-        """Nothing told yet. With `weak`, only filters that go to all neighbours, or all but one, are merged."""
+        """Make a merger without filters. With `weak`, only filters for all neighbours, or all but one, are merged."""
         super().__init__(neighbours, merging, tests)
         self.weak = weak
         self._groups: dict[frozenset[Interface], RootMerger] = {}
         self._above: dict[JointEntry[Interface], dict[JointEntry[Interface], None]] = {}
         """for all entries the mergers of other groups that cover them"""
         self._told: dict[Interface, Counter[Filter]] = {}
-        """how many entries say a filter to a neighbour: one, or for a moment two of different groups"""
+        """number of entries with a filter for a neighbour: one, or for a moment two of different groups"""
         self._before: dict[tuple[Interface, Filter], bool] = {}
-        """was it told before this change? for all that it touched"""
+        """whether a neighbour knew a filter before the present change, for all filters that the change touched"""
 
     # What there is
 
     def mergers(self) -> list[JointEntry[Interface]]:
-        """The mergers, and where they go."""
+        """Return the mergers with their groups of neighbours."""
         return [JointEntry(m.filter, group) for group, merger in self._groups.items() for m in merger.mergers()]
 
     def exported(self, neighbour: Interface) -> set[Filter]:
-        """What a neighbour is told."""
+        """Return the filters which a neighbour knows."""
         return set(self._told.get(neighbour, ()))
 
     # Changes
 
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         joined: dict[frozenset[Interface], list[Filter]] = {}
         left: dict[frozenset[Interface], list[Filter]] = {}
         for filter, old, new in moves:
@@ -100,21 +102,21 @@ class AggregateMerger(OutgoingMerger[Interface]):
     def _how(self, group: frozenset[Interface]) -> Merging:
         return APART if self.weak and len(self.neighbours - group) > 1 else self.merging
 
-    def _difference(self) -> Updates[Interface]:
+    def _difference(self) -> TableUpdates[Interface]:
         added: dict[Interface, list[Filter]] = {}
         removed: dict[Interface, list[Filter]] = {}
         for (neighbour, filter), before in self._before.items():
             if before != (filter in self._told.get(neighbour, ())):
                 (removed if before else added).setdefault(neighbour, []).append(filter)
         return {
-            neighbour: Update(tuple(added.get(neighbour, ())), tuple(removed.get(neighbour, ())))
+            neighbour: TableUpdate(tuple(added.get(neighbour, ())), tuple(removed.get(neighbour, ())))
             for neighbour in in_order((*added, *removed))
         }
 
     # Who is told
 
     def _enter(self, entry: JointEntry[Interface]) -> None:
-        """Tell neighbours of an entry, and let it hide others and others hide it."""
+        """Export an entry, and hide the smaller entries of other groups, or the entry below larger ones."""
         others = [other for other in self._above if other.group != entry.group and other.group & entry.group]
         self._above[entry] = {other: None for other in others if self._hides(other, entry)}
         self._count(entry, 1)
@@ -134,11 +136,11 @@ class AggregateMerger(OutgoingMerger[Interface]):
                 self._count(other, 1)
 
     def _hides(self, larger: JointEntry[Interface], smaller: JointEntry[Interface]) -> bool:
-        """Does a merger make an entry of another group superfluous?"""
+        """Tell whether a merger makes an entry of another group superfluous."""
         return self._groups[larger.group].merges(larger.filter) and self.tests.covers(larger.filter, smaller.filter)
 
     def _count(self, entry: JointEntry[Interface], sign: int) -> None:
-        """Count an entry in, or out, for the neighbours of its group that are told nothing larger."""
+        """Count an entry in or out, for the neighbours of its group without a larger filter."""
         for neighbour in entry.group.difference(*(larger.group for larger in self._above[entry])):
             told = self._told.setdefault(neighbour, Counter())
             self._before.setdefault((neighbour, entry.filter), entry.filter in told)
@@ -152,7 +154,7 @@ def merged_exports(
     mergers: Iterable[JointEntry[Interface]],
     neighbours: Iterable[Interface],
 ) -> dict[Interface, list[Filter]]:
-    """What each neighbour is told, by the definition: the oracle for the above."""
+    """Return the filters for each neighbour by the definition, as an oracle for `JointMerger`."""
     made = list(mergers)
     reduced = {
         filter: set(told).difference(*(m.group for m in made if m.filter.covers(filter)))

@@ -1,13 +1,15 @@
-"""`MergingTable`: merging inside a table. What one interface wants is stored as fewer filters that mean the same.
+"""`MergingTable`: merging inside a table.
 
-The table within holds, for each interface, the mergers of its filters and those that merged with none; only this
-wrapper knows which filters were really asked for. When one of them goes, the merger it was in is made anew or taken
-apart (see `rootmerging`, which does the same for what is exported): what the table says of an interface is always
-exactly what the interface said. Only filters of the same interface merge, so nobody gets another's events.
+The filters of an interface are stored as fewer filters with the same meaning.
 
-Are covered filters remembered? A client's are: they count again when the larger one goes. A neighbour's are not: when a
-neighbour takes back a larger filter, it says itself what that uncovers, and what it has taken back in silence must not
-come to life again.
+The inner table holds, for each interface, the mergers of its filters and the filters that merged with none; only the
+wrapper knows the original filters. When an original filter goes, its merger is made anew or taken apart (as in `roots`,
+for exported filters): the inner table always means exactly the filters of the interface. Only filters of the same
+interface merge, so no interface gets another's events.
+
+Are covered filters remembered? Those of a client are: they count again when the larger filter goes. Those of a
+neighbour are not: a neighbour that removes a larger filter sends the uncovered filters itself, and filters which the
+neighbour removed silently must not come back.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from fieldfare.tables.base import Interface, Table, satisfiable
 from fieldfare.tables.merging.roots import Merger, RootMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
 from fieldfare.tables.structures.forest import Forest
-from fieldfare.tables.updates import Update, Updates, apply
+from fieldfare.tables.updates import TableUpdate, TableUpdates, apply
 
 
-class _Wishes:
-    """What one interface asked for, and the mergers of it."""
+class _InterfaceFilters:
+    """The original filters of an interface, with their mergers."""
 
     def __init__(self, merging: Merging, table: Table[Interface]) -> None:
         self.asked: dict[Filter, None] = {}
@@ -33,7 +35,7 @@ class _Wishes:
         self.merger = RootMerger(merging, table.tests)
 
     def add(self, filter: Filter, *, keep: bool) -> None:
-        """Let it want a filter; without `keep`, covered filters are forgotten."""
+        """Add a filter; without `keep`, covered filters are forgotten."""
         if filter in self.asked:
             return
         node = self.forest.add(filter)
@@ -44,7 +46,7 @@ class _Wishes:
                 self.remove(smaller)
 
     def remove(self, filter: Filter) -> None:
-        """Let it want a filter no more."""
+        """Remove a filter, if the filter is there."""
         if filter in self.asked:
             del self.asked[filter]
             self.forest.remove(filter)
@@ -53,7 +55,8 @@ class _Wishes:
 class MergingTable(Generic[Interface]):
     """A table whose filters are merged for each interface.
 
-    It is no `Table`: what one adds is not what is stored. Add and remove filters here, and ask `inner`.
+    `MergingTable` is no `Table`, because stored filters are not the added filters. Add and remove filters here, and ask
+    `inner`.
 
     >>> from fieldfare.filters import parse
     >>> from fieldfare.tables.structures.naive import NaiveTable
@@ -71,87 +74,93 @@ class MergingTable(Generic[Interface]):
         *,
         keeps: Callable[[Interface], bool] | None = None,
     ) -> None:
-        """Over an empty table, which is to be changed only through this one.
+        """Wrap an empty table, which must be changed only through the wrapper.
 
-        `keeps` says whether the covered filters of an interface are remembered; if not given, those of clients are,
-        and those of neighbours if the table is redundant. Clients get what they asked for: imperfect and lazy merging
-        is for neighbours only.
+        `keeps` tells whether covered filters of an interface are remembered; by default those of clients are, and those
+        of neighbours if the table is redundant. Clients get exact filters: imperfect and lazy merging is for neighbours
+        only.
         """
         self.inner = inner
         self.merging = merging
         self._keeps = keeps or (lambda interface: inner.redundant or interface not in inner.neighbours)
-        self._wishes: dict[Interface, _Wishes] = {}
+        self._filters: dict[Interface, _InterfaceFilters] = {}
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Let an interface want a filter; False if it did already, or wants more and what is covered is forgotten."""
+        """Add a filter to an interface.
+
+        False if known, or if the filter is covered and the interface forgets covered filters.
+        """
         before = filter in self._asked(interface)
-        self._store(self._merged(Update(added=(filter,)), interface), interface)
+        self._store(self._merged(TableUpdate(added=(filter,)), interface), interface)
         return not before and filter in self._asked(interface)
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Let an interface want a filter no more; False if it did not."""
+        """Remove a filter from an interface; False if the interface did not have the filter."""
         before = filter in self._asked(interface)
-        self._store(self._merged(Update(removed=(filter,)), interface), interface)
+        self._store(self._merged(TableUpdate(removed=(filter,)), interface), interface)
         return before
 
     def drop(self, interface: Interface) -> list[Filter]:
-        """Forget an interface; gives the filters that it wanted."""
+        """Forget an interface and return its original filters."""
         gone = self.wanted(interface)
-        self._store(self._merged(Update(removed=tuple(gone)), interface), interface)
+        self._store(self._merged(TableUpdate(removed=tuple(gone)), interface), interface)
         return gone
 
     def replace(self, interface: Interface, filters: Iterable[Filter]) -> None:
-        """Let an interface want just these filters."""
+        """Give an interface exactly these filters and no others."""
         wanted = tuple(filters)
         gone = tuple(filter for filter in self._asked(interface) if filter not in wanted)
-        self._store(self._merged(Update(wanted, gone), interface), interface)
+        self._store(self._merged(TableUpdate(wanted, gone), interface), interface)
 
-    def apply(self, update: Update, sender: Interface) -> Updates[Interface]:
-        """Let an interface change its filters; gives what each neighbour must be told: routing based on merging."""
+    def apply(self, update: TableUpdate, sender: Interface) -> TableUpdates[Interface]:
+        """Apply a change of an interface's filters; return the updates for neighbours.
+
+        The result is merging-based routing.
+        """
         return apply(self.inner, self._merged(update, sender), sender)
 
     def wanted(self, interface: Interface) -> list[Filter]:
-        """The filters that an interface asked for, as far as they are remembered."""
+        """Return the original filters of an interface, as far as they are remembered."""
         return list(self._asked(interface))
 
     def mergers(self, interface: Interface) -> list[Merger]:
-        """The mergers of an interface."""
-        return self._wishes[interface].merger.mergers() if interface in self._wishes else []
+        """Return the mergers made of an interface's filters."""
+        return self._filters[interface].merger.mergers() if interface in self._filters else []
 
     def interfaces(self) -> list[Interface]:
-        """All that want something."""
-        return list(self._wishes)
+        """Return all interfaces with a filter."""
+        return list(self._filters)
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return self.inner.match(event)
 
     def _asked(self, interface: Interface) -> Mapping[Filter, None]:
-        return self._wishes[interface].asked if interface in self._wishes else {}
+        return self._filters[interface].asked if interface in self._filters else {}
 
-    def _merged(self, update: Update, interface: Interface) -> Update:
-        """What an update means for the table within: first all removals, then all additions."""
+    def _merged(self, update: TableUpdate, interface: Interface) -> TableUpdate:
+        """Translate an update into an update of the inner table: first all removals, then all additions."""
         for filter in update.added:
             satisfiable(filter)
-        wishes = self._wishes.get(interface) or _Wishes(self._merging(interface), self.inner)
+        own = self._filters.get(interface) or _InterfaceFilters(self._merging(interface), self.inner)
         for filter in update.removed:
-            wishes.remove(filter)
+            own.remove(filter)
         keep = self._keeps(interface)
         for filter in update.added:
-            wishes.add(filter, keep=keep)
-        if wishes.asked:
-            self._wishes[interface] = wishes
+            own.add(filter, keep=keep)
+        if own.asked:
+            self._filters[interface] = own
         else:
-            self._wishes.pop(interface, None)
-        return wishes.merger.follow(wishes.forest.roots())
+            self._filters.pop(interface, None)
+        return own.merger.follow(own.forest.roots())
 
     def _merging(self, interface: Interface) -> Merging:
         if interface in self.inner.neighbours:
             return self.merging
         return dataclasses.replace(self.merging, imperfect=False, lazy=False, budget=0.0)
 
-    def _store(self, update: Update, interface: Interface) -> None:
-        # Removals first: a table that forgets what is covered would refuse the parts while it has their merger.
+    def _store(self, update: TableUpdate, interface: Interface) -> None:
+        # Removals first: a non-redundant table would refuse the parts of a merger while the merger is stored.
         for filter in update.removed:
             self.inner.remove(filter, interface)
         for filter in update.added:

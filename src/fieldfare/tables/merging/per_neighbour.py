@@ -1,12 +1,14 @@
-"""Merging what goes out to neighbours: `NeighbourMerger`, which merges for each of them, and what `aggregate` shares.
+"""Merging of outgoing filters: `NeighbourMerger` merges for each neighbour.
 
-It stands behind a table: what `forwarding.apply` says neighbours are to be told goes in, and out comes what to tell
-them instead. With perfect merging it means the same to each neighbour.
+`OutgoingMerger` is the base of both mergers.
 
-**The filters told to a neighbour must not depend on what that neighbour told us.** Their meaning does not, but with
-merging their form might; and if both sides merge, each may answer a change of form with another one, for ever. So
-each neighbour has a `RootMerger` of its own, over just the filters that it must know. That also merges more than
-`aggregate` does, which only merges filters that go to the same neighbours.
+A merger stands behind a table: updates from `tables.updates.apply` go in, and other updates with the same meaning (if
+merging is perfect) come out.
+
+**The filters for a neighbour must not depend on the filters of the same neighbour.** Their meaning does not, but with
+merging their form might; and if both sides merge, each may answer a change of form with another, for ever. So each
+neighbour has a `RootMerger` of its own, over just the filters which the neighbour must know. Such merging also merges
+more than `joint`, which only merges filters for the same neighbours.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from fieldfare.matching.index import Index
 from fieldfare.tables.base import Interface, Tests
 from fieldfare.tables.merging.roots import Merger, RootMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
-from fieldfare.tables.updates import Update, Updates, in_order
+from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
 
 _FEW: Final = 64
-"""filters that are compared one by one; beyond, they get an index"""
+"""filters that are compared pairwise; with more, they get an index"""
 
 
-class Move(NamedTuple, Generic[Interface]):
-    """A filter, who was to be told of it, and who is now."""
+class ForwardsChange(NamedTuple, Generic[Interface]):
+    """A filter, the neighbours that knew the filter, and those that know the filter now."""
 
     filter: Filter
     old: frozenset[Interface]
@@ -36,10 +38,10 @@ class Move(NamedTuple, Generic[Interface]):
 
 
 class OutgoingMerger(ABC, Generic[Interface]):
-    """Which filters must which neighbours know? And what are they told instead?"""
+    """The filters for neighbours before and after merging."""
 
     def __init__(self, neighbours: Iterable[Interface], merging: Merging = PERFECT, tests: Tests | None = None) -> None:
-        """Nothing told yet."""
+        """Make a merger without filters; comparisons are counted in `tests`."""
         self.neighbours = frozenset(neighbours)
         self.merging = merging
         self.tests = tests or Tests()
@@ -47,18 +49,18 @@ class OutgoingMerger(ABC, Generic[Interface]):
         self._index: Index[Filter] | None = None
 
     def forwards(self) -> dict[Filter, frozenset[Interface]]:
-        """The filters that go in, and the neighbours that must know them."""
+        """Return the filters before merging, with the neighbours that must know them."""
         return dict(self._forwards)
 
     @abstractmethod
     def exported(self, neighbour: Interface) -> set[Filter]:
-        """What a neighbour is told."""
+        """Return the filters which a neighbour knows, after merging."""
 
-    def change(self, updates: Mapping[Interface, Update]) -> Updates[Interface]:
-        """What to tell neighbours instead of these updates.
+    def change(self, updates: Mapping[Interface, TableUpdate]) -> TableUpdates[Interface]:
+        """Translate updates for neighbours into merged updates.
 
-        A neighbour forgets what a newer filter covers, and ignores what it has covered: so do we, lest our picture of
-        what it was to be told differ from the table's.
+        A neighbour forgets filters below a new filter, and ignores filters below a known filter. The merger does the
+        same, so that its picture of the neighbour agrees with the table's.
         """
         changed: dict[Filter, set[Interface]] = {}
 
@@ -78,27 +80,27 @@ class OutgoingMerger(ABC, Generic[Interface]):
                     forwards(filter).add(neighbour)
         return self._tell({filter: frozenset(told) for filter, told in changed.items()})
 
-    def follow(self, forwards: Mapping[Filter, AbstractSet[Interface]]) -> Updates[Interface]:
-        """Let just these filters go to these neighbours; none may cover another that goes to the same neighbour."""
+    def follow(self, forwards: Mapping[Filter, AbstractSet[Interface]]) -> TableUpdates[Interface]:
+        """Send exactly these filters to these neighbours; none may cover another for the same neighbour."""
         nobody: frozenset[Interface] = frozenset()
         wanted = {filter: frozenset(told) for filter, told in forwards.items()}
         return self._tell({**dict.fromkeys(self._forwards, nobody), **wanted})
 
-    def _tell(self, forwards: Mapping[Filter, frozenset[Interface]]) -> Updates[Interface]:
-        """Let some filters go to other neighbours than before."""
-        moves: list[Move[Interface]] = []
+    def _tell(self, forwards: Mapping[Filter, frozenset[Interface]]) -> TableUpdates[Interface]:
+        """Send some filters to other neighbours than before."""
+        moves: list[ForwardsChange[Interface]] = []
         for filter, new in forwards.items():
             old = self._forwards.get(filter, frozenset())
             if old != new:
                 self._remember(filter, new)
-                moves.append(Move(filter, old, new))
+                moves.append(ForwardsChange(filter, old, new))
         return self._move(moves)
 
     @abstractmethod
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
-        """Let filters leave old neighbours and come to new ones; gives what each is to be told."""
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
+        """Move filters from old neighbours to new ones; return the update of each neighbour."""
 
-    # The filters that go in
+    # The filters before merging
 
     def _remember(self, filter: Filter, told: frozenset[Interface]) -> None:
         known = filter in self._forwards
@@ -115,7 +117,7 @@ class OutgoingMerger(ABC, Generic[Interface]):
             self._index = Index((other, other) for other in self._forwards)
 
     def _related(self, filter: Filter, new: Iterable[Filter]) -> tuple[list[Filter], list[Filter]]:
-        """The filters that cover one, and those that it covers, among all that go in and some that are new."""
+        """Return the covers of a filter, and the covered filters, among all stored and some new filters."""
         larger: Iterable[Filter] = self._forwards
         smaller: Iterable[Filter] = self._forwards
         if self._index is not None:
@@ -128,31 +130,31 @@ class OutgoingMerger(ABC, Generic[Interface]):
 
 
 class NeighbourMerger(OutgoingMerger[Interface]):
-    """What neighbours are told, merged for each of them.
+    """The filters for neighbours, merged separately for each neighbour.
 
     >>> from fieldfare.filters import parse
     >>> low, high = parse("x BETWEEN 0 AND 5"), parse("x BETWEEN 5 AND 9")
     >>> merger = NeighbourMerger("ab")
-    >>> merger.change({"a": Update((low,)), "b": Update((low,))}) == {"a": Update((low,)), "b": Update((low,))}
+    >>> both = {"a": TableUpdate((low,)), "b": TableUpdate((low,))}
+    >>> merger.change(both) == both
     True
-    >>> merger.change({"a": Update((high,))})
-    {'a': Update(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))}
+    >>> merger.change({"a": TableUpdate((high,))})
+    {'a': TableUpdate(added=(parse('x BETWEEN 0 AND 9'),), removed=(parse('x BETWEEN 0 AND 5'),))}
     """
 
     def __init__(self, neighbours: Iterable[Interface], merging: Merging = PERFECT, tests: Tests | None = None) -> None:
-        """Nothing told yet."""
         super().__init__(neighbours, merging, tests)
         self._mergers: dict[Interface, RootMerger] = {}
 
     def exported(self, neighbour: Interface) -> set[Filter]:
-        """What a neighbour is told."""
+        """Return the filters which a neighbour knows, after merging."""
         return set(self._mergers[neighbour].exported()) if neighbour in self._mergers else set()
 
     def mergers(self, neighbour: Interface) -> list[Merger]:
-        """The mergers that a neighbour is told."""
+        """Return the mergers which a neighbour knows."""
         return self._mergers[neighbour].mergers() if neighbour in self._mergers else []
 
-    def _move(self, moves: Sequence[Move[Interface]]) -> Updates[Interface]:
+    def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         joined: dict[Interface, list[Filter]] = {}
         left: dict[Interface, list[Filter]] = {}
         for filter, old, new in moves:
@@ -160,11 +162,11 @@ class NeighbourMerger(OutgoingMerger[Interface]):
                 joined.setdefault(neighbour, []).append(filter)
             for neighbour in old - new:
                 left.setdefault(neighbour, []).append(filter)
-        updates: Updates[Interface] = {}
+        updates: TableUpdates[Interface] = {}
         for neighbour in in_order((*left, *joined)):
             merger = self._mergers.setdefault(neighbour, RootMerger(self.merging, self.tests))
             update = merger.change(joined.get(neighbour, ()), left.get(neighbour, ()))
-            if update != Update():
+            if update != TableUpdate():
                 updates[neighbour] = update
             if not merger.roots():
                 del self._mergers[neighbour]

@@ -1,22 +1,22 @@
-"""`RootMerger`: fewer filters that say the same as a table's roots, kept right while roots come and go.
+"""`RootMerger`: fewer filters with the same meaning as a table's roots, kept right while roots come and go.
 
-What a broker tells its neighbours, the *exported* set, is the roots with some of them merged. A merger remembers its
-*components*, the roots it was made of, and the other roots that it happens to cover: nothing that was asked for is ever
-forgotten. When a component leaves, the merger is made anew from the others, or taken apart and its roots merged with
-whatever is there: what is exported is again exactly what the roots say. Neighbours are sent the difference of the
-exported sets; who cannot apply it at once adds first and removes then: too much for a moment, never too little.
+The *exported* set, which neighbours learn, is the roots with some of them merged. A merger remembers its *components*,
+the roots of which the merger was made, and the other roots below: no root is ever forgotten. When a component leaves,
+the merger is made anew from the others, or taken apart and its roots merged again: the exported set again means exactly
+the roots. Neighbours get the difference of the exported sets; a receiver that cannot apply the difference at once adds
+first and removes then: too much for a moment, never too little.
 
-This is the dynamic root merging of the thesis (§13.6 of our specification), cheaper in three places. Partners are found
-by what they share (see `merging`). A covered root is kept by *one* of the mergers that cover it, not by all: when that
-one goes, the root looks for another. So every step compares with the exported set only, which merging keeps small, and
-not with all roots. And a merger of filters that differ in one field only is not taken apart when one of them leaves.
+The algorithm is the dynamic root merging of the thesis (§13.6 of our specification), cheaper in three places. Partners
+are found by shared parts (see `rules`). A covered root is kept by a *single* merger above, not by all: when the merger
+goes, the root looks for another. So every step compares with the exported set only, which merging keeps small, and not
+with all roots. And a merger of filters that differ in a single field is not taken apart when a component leaves.
 
-After each change, with E exported, R the roots, and a root that was not merged being a bundle of one:
+After each change, with E exported, R the roots, and an unmerged root as a bundle of its own:
 
 - every root is covered by a filter of E (nothing is lost);
-- E says no more than R, if merging is perfect and not lazy: each merger is the exact union of its components;
+- E means no more than R, if merging is perfect and not lazy: each merger is the exact union of its components;
 - the components of a merger are two roots or more, and of no other merger;
-- a root that some merger covers is kept by exactly one, as a component or as covered; the others are in E themselves;
+- a root below some merger is kept by exactly one merger, as a component or as covered; the other roots are in E;
 - no filter of E covers another, if no root does.
 """
 
@@ -28,15 +28,15 @@ from itertools import count
 from typing import NamedTuple
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.merge import Statistics, Uniform
+from fieldfare.filters.statistics import Statistics, Uniform
 from fieldfare.tables.base import Tests
-from fieldfare.tables.merging.rules import PERFECT, Join, Merging, Partners, share, weight
-from fieldfare.tables.structures.naive import minimal_cover
-from fieldfare.tables.updates import Update
+from fieldfare.tables.covers import minimal_cover
+from fieldfare.tables.merging.rules import PERFECT, MergeResult, Merging, Partners, share, weight
+from fieldfare.tables.updates import TableUpdate
 
 
 class Merger(NamedTuple):
-    """A merger as it is now."""
+    """A merger with its components, the covered roots and its waste."""
 
     filter: Filter
     components: tuple[Filter, ...]
@@ -46,26 +46,26 @@ class Merger(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Bundle:
-    """An exported filter and the roots it stands for: a merger, or one root that is not merged."""
+    """An exported filter and its roots: a merger, or a single unmerged root."""
 
     filter: Filter
     components: dict[Filter, None]
     covered: dict[Filter, None] = field(default_factory=dict)
     waste: float = 0.0
     strays: int = 0
-    """unwanted events that it let pass, as reported"""
+    """reported events that the merger let pass although no root matches them"""
 
     @property
-    def join(self) -> Join:
-        return Join(self.filter, self.waste)
+    def join(self) -> MergeResult:
+        return MergeResult(self.filter, self.waste)
 
     def members(self) -> list[Filter]:
-        """All roots it stands for."""
+        """Return all roots of the bundle, components first."""
         return [*self.components, *self.covered]
 
 
 class RootMerger:
-    """The exported set of a set of roots that changes.
+    """The exported set of a changing set of roots.
 
     >>> from fieldfare.filters import parse
     >>> low, high = parse("price < 10 AND symbol = 'IBM'"), parse("price > 20 AND symbol = 'IBM'")
@@ -79,7 +79,7 @@ class RootMerger:
     """
 
     def __init__(self, merging: Merging = PERFECT, tests: Tests | None = None) -> None:
-        """No roots yet; comparisons are counted in `tests`, merges tried in `attempts`."""
+        """Make a merger without roots; comparisons are counted in `tests`, attempts to merge in `attempts`."""
         self.merging = merging
         self.tests = tests or Tests()
         self.attempts = 0
@@ -90,32 +90,32 @@ class RootMerger:
         self._age: dict[Filter, int] = {}
         self._clock = count()
         self._before: dict[Filter, bool] = {}
-        """was it exported before this change? for all filters that it touched"""
+        """whether a filter was exported before the present change, for all filters that the change touched"""
 
     # What there is
 
     def roots(self) -> list[Filter]:
-        """The roots."""
+        """Return the roots in their order of arrival."""
         return list(self._bundle_of)
 
     def exported(self) -> list[Filter]:
-        """What to tell the neighbours: mergers, then the other roots, each in order of age."""
+        """Return the filters for neighbours: mergers, then the other roots, each in order of age."""
         return [*self._mergers, *self._free]
 
     def mergers(self) -> list[Merger]:
-        """The mergers with what they stand for."""
+        """Return the mergers with their components and covered roots."""
         return [Merger(m.filter, tuple(m.components), tuple(m.covered), m.waste) for m in self._mergers.values()]
 
     def merges(self, filter: Filter) -> bool:
-        """Is it a merger?"""
+        """Tell whether an exported filter is a merger."""
         return filter in self._mergers
 
     # Changes
 
-    def change(self, joined: Iterable[Filter] = (), left: Iterable[Filter] = ()) -> Update:
-        """Let roots join and others leave, at once; gives what this does to the exported set.
+    def change(self, joined: Iterable[Filter] = (), left: Iterable[Filter] = ()) -> TableUpdate:
+        """Let roots join and others leave at once; return the change of the exported set.
 
-        A root that is deleted leaves, and so does one that a new root covers. What joins and leaves at once stays.
+        A deleted root leaves, and so does a root below a new root. A root that joins and leaves at once stays.
         """
         coming = dict.fromkeys(joined)
         going = [root for root in dict.fromkeys(left) if root in self._bundle_of and root not in coming]
@@ -126,20 +126,21 @@ class RootMerger:
             self._join(root)
         return self._difference()
 
-    def follow(self, roots: Iterable[Filter]) -> Update:
-        """Let just these be the roots."""
+    def follow(self, roots: Iterable[Filter]) -> TableUpdate:
+        """Make these filters the roots, and no others."""
         wanted = dict.fromkeys(roots)
         return self.change(wanted, [root for root in self._bundle_of if root not in wanted])
 
-    def unwanted(self, event: Mapping[str, object]) -> Update:
-        """Report an event that was let pass though no root matches it: mergers that waste too much are made anew.
+    def unwanted(self, event: Mapping[str, object]) -> TableUpdate:
+        """Report an event that passed although no root matches the event; mergers with too much waste are made anew.
 
-        A merger that was imperfect from the start comes out as it was: what it lacks is better statistics.
+        A merger that was imperfect from the start comes out unchanged: better statistics would help, a new attempt does
+        not.
         """
         self._before = {}
         patience = self.merging.patience
         if patience is None:
-            return Update()
+            return TableUpdate()
         let_pass = [m for m in self._mergers.values() if m.waste and self.tests.matches(m.filter, event)]
         for bundle in let_pass:
             bundle.strays += 1
@@ -147,9 +148,9 @@ class RootMerger:
             self._join(root)
         return self._difference()
 
-    def _difference(self) -> Update:
+    def _difference(self) -> TableUpdate:
         now = {filter: filter in self._mergers or filter in self._free for filter in self._before}
-        return Update(
+        return TableUpdate(
             tuple(filter for filter, before in self._before.items() if now[filter] and not before),
             tuple(filter for filter, before in self._before.items() if before and not now[filter]),
         )
@@ -157,7 +158,7 @@ class RootMerger:
     # Leaving
 
     def _leave(self, going: Iterable[Filter]) -> list[Filter]:
-        """Take roots out; gives the remaining roots of mergers that fell apart, which are to join again."""
+        """Take roots out; return the remaining roots of dissolved mergers, which must join again."""
         lost: dict[_Bundle, list[Filter]] = {}
         for root in going:
             bundle = self._bundle_of.pop(root)
@@ -171,9 +172,9 @@ class RootMerger:
         return self._remake([bundle for bundle, roots in lost.items() if not self._tolerated(bundle, roots)])
 
     def _tolerated(self, bundle: _Bundle, lost: Iterable[Filter]) -> bool:
-        """May the merger live on without some components?
+        """Tell whether a merger may live on without some components.
 
-        What they filled counts as waste, even if a new root covers it: that one may leave and nobody would notice.
+        The share of the components counts as waste, even if a new root covers them: the new root may leave unnoticed.
         """
         if not self.merging.lazy or len(bundle.components) < 2:
             return False
@@ -184,8 +185,8 @@ class RootMerger:
         return True
 
     def _remake(self, bundles: list[_Bundle]) -> list[Filter]:
-        """Make mergers anew from the components they have; gives their roots that this leaves without a home."""
-        for bundle in bundles:  # all of them first: none may merge with one that is about to go
+        """Make mergers anew from their components; return the roots left without a merger."""
+        for bundle in bundles:  # all bundles first, because none may merge with a bundle that is about to go
             self._take(bundle)
         return [root for bundle in bundles for root in self._remade(bundle)]
 
@@ -215,7 +216,7 @@ class RootMerger:
     # Joining
 
     def _join(self, root: Filter) -> None:
-        """Find a place for a root: in a merger that covers it, in a merger with a partner, or alone."""
+        """Find a place for a root: in a merger above, in a merger with a partner, or alone."""
         holder = self._holder(root)
         if holder is not None:
             self._hold(holder, [root])
@@ -224,11 +225,11 @@ class RootMerger:
             self._grow(bundle)
 
     def _holder(self, filter: Filter) -> _Bundle | None:
-        """The first merger that covers a filter."""
+        """Return the first merger that covers a filter."""
         return next((m for m in self._mergers.values() if self.tests.covers(m.filter, filter)), None)
 
     def _hold(self, bundle: _Bundle, roots: Iterable[Filter]) -> None:
-        """Let a merger keep roots that it covers."""
+        """Let a merger keep roots below itself."""
         for root in roots:
             bundle.covered[root] = None
             self._bundle_of[root] = bundle
@@ -247,13 +248,13 @@ class RootMerger:
                 break
         self._put(bundle)
 
-    def _partner(self, bundle: _Bundle) -> tuple[_Bundle, Join] | None:
-        """What to merge a bundle with: mergers before single roots, the old before the young."""
+    def _partner(self, bundle: _Bundle) -> tuple[_Bundle, MergeResult] | None:
+        """Return a partner for a bundle: mergers before single roots, old before young."""
         if self.merging.choice == "none":
             return None
         candidates = [self._mergers.get(f) or self._free[f] for f in self._partners.of(bundle.filter)]
         candidates.sort(key=lambda one: (one.filter in self._free, self._age[one.filter]))
-        best: tuple[_Bundle, Join] | None = None
+        best: tuple[_Bundle, MergeResult] | None = None
         for candidate in candidates:
             self.attempts += 1
             join = self.merging.join(candidate.join, bundle.join)
@@ -263,15 +264,15 @@ class RootMerger:
                     break
         return best
 
-    def _better(self, new: Join, old: Join) -> bool:
-        """Is a merger clearly better: less waste, or simpler, or as simple and more general?"""
+    def _better(self, new: MergeResult, old: MergeResult) -> bool:
+        """Tell whether a merger is clearly better: less waste, or simpler, or as simple and more general."""
         ranks = (new.waste, weight(new.filter)), (old.waste, weight(old.filter))
         if ranks[0] != ranks[1]:
             return ranks[0] < ranks[1]
         return self.tests.covers(new.filter, old.filter) and not self.tests.covers(old.filter, new.filter)
 
     def _united(self, a: _Bundle, b: _Bundle) -> _Bundle:
-        """One bundle of two; the smaller moves, which keeps long chains of merging cheap."""
+        """Join two bundles; the smaller is moved, which keeps long chains of merging cheap."""
         if len(a.components) + len(a.covered) < len(b.components) + len(b.covered):
             a, b = b, a
         for root in b.members():
@@ -287,14 +288,14 @@ class RootMerger:
         return [*self._mergers.values(), *self._free.values()]
 
     def _put(self, bundle: _Bundle) -> None:
-        """Export a bundle."""
+        """Add a bundle to the exported set."""
         self._before.setdefault(bundle.filter, False)
         (self._mergers if len(bundle.components) > 1 else self._free)[bundle.filter] = bundle
         self._partners.add(bundle.filter)
         self._age[bundle.filter] = next(self._clock)
 
     def _take(self, bundle: _Bundle) -> None:
-        """Export it no more."""
+        """Take a bundle out of the exported set."""
         self._before.setdefault(bundle.filter, True)
         (self._mergers if bundle.filter in self._mergers else self._free).pop(bundle.filter)
         self._partners.remove(bundle.filter)
@@ -308,7 +309,7 @@ def merged(
     statistics: Statistics | None = None,
     budget: float = 1.0,
 ) -> list[Filter]:
-    """A minimal cover, merged until no two of its filters merge; imperfectly on request, within a budget of waste."""
+    """Return a minimal cover, merged until no two filters merge; imperfectly on request, within a budget of waste."""
     how = Merging(imperfect=not perfect, budget=0.0 if perfect else budget, statistics=statistics or Uniform())
     merger = RootMerger(how)
     merger.change(joined=minimal_cover(filters))

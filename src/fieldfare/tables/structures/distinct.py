@@ -1,7 +1,7 @@
 """`DistinctTable`: filters that are compared for equality only.
 
-A neighbour must know every filter that did not come from it alone. That is identity-based routing; and simple routing,
-if no two filters are equal, since each has a name of its own.
+A neighbour must know every filter, except a filter that came from the neighbour alone. The result is identity-based
+routing; or simple routing, if named filters make all filters different.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class DistinctTable(Table[Interface]):
         towards: Towards[Interface] | None = None,
         index: MakeIndex = Index,
     ) -> None:
-        """An empty table; `index` makes what it asks, an `Index` or a part of a `Universe`."""
+        """Make an empty table; `index` makes an empty `Index` or a part of a `SharedIndex`."""
         super().__init__(neighbours, towards=towards)
         self._interfaces: dict[Filter, set[Interface]] = {}
         self._index = index()
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair; no other pair is affected."""
         known = self._interfaces.get(filter)
         if known is None:
             self._index.add(satisfiable(filter), filter)
@@ -51,7 +51,7 @@ class DistinctTable(Table[Interface]):
         return True
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair; no other pair is affected."""
         known = self._interfaces.get(filter, set())
         if interface not in known:
             return False
@@ -62,41 +62,41 @@ class DistinctTable(Table[Interface]):
         return True
 
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over a copy, so that the table may change meanwhile."""
         return iter(list(self._interfaces))
 
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         return self._interfaces.get(filter, frozenset())
 
     def __len__(self) -> int:
         return len(self._interfaces)
 
     def roots(self) -> list[Filter]:
-        """All of them."""
+        """Return all filters: no filter covers another here."""
         return list(self._interfaces)
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that must know a filter: all but the only one it came from."""
+        """Return all neighbours, except the only interface from which the filter came."""
         return self._told(filter) if filter in self._interfaces else frozenset()
 
     def beneath(self, filter: Filter) -> list[Filter]:
-        """Nothing: no filter hides another."""
+        """Return an empty list: no filter hides another."""
         return []
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return set().union(*(self._interfaces[filter] for filter in self._index.match(event)))
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The filter itself, if it is stored."""
+        """Return the filter itself, if the filter is stored."""
         return [filter] if filter in self._interfaces else []
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The filter itself, if it is stored."""
+        """Return the filter itself, if the filter is stored."""
         return self.covering(filter)
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one; here meaning counts, for that is how advertisements work."""
+        """Return the stored filters that overlap a given filter by meaning, as advertisements need."""
         found = set(self._index.overlapping(filter))
         return [stored for stored in self._interfaces if stored in found] if found else []

@@ -1,14 +1,14 @@
-"""`Forest`: filters as trees, a parent covering its children. It knows nothing of interfaces.
+"""`Forest`: filters as trees, in which a parent covers its children. A forest knows nothing of interfaces.
 
-Each filter has one parent at most, and that parent need not be its closest cover: only some of the covering relations
-are stored, which makes changes cheap. Children of one node never cover each other (*sibling purity*), hence the tree
-roots are the minimal cover, whatever order the filters came in.
+Each filter has at most a single parent, which need not be its closest cover: a forest stores only some covering
+relations, so changes are cheap. Children of a node never cover each other (*sibling purity*); hence the tree roots are
+the minimal cover, in whatever order the filters came.
 
-With `lazy`, removing a filter that is not a tree root hands its children to its parent without comparing them: below
-the roots purity is lost, but the roots, and all that is found from them, stay right.
+With `lazy`, the removal of an inner filter hands its children to its parent without comparisons. Below the roots purity
+is lost, but the roots, and all results found from the roots, stay right.
 
-Two filters may mean the same without being equal. Then the older one counts as the larger: otherwise each could demand
-to be the other's parent, and which of them is a root would depend on past moves.
+Two filters may mean the same without being equal. Then the older filter counts as the larger: otherwise each could
+demand to be the other's parent, and the root would depend on past moves.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from fieldfare.tables.base import Tests
 
 
 @dataclass(eq=False, slots=True)
-class Node:
-    """A filter and its place. The children are a dict for its order and its constant time."""
+class ForestNode:
+    """A filter in its tree. The children are a dict, for its order and its constant time."""
 
     filter: Filter
     number: int = 0
-    """of arrival"""
-    parent: Node | None = None
-    children: dict[Filter, Node] = field(default_factory=dict)
+    """number of arrival"""
+    parent: ForestNode | None = None
+    children: dict[Filter, ForestNode] = field(default_factory=dict)
 
-    def ancestors(self) -> Iterator[Node]:
-        """The nodes above, nearest first."""
+    def ancestors(self) -> Iterator[ForestNode]:
+        """Iterate over the nodes above, nearest first."""
         node = self.parent
         while node is not None:
             yield node
             node = node.parent
 
-    def below(self) -> Iterator[Node]:
-        """The node and all its descendants, parents first."""
+    def below(self) -> Iterator[ForestNode]:
+        """Iterate over the node and all its descendants, parents first."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -46,43 +46,46 @@ class Node:
             stack.extend(reversed(node.children.values()))
 
 
-Prefer = Callable[[Node], bool]
+Prefer = Callable[[ForestNode], bool]
 
 
 class Forest:
-    """Trees of filters under one imaginary root."""
+    """Trees of filters under a single imaginary root."""
 
     def __init__(self, tests: Tests | None = None, *, lazy: bool = False) -> None:
-        """An empty forest that counts its comparisons in `tests`."""
+        """Make an empty forest that counts its comparisons in `tests`."""
         self.tests = tests or Tests()
         self.lazy = lazy
-        self.top = Node(EVERYTHING)
+        self.top = ForestNode(EVERYTHING)
         """the imaginary root, which is no filter of the forest"""
-        self.nodes: dict[Filter, Node] = {}
+        self.nodes: dict[Filter, ForestNode] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def roots(self) -> list[Filter]:
-        """The minimal cover."""
+        """Return the minimal cover: the roots of all trees."""
         return list(self.top.children)
 
-    def is_root(self, node: Node) -> bool:
-        """Does nothing cover it?"""
+    def is_root(self, node: ForestNode) -> bool:
+        """Tell whether no filter of the forest covers the node."""
         return node.parent is self.top
 
-    def add(self, filter: Filter, prefer: Prefer | None = None) -> Node:
-        """The node of a filter, made and placed if it is new; covering nodes that are preferred are tried first."""
+    def add(self, filter: Filter, prefer: Prefer | None = None) -> ForestNode:
+        """Return the node of a filter, placed in the forest if new.
+
+        Covering nodes for which `prefer` holds are tried first.
+        """
         node = self.nodes.get(filter)
         if node is None:
             self._arrivals += 1
-            node = self.nodes[filter] = Node(filter, self._arrivals)
+            node = self.nodes[filter] = ForestNode(filter, self._arrivals)
             self.place(node, self.top, prefer)
         return node
 
     def remove(self, filter: Filter) -> None:
-        """Forget a filter; its children are placed anew below its parent. KeyError if it is not there."""
+        """Forget a filter and place its children below its parent. A filter that is not stored is a KeyError."""
         node = self.nodes.pop(filter)
         parent = node.parent
         assert parent is not None
@@ -96,10 +99,11 @@ class Forest:
         else:
             self._adopt(children, parent)
 
-    def _adopt(self, children: list[Node], parent: Node) -> None:
+    def _adopt(self, children: list[ForestNode], parent: ForestNode) -> None:
         """Place the children of a removed node below its parent.
 
-        They cover none of its former siblings, since it did not, and if pure they do not cover each other either.
+        The children cover none of the removed node's siblings, because the removed node did not, and if the forest is
+        pure the children do not cover each other.
         """
         siblings = list(parent.children.values())
         for child in children:
@@ -112,11 +116,16 @@ class Forest:
                 self.attach(child, parent)
 
     def place(
-        self, node: Node, under: Node, prefer: Prefer | None = None, *, among: Iterable[Node] | None = None
+        self,
+        node: ForestNode,
+        under: ForestNode,
+        prefer: Prefer | None = None,
+        *,
+        among: Iterable[ForestNode] | None = None,
     ) -> None:
-        """Hang a node, with all that is below it, as deep below another as the first covers that are met lead.
+        """Hang a node, with its subtree, below another node, as deep as the first covers met on the way lead.
 
-        Of the children of `under`, only those `among` some need to be compared, if that is known.
+        Pass `among` if only some children of `under` need a comparison.
         """
         children = list(under.children.values() if among is None else among)
         while True:
@@ -133,30 +142,30 @@ class Forest:
         self.attach(node, under)
         for child in smaller:
             if with_children:
-                self.place(child, node)  # one of its new siblings may cover it
+                self.place(child, node)  # a new sibling may cover the child
             else:
                 self.attach(child, node)
 
-    def above(self, larger: Node, smaller: Node) -> bool:
-        """Does one node cover the other? Of two that mean the same, the older one does."""
+    def above(self, larger: ForestNode, smaller: ForestNode) -> bool:
+        """Tell whether a node covers another; of two nodes with the same meaning, the older covers the younger."""
         covers = self.tests.covers
         return covers(larger.filter, smaller.filter) and (
             larger.number < smaller.number or not covers(smaller.filter, larger.filter)
         )
 
-    def attach(self, node: Node, parent: Node) -> None:
+    def attach(self, node: ForestNode, parent: ForestNode) -> None:
         """Make a node the child of another."""
         node.parent = parent
         parent.children[node.filter] = node
 
-    def detach(self, node: Node) -> None:
-        """Take a node, with all that is below it, out of its place."""
+    def detach(self, node: ForestNode) -> None:
+        """Take a node, with its subtree, out of the forest."""
         assert node.parent is not None
         del node.parent.children[node.filter]
         node.parent = None
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The filters that cover a given one: only below a cover can there be others."""
+        """Return the filters that cover a given filter; the search goes on only below covers."""
         found: list[Filter] = []
         todo = [self.top]
         while todo:
@@ -166,7 +175,10 @@ class Forest:
         return found
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The filters that a given one covers: with one, all that is below it."""
+        """Return the filters which a given filter covers.
+
+        Below a covered node all filters are covered without comparisons.
+        """
         found: list[Filter] = []
         todo = [self.top]
         while todo:
@@ -178,7 +190,7 @@ class Forest:
         return found
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The filters that overlap a given one: without it, none below."""
+        """Return the filters that overlap a given filter; the search goes on only below overlapping filters."""
         found: list[Filter] = []
         todo = [self.top]
         while todo:

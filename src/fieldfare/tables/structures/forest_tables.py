@@ -1,11 +1,12 @@
 """Routing tables on forests: fewer covering relations than in a poset, hence far fewer comparisons.
 
-Three of them, each on top of the one before. `PosetForest` keeps every pair. `BalancedForest` also keeps an index of
-interfaces, for all that concerns one interface. `NonRedundantForest` forgets pairs whose filter is covered by another
-one of the same interface, so it keeps what the poset keeps.
+Three tables, each built on the previous. `PosetForest` keeps every pair. `BalancedForest` also keeps an index of
+interfaces, for questions about a single interface. `NonRedundantForest` forgets pairs below another filter of the same
+interface, so its content equals the poset's.
 
-A forest does not have all covering relations, so a neighbour may have a cover of a filter that is not above it in its
-tree. To know, the other trees must be searched; `forwards` and `beneath` do so only where the answer can depend on it.
+A forest does not have all covering relations, so a neighbour may have a cover of a filter in another tree. To find such
+a cover, the other trees must be searched; `forwards` and `beneath` do so only where the answer can depend on the
+result.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Literal, TypeAlias, get_args
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Table, Towards, satisfiable
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 from fieldfare.tables.structures.graph_match import interested
 from fieldfare.tables.structures.interface_forest import InterfaceForest
 
 Elimination: TypeAlias = Literal["add", "remove"]
-"""when pairs are looked for that a filter covers: when it comes, or not until it goes"""
+"""when covered pairs are removed: on arrival of the larger filter, or on its removal"""
 
 
 class PosetForest(Table[Interface]):
-    """The poset-derived forest: it keeps all pairs. For local clients, whose filters come and go independently.
+    """The poset-derived forest, which keeps all pairs: for local clients, whose filters come and go independently.
 
     >>> from fieldfare.filters import parse
     >>> table: PosetForest[str] = PosetForest()
@@ -44,7 +45,7 @@ class PosetForest(Table[Interface]):
         towards: Towards[Interface] | None = None,
         lazy: bool = False,
     ) -> None:
-        """An empty table; with `lazy`, a removal compares filters only if a root goes."""
+        """Make an empty table; with `lazy`, a removal compares filters only if a root goes."""
         super().__init__(neighbours, towards=towards)
         self._interfaces: dict[Filter, set[Interface]] = {}
         self._pairs: Counter[Interface] = Counter()
@@ -56,14 +57,14 @@ class PosetForest(Table[Interface]):
     # Pairs
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair; the filter is placed in the forest if new."""
         if interface in self.interfaces(satisfiable(filter)):
             return False
         self._keep(filter, interface)
         return True
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair; a filter without interfaces leaves the forest."""
         if interface not in self.interfaces(filter):
             return False
         self._forget(filter, interface)
@@ -86,23 +87,23 @@ class PosetForest(Table[Interface]):
             them.remove(interface)
 
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over a copy, so that the table may change meanwhile."""
         return iter(list(self._interfaces))
 
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         return self._interfaces.get(filter, frozenset())
 
     def __len__(self) -> int:
         return len(self._interfaces)
 
-    # Whom to tell
+    # The neighbours of a filter
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that must know a filter: all its covers came from them alone, if there are covers.
+        """Return the neighbours that must know a filter: all covers, if any, came from the neighbour alone.
 
-        It is taken for granted that a cover may be told to whom what it covers may be told. That holds for overlapping
-        advertisements, and where `overlaps` says yes in error, there is nothing to lose.
+        Assumption: the neighbours that may learn a covered filter may learn its cover. The assumption holds for
+        overlapping advertisements, and where `overlaps` errs towards True nothing is lost.
         """
         node = self.forest.nodes.get(filter)
         if node is None:
@@ -114,39 +115,39 @@ class PosetForest(Table[Interface]):
         told = only and self._told(filter) & only
         return frozenset() if told and self.exact and self._hidden(node, told) else told
 
-    def _only(self, node: Node) -> frozenset[Interface]:
-        """The interface that a node came from, if it is only one."""
+    def _only(self, node: ForestNode) -> frozenset[Interface]:
+        """Return the interface of a node, if there is only a single interface; else an empty set."""
         them = self._interfaces[node.filter]
         return frozenset(them) if len(them) == 1 else frozenset()
 
-    def _hidden(self, node: Node, only: frozenset[Interface]) -> bool:
-        """Is there a cover that came from elsewhere than this one interface, from which all came that are above?"""
+    def _hidden(self, node: ForestNode, only: frozenset[Interface]) -> bool:
+        """Tell whether a cover in another tree came from elsewhere than the single interface of all covers above."""
         above = set(node.ancestors())
         todo = list(self.forest.top.children.values())
         while todo:
             other = todo.pop()
             if other in above:
                 todo.extend(other.children.values())
-            elif other is not node and not self._settled(other, only) and self.forest.above(other, node):
+            elif other is not node and not self._all_found(other, only) and self.forest.above(other, node):
                 if self._interfaces[other.filter] != only:
                     return True
                 todo.extend(other.children.values())
         return False
 
     def beneath(self, filter: Filter) -> list[Filter]:
-        """What is below it, in its tree or in others, if all other covers in the tree came from one neighbour alone.
+        """Return the filters below, in any tree, whose other covers all came from a single neighbour.
 
-        Enough also if all filters of an interface go, each with what is beneath it.
+        The result also suffices if all filters of an interface go, each with the filters beneath.
         """
         node = self.forest.nodes.get(filter)
         told = self.forwards(filter)
         if node is None or not (told or self.forest.is_root(node)):
             return []
-        # Who leaves with the filter: redundant pairs below it may be theirs, too.
+        # The interfaces that leave with the filter may have redundant pairs below, too.
         leaving: AbstractSet[Interface] = self._interfaces[filter] if self._keeps_covered else frozenset()
         top, above = self.forest.top, set(node.ancestors())
         found: list[Filter] = []
-        # Where to look, whether that is below the filter, and which neighbours all on the way came from.
+        # A place to look, whether the place is below the filter, and the neighbours of all covers on the way.
         todo = [(top, False, told) if told else (node, True, told)]
         while todo:
             parent, covered, whom = todo.pop()
@@ -154,7 +155,7 @@ class PosetForest(Table[Interface]):
                 if child is node:
                     todo.append((child, True, whom))
                     continue
-                # It covers none of what covers it, and no root.
+                # The filter covers none of its own covers, and no root.
                 asked = parent is not top and child not in above
                 below = covered or (asked and self.tests.covers(filter, child.filter))
                 if below:
@@ -168,17 +169,17 @@ class PosetForest(Table[Interface]):
 
     @property
     def _keeps_covered(self) -> bool:
-        """May a filter be stored below another one of the same interface?"""
+        """Tell whether a filter may be stored below another filter of the same interface."""
         return self.redundant
 
-    # Whom an event concerns
+    # Events
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return self._match(event)
 
     def match_within(self, event: Mapping[str, object], tests: int) -> set[Interface]:
-        """The interfaces that want an event, and perhaps others, after so many tests of filters at most."""
+        """Return the matching interfaces, and perhaps others, after a limited number of filter tests."""
         return self._match(event, tests)
 
     def _match(self, event: Mapping[str, object], budget: int | None = None) -> set[Interface]:
@@ -189,34 +190,34 @@ class PosetForest(Table[Interface]):
             interfaces=self.interfaces,
             everyone=len(self._pairs),
             carried=self._carried,
-            settled=self._settled,
+            all_found=self._all_found,
             budget=budget,
         )
 
-    def _carried(self, node: Node) -> AbstractSet[Interface]:
-        """The interfaces of a node and of all below."""
+    def _carried(self, node: ForestNode) -> AbstractSet[Interface]:
+        """Return the interfaces of a node and of its subtree."""
         return set().union(*(self._interfaces[below.filter] for below in node.below()))
 
-    def _settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
-        """Are they known to be among those found?"""
+    def _all_found(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
+        """Tell whether the interfaces of a node and its subtree are known to be found; a plain forest never knows."""
         return False
 
     # Covers
 
     def roots(self) -> list[Filter]:
-        """The minimal cover."""
+        """Return the minimal cover, in the order of arrival."""
         return self._in_order(self.forest.roots())
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The stored filters that cover a given one."""
+        """Return the stored filters that cover a given filter, in the order of arrival."""
         return self._in_order(self.forest.covering(filter))
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The stored filters that a given one covers."""
+        """Return the stored filters which a given filter covers, in the order of arrival."""
         return self._in_order(self.forest.covered(filter))
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one."""
+        """Return the stored filters that overlap a given filter, in the order of arrival."""
         return self._in_order(self.forest.overlapping(filter))
 
     def _in_order(self, filters: Iterable[Filter]) -> list[Filter]:
@@ -224,7 +225,7 @@ class PosetForest(Table[Interface]):
 
 
 class BalancedForest(PosetForest[Interface]):
-    """The balanced forest: it keeps all pairs, and finds those of one interface quickly."""
+    """The balanced forest, which keeps all pairs and finds those of an interface quickly."""
 
     forest: InterfaceForest[Interface]
 
@@ -248,31 +249,31 @@ class BalancedForest(PosetForest[Interface]):
         super()._forget(filter, interface)
 
     def drop(self, interface: Interface) -> list[Filter]:
-        """Forget all pairs of an interface; gives their filters."""
+        """Forget all pairs of an interface and return the filters of these pairs."""
         gone = [node.filter for node in self.forest.carrying(interface)]
         ordered = self._in_order(gone)
         self._forget_all(gone, interface)
         return ordered
 
     def _forget_all(self, filters: Sequence[Filter], interface: Interface) -> None:
-        """Forget pairs that are listed parents first, from below: so nothing is moved that goes next."""
+        """Forget pairs that are listed parents first, from the bottom: so no filter is moved that goes next."""
         for filter in reversed(filters):
             self._forget(filter, interface)
 
-    def _carried(self, node: Node) -> AbstractSet[Interface]:
+    def _carried(self, node: ForestNode) -> AbstractSet[Interface]:
         return self.forest.carried(node)
 
-    def _settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
-        return self.forest.settled(node, found)
+    def _all_found(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
+        return self.forest.all_found(node, found)
 
 
 class NonRedundantForest(BalancedForest[Interface]):
-    """The non-redundant forest: the filters of one interface do not cover each other. For neighbours.
+    """The non-redundant forest, for neighbours: the filters of an interface do not cover each other.
 
-    Some comparisons can be saved. A neighbour that is `trusted` never sends a filter that is covered by what it has.
-    With `eliminate="remove"`, covered pairs stay until the larger filter goes, and go with it: the table is larger, its
+    Some comparisons can be saved. A `trusted` neighbour never sends a filter below another of its filters. With
+    `eliminate="remove"`, covered pairs stay until the larger filter goes, and go with it: the table is larger, its
     answers to `roots`, `forwards` and `match` are the same. If not `exact`, `forwards` looks only at the tree of a
-    filter, and so may also name a neighbour that has a cover from another one; it names none too few.
+    filter, and so may also name a neighbour with a cover in another tree; `forwards` never names too few neighbours.
     """
 
     redundant = False
@@ -287,7 +288,6 @@ class NonRedundantForest(BalancedForest[Interface]):
         trusted: bool = False,
         exact: bool = True,
     ) -> None:
-        """An empty table."""
         if eliminate not in get_args(Elimination):
             raise ValueError(f"eliminate is 'add' or 'remove', not {eliminate!r}")
         super().__init__(neighbours, towards=towards, lazy=lazy)
@@ -296,7 +296,7 @@ class NonRedundantForest(BalancedForest[Interface]):
         self.exact = exact
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair, unless a filter of the interface covers the new filter."""
         if interface in self.interfaces(satisfiable(filter)) or (not self.trusted and self._has(filter, interface)):
             return False
         known = interface in self._pairs
@@ -306,7 +306,7 @@ class NonRedundantForest(BalancedForest[Interface]):
         return True
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair, and with late elimination also the covered pairs."""
         if interface not in self.interfaces(filter):
             return False
         if self.eliminate == "remove":
@@ -315,7 +315,7 @@ class NonRedundantForest(BalancedForest[Interface]):
         return True
 
     def _has(self, filter: Filter, interface: Interface) -> bool:
-        """Does an interface have a cover of a filter that it does not have?"""
+        """Tell whether an interface has a cover of a filter."""
         todo = [self.forest.top]
         while todo:
             for child in todo.pop().children.values():
@@ -328,7 +328,7 @@ class NonRedundantForest(BalancedForest[Interface]):
         return False
 
     def _covered_of(self, filter: Filter, interface: Interface) -> list[Filter]:
-        """The other filters of an interface that one of its filters covers, parents first."""
+        """Return the other filters of an interface below one of its filters, parents first."""
         found: list[Filter] = []
         todo = [self.forest.top]
         while todo:

@@ -1,7 +1,7 @@
-"""Matching an event on filters that are ordered by covering, from the general to the special.
+"""Event matching on filters in a covering order, from general to special filters.
 
-What does not match a filter matches nothing that it covers. So one begins with the roots and goes down where it
-matches. Nor need one ask a filter whose interfaces are found already; but what is below it may come from others.
+An event that fails a filter fails all filters below. So the search begins at the roots and goes down through matching
+filters. A filter whose interfaces are all found needs no test, but filters below may belong to other interfaces.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Interface = TypeVar("Interface", bound=Hashable)
 
 
 class Vertex(Protocol):
-    """A filter in a tree or a graph."""
+    """A filter in a tree or a graph of filters."""
 
     @property
     def filter(self) -> Filter:
-        """The filter."""
+        """The filter of the vertex."""
 
     @property
     def children(self: V) -> Mapping[Filter, V]:
-        """What is right below."""
+        """The vertices right below, by filter."""
 
 
 V = TypeVar("V", bound=Vertex)
@@ -41,14 +41,20 @@ def interested(
     interfaces: Callable[[Filter], AbstractSet[Interface]],
     everyone: int,
     carried: Callable[[V], AbstractSet[Interface]],
-    settled: Callable[[V, AbstractSet[Interface]], bool] | None = None,
+    all_found: Callable[[V, AbstractSet[Interface]], bool] | None = None,
     budget: int | None = None,
 ) -> set[Interface]:
-    """The interfaces that want an event.
+    """Return the interfaces with a filter that the event matches.
 
-    `everyone` is how many interfaces there are: when all are found, nothing is left to ask. `settled` tells whether
-    those of a vertex and of all below are among the ones found, for structures that know that cheaply. With a `budget`
-    of tests, all that could not be tested is taken to match: then `carried` gives all interfaces from a vertex down.
+    Args:
+        roots: the vertices at the top.
+        event: the event, flattened once if need be.
+        tests: counts the comparisons.
+        interfaces: the interfaces of a filter.
+        everyone: the number of interfaces; when all are found, the search ends.
+        carried: all interfaces of a vertex and of its subtree.
+        all_found: tells whether all interfaces of a vertex and of its subtree are found, if cheap to know.
+        budget: the number of tests; a filter beyond the budget counts as matching, with its whole subtree.
     """
     if not isinstance(event, Event) and fields_of(event) is not event:
         event = Event(event)  # made flat once, not for each filter
@@ -58,7 +64,7 @@ def interested(
     while queue and len(found) < everyone:
         for vertex in queue.popleft():
             filter = vertex.filter
-            if filter in met or (settled is not None and settled(vertex, found)):
+            if filter in met or (all_found is not None and all_found(vertex, found)):
                 continue
             met.add(filter)
             if not interfaces(filter) <= found:
@@ -75,7 +81,7 @@ def interested(
 
 
 def reachable(start: Iterable[V], step: Callable[[V], Iterable[V]]) -> dict[Filter, V]:
-    """The vertices that one gets to, the start included."""
+    """Return the vertices that are reachable from the start, the start included."""
     found: dict[Filter, V] = {}
     todo = list(start)
     while todo:

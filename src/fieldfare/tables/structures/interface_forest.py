@@ -1,11 +1,11 @@
-"""`InterfaceForest`: a forest in which each node knows which interfaces are used below it.
+"""`InterfaceForest`: a forest in which each node knows the interfaces below.
 
-With that index, whatever concerns one interface (its covers of a filter, all of its filters) is found without looking
-at the subtrees of others, and an event skips those whose interfaces are found already. A new filter is placed below
-covers that carry its own interface, if there are any (*balancing*): so the filters of one interface keep together.
+With the index of interfaces, questions about a single interface (its covers of a filter, all its filters) skip the
+subtrees of others, and an event skips subtrees whose interfaces are all found. A new filter is placed below covers with
+its own interface, if there are any (*balancing*): so the filters of an interface stay together.
 
-The index counts how often an interface occurs below a node, since a mere set could not tell when the last one has gone.
-Leaves need none.
+The index counts how often an interface occurs below a node, because a mere set could not tell when the last occurrence
+has gone. Leaves need no counts.
 """
 
 from __future__ import annotations
@@ -16,35 +16,34 @@ from typing import Generic
 
 from fieldfare.filters.filter import Filter
 from fieldfare.tables.base import Interface, Tests
-from fieldfare.tables.structures.forest import Forest, Node
+from fieldfare.tables.structures.forest import Forest, ForestNode
 
 
 class InterfaceForest(Forest, Generic[Interface]):
-    """A forest over filters whose interfaces are kept by a table. The table says when they change."""
+    """A forest over filters whose interfaces a table keeps. The table reports each change."""
 
     def __init__(
         self, interfaces: Mapping[Filter, AbstractSet[Interface]], tests: Tests | None = None, *, lazy: bool = False
     ) -> None:
-        """An empty forest."""
         super().__init__(tests, lazy=lazy)
         self.interfaces = interfaces
-        self.below: dict[Node, dict[Interface, int]] = {}
-        """how often each interface occurs below a node; nodes with nothing below are left out"""
+        self.below: dict[ForestNode, dict[Interface, int]] = {}
+        """the number of occurrences of each interface below a node; nodes without a subtree are left out"""
 
-    def attach(self, node: Node, parent: Node) -> None:
-        """Make a node the child of another."""
+    def attach(self, node: ForestNode, parent: ForestNode) -> None:
+        """Make a node the child of another, and add its interfaces to the counts above."""
         super().attach(node, parent)
         for interface, times in self._counts(node).items():
             self.count(node, interface, times)
 
-    def detach(self, node: Node) -> None:
-        """Take a node, with all that is below it, out of its place."""
+    def detach(self, node: ForestNode) -> None:
+        """Take a node with its subtree out, and subtract its interfaces from the counts above."""
         for interface, times in self._counts(node).items():
             self.count(node, interface, -times)
         super().detach(node)
 
-    def count(self, node: Node, interface: Interface, times: int) -> None:
-        """Tell those above a node that an interface occurs so many times more."""
+    def count(self, node: ForestNode, interface: Interface, times: int) -> None:
+        """Add a number of occurrences of an interface to the counts of all nodes above."""
         for above in node.ancestors():
             counts = self.below.setdefault(above, {})
             counts[interface] = counts.get(interface, 0) + times
@@ -53,29 +52,29 @@ class InterfaceForest(Forest, Generic[Interface]):
                 if not counts:
                     del self.below[above]
 
-    def _counts(self, node: Node) -> dict[Interface, int]:
-        """How often each interface occurs at a node or below it."""
+    def _counts(self, node: ForestNode) -> dict[Interface, int]:
+        """Return the number of occurrences of each interface at a node and below."""
         counts = dict(self.below.get(node, {}))
         for interface in self.interfaces[node.filter]:
             counts[interface] = counts.get(interface, 0) + 1
         return counts
 
-    def carries(self, node: Node, interface: Interface) -> bool:
-        """Does an interface occur at a node or below it?"""
+    def carries(self, node: ForestNode, interface: Interface) -> bool:
+        """Tell whether an interface occurs at a node or below."""
         return interface in self.interfaces[node.filter] or interface in self.below.get(node, ())
 
-    def carried(self, node: Node) -> AbstractSet[Interface]:
-        """The interfaces that occur at a node or below it."""
+    def carried(self, node: ForestNode) -> AbstractSet[Interface]:
+        """Return the interfaces at a node and below."""
         own = self.interfaces[node.filter]
         below = self.below.get(node)
         return own if below is None else own | below.keys()
 
-    def settled(self, node: Node, found: AbstractSet[Interface]) -> bool:
-        """Are the interfaces that occur at a node or below it all among those found?"""
+    def all_found(self, node: ForestNode, found: AbstractSet[Interface]) -> bool:
+        """Tell whether all interfaces at a node and below are among the found interfaces."""
         return self.interfaces[node.filter] <= found and self.below.get(node, {}).keys() <= found
 
-    def carrying(self, interface: Interface, start: Node | None = None) -> Iterator[Node]:
-        """The nodes of an interface, at or below a node or anywhere, parents first."""
+    def carrying(self, interface: Interface, start: ForestNode | None = None) -> Iterator[ForestNode]:
+        """Iterate over the nodes of an interface, in a subtree or anywhere, parents first."""
         todo = [start] if start is not None else list(self.top.children.values())
         while todo:
             node = todo.pop()

@@ -1,4 +1,4 @@
-"""The definitions themselves, by brute force: the oracle that the structures are compared with."""
+"""`NaiveTable`: the definitions by brute force, as an oracle for tests of the other tables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from fieldfare.filters.filter import Filter
-from fieldfare.tables.base import Interface, Table, Tests, Towards, satisfiable
-
-
-def minimal_cover(filters: Iterable[Filter], tests: Tests | None = None) -> list[Filter]:
-    """The filters that no other one covers; of several that cover each other, the first."""
-    counted = tests or Tests()
-    kept: list[Filter] = []
-    for filter in filters:
-        if not any(counted.covers(other, filter) for other in kept):
-            kept = [other for other in kept if not counted.covers(filter, other)]
-            kept.append(filter)
-    return kept
+from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.covers import minimal_cover
 
 
 class NaiveTable(Table[Interface]):
-    """A dict from filter to interfaces. Redundant or not, as told."""
+    """A dict from filter to interfaces, redundant or not."""
 
     def __init__(
         self,
@@ -30,13 +20,12 @@ class NaiveTable(Table[Interface]):
         towards: Towards[Interface] | None = None,
         redundant: bool = False,
     ) -> None:
-        """An empty table."""
         super().__init__(neighbours, towards=towards)
         self.redundant = redundant
         self._interfaces: dict[Filter, set[Interface]] = {}
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair after a comparison with all filters of the interface."""
         satisfiable(filter)
         mine = [other for other, them in self._interfaces.items() if interface in them]
         if filter in mine or (not self.redundant and any(self.tests.covers(other, filter) for other in mine)):
@@ -49,7 +38,7 @@ class NaiveTable(Table[Interface]):
         return True
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair, and a filter without interfaces."""
         them = self._interfaces.get(filter, set())
         if interface not in them:
             return False
@@ -59,44 +48,44 @@ class NaiveTable(Table[Interface]):
         return True
 
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over a copy, so that the table may change meanwhile."""
         return iter(list(self._interfaces))
 
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         return self._interfaces.get(filter, frozenset())
 
     def roots(self) -> list[Filter]:
-        """The minimal cover."""
+        """Return the minimal cover, computed from scratch."""
         return minimal_cover(self._interfaces, self.tests)
 
     def exported(self, neighbour: Interface) -> list[Filter]:
-        """What a neighbour must know: the minimal cover of what others than itself want and it may be told of."""
+        """Return the minimal cover of the filters from other interfaces that the neighbour may learn."""
         return minimal_cover(
             (f for f, them in self._interfaces.items() if them - {neighbour} and neighbour in self.towards(f)),
             self.tests,
         )
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours to whose exported sets a filter belongs."""
+        """Return the neighbours to whose exported sets a filter belongs."""
         return frozenset(neighbour for neighbour in self.neighbours if filter in self.exported(neighbour))
 
     def beneath(self, filter: Filter) -> list[Filter]:
-        """All other filters that it covers."""
+        """Return all other filters which the filter covers."""
         return [other for other in self.covered(filter) if other != filter]
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return {i for f, them in self._interfaces.items() if self.tests.matches(f, event) for i in them}
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The stored filters that cover a given one."""
+        """Return the stored filters that cover a given filter."""
         return [other for other in self._interfaces if self.tests.covers(other, filter)]
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The stored filters that a given one covers."""
+        """Return the stored filters which a given filter covers."""
         return [other for other in self._interfaces if self.tests.covers(filter, other)]
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one."""
+        """Return the stored filters that overlap a given filter."""
         return [other for other in self._interfaces if self.tests.overlaps(filter, other)]

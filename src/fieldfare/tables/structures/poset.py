@@ -1,10 +1,12 @@
-"""`Poset`: filters as a graph of immediate covers. It knows every covering relation, at the price of many comparisons.
+"""`Poset`: filters as a graph of immediate covers.
 
-An edge leads from a filter to each one that it covers with none in between. What lies above or below a stored filter is
-therefore known without a comparison, and so is whom to tell of it. But to find the place of a new filter, it must be
-compared with all that cover it, and with much that it might cover.
+The graph has every covering relation, at the price of many comparisons.
 
-The table is not redundant: the filters of one interface never cover each other.
+An edge leads from a filter to each covered filter with none in between. So all filters above or below a stored filter
+are known without a comparison, and so are the neighbours that must know the filter. The price: the place of a new
+filter is found only after a comparison with all its covers and with many filters below them.
+
+The table is not redundant: the filters of an interface never cover each other.
 """
 
 from __future__ import annotations
@@ -21,27 +23,27 @@ from fieldfare.tables.structures.graph_match import interested, reachable
 
 
 @dataclass(eq=False, slots=True)
-class Vertex(Generic[Interface]):
-    """A filter between its closest covers and the largest filters that it covers. Dicts, as sets have no order."""
+class PosetNode(Generic[Interface]):
+    """A filter between its closest covers and the largest covered filters. Dicts, because sets have no order."""
 
     filter: Filter
     number: int
-    """of arrival"""
+    """number of arrival"""
     interfaces: set[Interface]
-    parents: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
-    children: dict[Filter, Vertex[Interface]] = field(default_factory=dict)
+    parents: dict[Filter, PosetNode[Interface]] = field(default_factory=dict)
+    children: dict[Filter, PosetNode[Interface]] = field(default_factory=dict)
 
-    def above(self) -> dict[Filter, Vertex[Interface]]:
-        """All that cover it."""
+    def above(self) -> dict[Filter, PosetNode[Interface]]:
+        """Return all covers of the filter, by filter."""
         return reachable(self.parents.values(), lambda vertex: vertex.parents.values())
 
-    def below(self) -> dict[Filter, Vertex[Interface]]:
-        """All that it covers."""
+    def below(self) -> dict[Filter, PosetNode[Interface]]:
+        """Return all covered filters, by filter."""
         return reachable(self.children.values(), lambda vertex: vertex.children.values())
 
 
 class Poset(Table[Interface]):
-    """The filters poset.
+    """The filters poset of the thesis, as a routing table.
 
     >>> from fieldfare.filters import parse
     >>> table: Poset[str] = Poset({"north", "south"})
@@ -54,28 +56,27 @@ class Poset(Table[Interface]):
     redundant = False
 
     def __init__(self, neighbours: Iterable[Interface] = (), *, towards: Towards[Interface] | None = None) -> None:
-        """An empty table."""
         super().__init__(neighbours, towards=towards)
-        self.vertices: dict[Filter, Vertex[Interface]] = {}
-        self._roots: dict[Filter, Vertex[Interface]] = {}
+        self.vertices: dict[Filter, PosetNode[Interface]] = {}
+        self._roots: dict[Filter, PosetNode[Interface]] = {}
         self._pairs: Counter[Interface] = Counter()
         self._arrivals = 0
 
     # Pairs
 
     def add(self, filter: Filter, interface: Interface) -> bool:
-        """Store a pair."""
+        """Store a pair, and forget the pairs of the interface below."""
         vertex = self.vertices.get(satisfiable(filter))
         above = vertex.above() if vertex is not None else self._covers(filter)
         if interface in self.interfaces(filter) or any(interface in cover.interfaces for cover in above.values()):
             return False
         if vertex is None:
             self._arrivals += 1
-            vertex = Vertex(filter, self._arrivals, set())
+            vertex = PosetNode(filter, self._arrivals, set())
             self._insert(vertex, above)
         smaller = [below for below in vertex.below().values() if interface in below.interfaces]
         if vertex.interfaces and any(self.tests.covers(below.filter, filter) for below in smaller):
-            return False  # the interface has a younger one that means the same
+            return False  # the interface has a younger filter with the same meaning
         vertex.interfaces.add(interface)
         self._pairs[interface] += 1
         for below in smaller:
@@ -83,14 +84,14 @@ class Poset(Table[Interface]):
         return True
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
-        """Forget a pair."""
+        """Forget a pair, and take a filter without interfaces out of the graph."""
         vertex = self.vertices.get(filter)
         if vertex is None or interface not in vertex.interfaces:
             return False
         self._forget(vertex, interface)
         return True
 
-    def _forget(self, vertex: Vertex[Interface], interface: Interface) -> None:
+    def _forget(self, vertex: PosetNode[Interface], interface: Interface) -> None:
         vertex.interfaces.remove(interface)
         self._pairs[interface] -= 1
         if not self._pairs[interface]:
@@ -99,11 +100,11 @@ class Poset(Table[Interface]):
             self._take_out(vertex)
 
     def filters(self) -> Iterator[Filter]:
-        """All stored filters."""
+        """Iterate over a copy, so that the table may change meanwhile."""
         return iter(list(self.vertices))
 
     def interfaces(self, filter: Filter) -> AbstractSet[Interface]:
-        """Where a filter came from."""
+        """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         vertex = self.vertices.get(filter)
         return frozenset() if vertex is None else vertex.interfaces
 
@@ -112,10 +113,10 @@ class Poset(Table[Interface]):
 
     # The graph
 
-    def _covers(self, filter: Filter) -> dict[Filter, Vertex[Interface]]:
-        """All vertices that cover a filter that is not stored: each is found from the covers above it."""
+    def _covers(self, filter: Filter) -> dict[Filter, PosetNode[Interface]]:
+        """Return all nodes that cover a filter which is not stored: each is found from the covers above."""
         answers: dict[Filter, bool] = {}
-        found: dict[Filter, Vertex[Interface]] = {}
+        found: dict[Filter, PosetNode[Interface]] = {}
         todo = list(self._roots.values())
         for vertex in todo:  # grows on the way
             if vertex.filter not in answers:
@@ -126,16 +127,16 @@ class Poset(Table[Interface]):
         return found
 
     def _largest_below(
-        self, filter: Filter, parents: Mapping[Filter, Vertex[Interface]]
-    ) -> dict[Filter, Vertex[Interface]]:
-        """The largest vertices that a filter covers, which is not stored but would have these parents.
+        self, filter: Filter, parents: Mapping[Filter, PosetNode[Interface]]
+    ) -> dict[Filter, PosetNode[Interface]]:
+        """Return the largest nodes below a filter that is not stored but would have these parents.
 
-        They lie below every parent, so it is enough to search below the one with the fewest children. What is not
-        covered may yet have something below it that is.
+        All of them lie below every parent, so a search below the parent with the fewest children suffices. A node that
+        is not covered may still have a covered node below.
         """
         start = min((parent.children for parent in parents.values()), key=len, default=self._roots)
-        found: dict[Filter, Vertex[Interface]] = {}
-        known: dict[Filter, Vertex[Interface]] = {}
+        found: dict[Filter, PosetNode[Interface]] = {}
+        known: dict[Filter, PosetNode[Interface]] = {}
         met: set[Filter] = set()
         todo = list(start.values())
         for vertex in todo:  # grows on the way
@@ -149,7 +150,7 @@ class Poset(Table[Interface]):
                 todo.extend(vertex.children.values())
         return {below: vertex for below, vertex in found.items() if below not in known}
 
-    def _insert(self, vertex: Vertex[Interface], above: Mapping[Filter, Vertex[Interface]]) -> None:
+    def _insert(self, vertex: PosetNode[Interface], above: Mapping[Filter, PosetNode[Interface]]) -> None:
         parents = _lowest(above)
         children = self._largest_below(vertex.filter, parents)
         for parent in parents.values():
@@ -164,10 +165,10 @@ class Poset(Table[Interface]):
             self._roots[vertex.filter] = vertex
         self.vertices[vertex.filter] = vertex
 
-    def _take_out(self, vertex: Vertex[Interface]) -> None:
-        """Take a vertex out and link what it held together, unless it is linked by another way.
+    def _take_out(self, vertex: PosetNode[Interface]) -> None:
+        """Take a node out and link its parents with its children, unless another path links them.
 
-        The graph has every covering relation as a path, so that needs no comparison.
+        Every covering relation is a path in the graph, so no comparison is needed.
         """
         parents, children = list(vertex.parents.values()), list(vertex.children.values())
         del self.vertices[vertex.filter]
@@ -186,16 +187,16 @@ class Poset(Table[Interface]):
     # Questions
 
     def roots(self) -> list[Filter]:
-        """The minimal cover."""
+        """Return the minimal cover: the nodes without parents."""
         return self._in_order(self._roots)
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
-        """The neighbours that must know a filter.
+        """Return the neighbours that must know a filter.
 
-        All neighbours know a root, save the only one that it came from. That one may have to know its children, which
-        came from elsewhere; and then everybody knows a cover of what is further down. (It is taken for granted that a
-        cover may be told to whom what it covers may be told. That holds for overlapping advertisements, and where
-        `overlaps` says yes in error, there is nothing to lose.)
+        All neighbours know a root, except the only neighbour from which the root came. The exception may have to know
+        the root's children, which came from elsewhere; all neighbours know a cover of the filters further down.
+        (Assumption: the neighbours that may learn a covered filter may learn its cover. The assumption holds for
+        overlapping advertisements, and where `overlaps` errs towards True nothing is lost.)
         """
         vertex = self.vertices.get(filter)
         if vertex is None:
@@ -206,10 +207,10 @@ class Poset(Table[Interface]):
         return self._told(filter).intersection(*(parent.interfaces for parent in parents))
 
     def beneath(self, filter: Filter) -> list[Filter]:
-        """Its children; and the children of those that came from one neighbour only, who may have to know them.
+        """Return the children, and the children of those children that came from a single neighbour.
 
-        A neighbour who has to know something further down has two covers of it, below the given filter, from itself
-        alone. One of them covers the other, and the table would have forgotten that.
+        A neighbour that had to learn a filter further down would have two covers of it below the given filter, from
+        itself alone. Of such two, the larger covers the smaller, and the table would have forgotten the smaller.
         """
         vertex = self.vertices.get(filter)
         if vertex is None or (vertex.parents and not self.forwards(filter)):
@@ -221,15 +222,15 @@ class Poset(Table[Interface]):
         return self._in_order(found)
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
-        """The interfaces that want an event."""
+        """Return the interfaces with a filter that the event matches."""
         return self._match(event)
 
     def match_within(self, event: Mapping[str, object], tests: int) -> set[Interface]:
-        """The interfaces that want an event, and perhaps others, after so many tests of filters at most."""
+        """Return the matching interfaces, and perhaps others, after a limited number of filter tests."""
         return self._match(event, tests)
 
     def _match(self, event: Mapping[str, object], budget: int | None = None) -> set[Interface]:
-        def carried(vertex: Vertex[Interface]) -> set[Interface]:
+        def carried(vertex: PosetNode[Interface]) -> set[Interface]:
             return vertex.interfaces.union(*(below.interfaces for below in vertex.below().values()))
 
         return interested(
@@ -243,12 +244,12 @@ class Poset(Table[Interface]):
         )
 
     def covering(self, filter: Filter) -> list[Filter]:
-        """The stored filters that cover a given one."""
+        """Return the stored filters that cover a given filter; for a stored filter almost without comparisons."""
         vertex = self.vertices.get(filter)
         if vertex is None:
             return self._in_order(self._covers(filter))
         found = {**vertex.above(), filter: vertex}
-        while len(vertex.children) == 1:  # a younger one that means the same is the only child
+        while len(vertex.children) == 1:  # a younger filter with the same meaning is the only child
             (vertex,) = vertex.children.values()
             if not self.tests.covers(vertex.filter, filter):
                 break
@@ -256,14 +257,14 @@ class Poset(Table[Interface]):
         return self._in_order(found)
 
     def covered(self, filter: Filter) -> list[Filter]:
-        """The stored filters that a given one covers."""
+        """Return the stored filters which a given filter covers; for a stored filter almost without comparisons."""
         vertex = self.vertices.get(filter)
         if vertex is not None:
             found, parents = {**vertex.below(), filter: vertex}, vertex.parents
         else:
             parents = _lowest(self._covers(filter))
             found = reachable(self._largest_below(filter, parents).values(), lambda vertex: vertex.children.values())
-        while len(parents) == 1:  # an older one that means the same is the only parent
+        while len(parents) == 1:  # an older filter with the same meaning is the only parent
             (vertex,) = parents.values()
             if not self.tests.covers(filter, vertex.filter):
                 break
@@ -271,7 +272,7 @@ class Poset(Table[Interface]):
         return self._in_order(found)
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """The stored filters that overlap a given one: without it, none below."""
+        """Return the stored filters that overlap a given filter; the search goes on only below overlapping filters."""
         vertex = self.vertices.get(filter)
         known = {**vertex.above(), **vertex.below(), filter: vertex} if vertex is not None else {}
         answers: dict[Filter, bool] = {}
@@ -287,16 +288,16 @@ class Poset(Table[Interface]):
         return sorted(filters, key=lambda filter: self.vertices[filter].number)
 
 
-def _lowest(above: Mapping[Filter, Vertex[Interface]]) -> dict[Filter, Vertex[Interface]]:
-    """Of all the covers of a filter, those that cover no other of them."""
+def _lowest(above: Mapping[Filter, PosetNode[Interface]]) -> dict[Filter, PosetNode[Interface]]:
+    """Return the covers of a filter that cover no other cover."""
     return {cover: vertex for cover, vertex in above.items() if not any(child in above for child in vertex.children)}
 
 
-def _link(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+def _link(parent: PosetNode[Interface], child: PosetNode[Interface]) -> None:
     parent.children[child.filter] = child
     child.parents[parent.filter] = parent
 
 
-def _unlink(parent: Vertex[Interface], child: Vertex[Interface]) -> None:
+def _unlink(parent: PosetNode[Interface], child: PosetNode[Interface]) -> None:
     del parent.children[child.filter]
     del child.parents[parent.filter]

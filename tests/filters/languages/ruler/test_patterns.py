@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.events import Event
@@ -187,7 +187,6 @@ def parsed(pattern: dict[str, Any]) -> Any:
         return None
 
 
-@settings(max_examples=400, deadline=None)
 @given(patterns, st.lists(events, min_size=1, max_size=4))
 def test_matches_as_the_oracle_does(pattern: dict[str, Any], given_events: list[dict[str, Any]]) -> None:
     wanted = parsed(pattern)
@@ -215,7 +214,6 @@ dense_patterns = st.dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(dense_patterns, st.lists(dense_events, min_size=1, max_size=5))
 def test_arrays_of_objects_are_matched_as_the_oracle_does(
     pattern: dict[str, Any], given_events: list[dict[str, Any]]
@@ -226,7 +224,6 @@ def test_arrays_of_objects_are_matched_as_the_oracle_does(
             assert wanted.matches(event) is oracle(pattern, event), (pattern, event, str(wanted))
 
 
-@settings(max_examples=200, deadline=None)
 @given(patterns | dense_patterns)
 def test_a_pattern_survives_the_native_language_and_rendering(pattern: dict[str, Any]) -> None:
     wanted = parsed(pattern)

@@ -16,8 +16,8 @@ from fieldfare.filters import Filter
 from fieldfare.filters import parse as native
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
 from fieldfare.filters.languages.cesql import translation
+from fieldfare.filters.languages.cesql.casts import text_of
 from fieldfare.filters.languages.cesql.evaluation import attribute
-from fieldfare.filters.languages.cesql.texts import text_of
 from fieldfare.filters.languages.subscriptions.documents import MAX_DEPTH, parse, render
 
 PUSH = {"type": "com.github.push", "source": "/hub", "subject": "https://github.com/cloudevents/spec", "hop": 5}

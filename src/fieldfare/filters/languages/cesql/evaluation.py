@@ -1,22 +1,22 @@
-"""What a CESQL expression says of an event: a value and, if something went wrong, the first error.
+"""Evaluation of CESQL: the value of an expression for an event and, if there was an error, the first error.
 
-CESQL is total: there always is a value. An operator that is handed a failed operand does not go on; it gives the zero
-value of its own type (`false`, `0` or `''`) and passes the error on. AND and OR do not look at an operand they do not
-need, so an error there is no error. As a filter, an expression passes an event if it evaluates to `true` *without*
-error; note that `missing = 1 OR true` therefore does not pass, but `true OR missing = 1` does.
+CESQL is total: there always is a value. An operator with a failed operand does not go on: the result is the zero value
+of the operator's type (`false`, `0` or `''`) with the error of the operand. AND and OR do not evaluate an operand
+without need, so an error in such an operand is no error. As a filter, an expression passes an event if the value is
+`true` *without* error; note that `missing = 1 OR true` therefore does not pass, but `true OR missing = 1` does.
 
-Of an event, CESQL sees what CloudEvents calls context attributes, and of those the types it knows:
+CESQL sees the context attributes of CloudEvents, and of those the types that CESQL knows:
 
 - booleans, 32-bit integers and strings (also URIs) as they are; 5.0 is the integer 5, as everywhere in Fieldfare;
-- timestamps as RFC 3339 strings in UTC, bytes as base64, as the JSON format of CloudEvents writes them;
-- any other number as the string of its digits: CloudEvents has no type for it, and wants such values as strings;
-- anything else a field can hold (null, lists, objects, intervals) is no value of a CloudEvents attribute, and such an
+- timestamps as RFC 3339 strings in UTC, bytes as base64, as in the JSON format of CloudEvents;
+- any other number as the string of its digits: CloudEvents has no type for such a number, and requires a string;
+- any other value of a field (null, lists, objects, intervals) is no value of a CloudEvents attribute, and such an
   attribute counts as missing. So does `data`, which is no attribute;
-- names are in lower case, as CloudEvents has them: a field `userId` cannot be addressed, nor one inside another.
+- names are in lower case, as in CloudEvents: a field `userId` cannot be addressed, nor a field inside another.
 
-Two points where the conformance kit decides: it wants a cast error for `NOT 10`, although everywhere else an integer
-casts to a boolean as the specification says; and after a failed cast NOT negates `false`, the value of that cast. On a
-result that does not fit in 32 bits the specification is silent, except for ABS; here it is a math error.
+The conformance kit decides two points: the kit demands a cast error for `NOT 10`, although everywhere else an integer
+casts to a boolean as in the specification; and after a failed cast NOT negates `false`, the value of that cast. For a
+result that does not fit in 32 bits the specification is silent, except for ABS; here such a result is a math error.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ ErrorKind: TypeAlias = OneOf[
 Attributes: TypeAlias = Mapping[str, object]
 
 MAX_TEXT: Final = 1 << 20
-"""characters of a text that a function makes"""
+"""characters of a text that a function may make"""
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What went wrong, by the kinds that CESQL names."""
+    """An error of evaluation, with a kind named by CESQL."""
 
     kind: ErrorKind
     message: str
@@ -68,19 +68,19 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The value of an expression and the first error on the way to it."""
+    """The value of an expression and the first error of the evaluation."""
 
     value: Value
     error: Error | None = None
 
     @property
     def passes(self) -> bool:
-        """Does an event with this outcome pass the filter?"""
+        """Tell whether an event with this outcome passes the filter."""
         return self.value is True and self.error is None
 
 
 def evaluate(expr: Expr, attributes: Attributes) -> Outcome:
-    """The outcome of an expression for an event; never raises.
+    """Return the outcome of an expression for an event; never raises.
 
     >>> from fieldfare.filters.languages.cesql.syntax import parse
     >>> evaluate(parse("hop + 1"), {"hop": "4"})
@@ -96,7 +96,7 @@ def evaluate(expr: Expr, attributes: Attributes) -> Outcome:
 
 
 def attribute(attributes: Attributes, name: str) -> Value | Missing:
-    """An attribute of an event as CESQL sees it."""
+    """Return an attribute of an event as CESQL sees attributes."""
     value = attributes.get(name, MISSING) if name != "data" else MISSING
     match kind_of(value):
         case Kind.BOOL:
@@ -125,7 +125,7 @@ def _number(value: int | float) -> int | str | Missing:
 
 
 class _Failure(Exception):  # a way out, not an error to report
-    """An error on the way; `value` is what the failing operation gives nevertheless, or None for its zero value."""
+    """An error in an operand; `value` is the result despite the error, or None for the zero value of the operation."""
 
     def __init__(self, kind: ErrorKind, message: str, value: Value | None = None) -> None:
         super().__init__(message)
@@ -165,12 +165,12 @@ def _operand(expr: Expr, attributes: Attributes) -> Value:
     try:
         return _value(expr, attributes)
     except _Failure as failure:
-        failure.value = None  # what encloses a failed operand gives its own zero value
+        failure.value = None  # the enclosing operation gives its own zero value
         raise
 
 
 def _zero(expr: Expr) -> Value:
-    """The value of an expression that failed; `false` where its type is unknown."""
+    """Return the value of a failed expression; `false` if the type is unknown."""
     match expr:
         case Negate():
             return 0
@@ -221,7 +221,7 @@ def _shown(value: str, most: int = 40) -> str:
 
 
 def _not(value: Value) -> bool:
-    if type(value) is int:  # the kit wants it so, see above
+    if type(value) is int:  # a demand of the conformance kit, see above
         raise _Failure("cast", f"NOT wants a boolean, not the integer {value}", True)
     try:
         return not _boolean(value)
@@ -260,7 +260,7 @@ def _fitting(number: int) -> int:
 
 
 def _quotient(x: int, y: int) -> int:
-    """Rounded towards zero; Python rounds down."""
+    """Divide and round towards zero; Python rounds down."""
     return abs(x) // abs(y) * (1 if (x < 0) is (y < 0) else -1)
 
 
@@ -291,7 +291,7 @@ def _in(expr: In, attributes: Attributes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A built-in function: what it takes, what it gives. A variadic one takes more of its last parameter, or none."""
+    """A built-in function: casts of arguments, type of result. A variadic function repeats the last parameter."""
 
     takes: tuple[Callable[[Value], Value], ...]
     returns: type[bool] | type[int] | type[str]
@@ -299,12 +299,12 @@ class Function:
     variadic: bool = False
 
     def accepts(self, arity: int) -> bool:
-        """Can it be called with that many arguments?"""
+        """Tell whether a call may have that many arguments."""
         return arity >= len(self.takes) - 1 if self.variadic else arity == len(self.takes)
 
 
 def find_function(name: str, arity: int) -> Function | None:
-    """The function that a call means, or None if there is none; `name` is in upper case."""
+    """Return the function for a call, or None if there is none; `name` is in upper case."""
     return next((function for function in _FUNCTIONS.get(name, ()) if function.accepts(arity)), None)
 
 
@@ -348,7 +348,7 @@ def _substring(text: str, position: int, length: int = INT32_MAX) -> str:
 
 
 def _length(length: int, otherwise: str) -> int:
-    """A length that must not be negative; `otherwise` is what the function gives if it is."""
+    """Return a length that is not negative; `otherwise` is the result of the function for a negative length."""
     if length < 0:
         raise _Failure("functionEvaluation", f"the length {length} is negative", otherwise)
     return length

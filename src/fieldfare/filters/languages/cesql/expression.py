@@ -1,7 +1,8 @@
-"""`Cesql`: what a CESQL expression computes, as a dimension of filters; the native language writes `CESQL('…')`.
+"""`Cesql`: the value of a CESQL expression, as a dimension of filters; the native language writes `CESQL('…')`.
 
-It is what remains of an expression where value sets on single attributes cannot say what it means: `CESQL('INT(hop)') <
-3`. CESQL never fails, but it knows errors; an expression with an error has no value here, so that no set holds it.
+The dimension serves for the part of an expression that value sets on single attributes cannot express:
+`CESQL('INT(hop)') < 3`. CESQL never fails, but has errors; an expression with an error has no value here, so that no
+set contains the value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fieldfare.filters.languages.cesql.evaluation import evaluate, find_function
 from fieldfare.filters.literals import literal
 
 _CASTS_AROUND: Final = 4
-"""levels that may have come around an expression when it became a filter"""
+"""levels that the translation into a filter may have added around an expression"""
 _CASTS: Final[dict[type, str]] = {bool: "BOOL", int: "INT", str: "STRING"}
 
 
@@ -35,35 +36,35 @@ class Cesql(Expression):
 
     @cached_property
     def text(self) -> str:
-        """A function of the text, in the spelling that all equal expressions share."""
+        """A function of the CESQL text, in the spelling that all equal expressions share."""
         return f"CESQL({literal(syntax.to_text(self.expr))})"
 
     def evaluate(self, fields: Mapping[str, object]) -> object:
-        """What CESQL makes of the event, or MISSING if there is an error."""
+        """Return the value for the event, or MISSING if there is an error."""
         if any(isinstance(fields.get(name), Interval) for name in self.fields()):
             return UNCERTAIN
         outcome = evaluate(self.expr, fields)
         return MISSING if outcome.error else outcome.value
 
     def fields(self) -> Iterator[str]:
-        """The attributes it looks at. `data` is none, and CESQL never looks at it."""
+        """Yield the attributes that the expression reads. `data` is no attribute and is never read."""
         return iter(names(self.expr))
 
 
 def string_of(name: str) -> Cesql:
-    """An attribute cast to a string."""
+    """Return an attribute cast to a string."""
     return Cesql(syntax.Call("STRING", (syntax.Attribute(name),)))
 
 
 def names(expr: syntax.Expr) -> dict[str, None]:
-    """The names of the attributes in an expression, each once, from left to right."""
+    """Return the names of the attributes in an expression, each once, from left to right."""
     if isinstance(expr, (syntax.Attribute, syntax.Exists)):
         return {expr.name: None} if expr.name != "data" else {}
     return {name: None for child in syntax.children(expr) for name in names(child)}
 
 
 def type_of(expr: syntax.Expr) -> type | None:
-    """The type of the value that an expression has without error, or None if that depends on the event."""
+    """Return the type of the value of an expression without error, or None if the type depends on the event."""
     match expr:
         case syntax.Attribute():
             return None
@@ -79,12 +80,12 @@ def type_of(expr: syntax.Expr) -> type | None:
 
 
 def cast_to(expr: syntax.Expr, to: type) -> syntax.Expr:
-    """The expression itself if it is of that type, or else one that casts it."""
+    """Return the expression if the type is right, or an expression that casts."""
     return expr if type_of(expr) is to else syntax.Call(_CASTS[to], (expr,))
 
 
 def constant(expr: syntax.Expr, to: type | None = None) -> syntax.Value | None:
-    """The value of an expression, cast to a type, if it has the same for every event."""
+    """Return the value of an expression, cast to a type, if the value is the same for every event."""
     if names(expr):
         return None
     outcome = evaluate(expr if to is None else cast_to(expr, to), {})
@@ -92,7 +93,7 @@ def constant(expr: syntax.Expr, to: type | None = None) -> syntax.Value | None:
 
 
 def read(text: str, most: int = syntax.MAX_DEPTH) -> syntax.Expr:
-    """The tree of a CESQL text that calls only functions there are."""
+    """Return the tree of a CESQL text; every called function must exist."""
     expr = syntax.parse(text, most)
     nodes = [expr]
     for node in nodes:
@@ -103,8 +104,8 @@ def read(text: str, most: int = syntax.MAX_DEPTH) -> syntax.Expr:
     return expr
 
 
-def build(arguments: Sequence[Expression]) -> Expression:
-    """The dimension that the native language writes as a function of a text."""
+def cesql_dimension(arguments: Sequence[Expression]) -> Expression:
+    """Return the dimension for the call `CESQL('…')` of the native language."""
     match arguments:
         case [Literal(value=str(text))]:
             try:

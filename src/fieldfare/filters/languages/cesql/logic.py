@@ -1,7 +1,7 @@
 """`Pair`: a condition that can fail, as two filters, and the logic of such conditions.
 
-CESQL evaluates AND and OR from left to right and stops where the outcome is clear: `a OR b` is true where `a` is, and
-where `a` is false and `b` true, but not where `a` fails. NOT swaps the two sides.
+CESQL evaluates AND and OR from left to right and stops when the outcome is clear: `a OR b` is true where `a` is true,
+and where `a` is false and `b` true, but not where `a` fails. NOT swaps the two sides.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import NOTHING, Filter
 
 MOST_BRANCHES: Final = 32
-"""a conjunction with more is too complex: it would be slow, and worth little in an index"""
+"""limit on the branches of a conjunction: more would be slow, and of little use in an index"""
 
 
 class Pair(NamedTuple):
-    """Where a condition is true and where it is false; it is in error everywhere else."""
+    """The events for which a condition is true and for which false; for all other events the condition is in error."""
 
     true: Filter
     false: Filter
@@ -27,12 +27,12 @@ NEVER: Final = Pair(NOTHING, NOTHING)
 
 
 def negated(pair: Pair, is_negated: bool = True) -> Pair:
-    """NOT, or nothing."""
+    """Return the negation of a pair, or the pair if `is_negated` is false."""
     return Pair(pair.false, pair.true) if is_negated else pair
 
 
 def combined(op: str, pairs: Sequence[Pair]) -> Pair:
-    """All joined by AND, OR or XOR. The order counts but not the grouping, and halving keeps a long list n log n."""
+    """Join conditions by AND, OR or XOR. The order counts but not the grouping; halving keeps a long list n log n."""
     if len(pairs) == 1:
         return pairs[0]
     half = len(pairs) // 2

@@ -1,16 +1,16 @@
-r"""CloudEvents SQL as a tree: `parse` reads it, `to_text` writes it.
+"""CloudEvents SQL as a tree: `parse` reads a text, `to_text` writes a text.
 
-The tree is what CESQL 1.0 means, no longer how it was spelt: attribute names are in lower case, function names in upper
-case, `<>` is `!=`, parentheses are gone, and `a AND b AND c` is one `Logic` of three operands. Every node knows the
-span of the source it came from, which does not count when two trees are compared.
+The tree is the meaning of a CESQL 1.0 text without the spelling: attribute names are in lower case, function names in
+upper case, `<>` is `!=`, parentheses are gone, and `a AND b AND c` is a `Logic` of three operands. Every node knows its
+span of the source, which does not count when two trees are compared.
 
 Where the published texts leave a choice:
 
-- AND, OR and XOR have one precedence and are read from left to right, as section 3.6 of the specification says:
-  `a OR b AND c` is `(a OR b) AND c`. (The ANTLR grammar beside it says right to left.) NOT binds tighter than all else:
-  `NOT x LIKE 'a'` is `(NOT x) LIKE 'a'`.
-- In a string, a backslash escapes only the delimiter; before any other character it stands for itself. It always takes
-  the character after it along, so no string can end in an odd number of backslashes.
+- AND, OR and XOR have the same precedence and are read from left to right, as section 3.6 of the specification says: `a
+  OR b AND c` is `(a OR b) AND c`. (The ANTLR grammar of the specification reads right to left.) NOT binds tighter than
+  all else: `NOT x LIKE 'a'` is `(NOT x) LIKE 'a'`.
+- In a string, a backslash escapes only the delimiter; before any other character a backslash stands for itself. A
+  backslash always takes the next character along, so no string can end in an odd number of backslashes.
 - Keywords are reserved: an attribute named `in` cannot be addressed.
 """
 
@@ -38,12 +38,12 @@ MathOp: TypeAlias = OneOf["+", "-", "*", "/", "%"]
 INT32_MIN: Final = -(2**31)
 INT32_MAX: Final = 2**31 - 1
 MAX_DEPTH: Final = 64
-"""levels of nodes in a tree; whatever walks one can therefore recurse"""
+"""levels of nodes in a tree; a walk over a tree may therefore recurse"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """The span of the source a node came from; parentheses around it are not part of it."""
+    """The span of a node in the source, without parentheses around the node."""
 
     start: int = field(default=0, compare=False, repr=False)
     end: int = field(default=0, compare=False, repr=False)
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Node):
-    """A constant."""
+    """A constant: a bool, a 32-bit integer or a string."""
 
     value: Value
 
@@ -71,14 +71,14 @@ class Attribute(Node):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Node):
-    """`EXISTS name`."""
+    """A test of presence, `EXISTS name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Node):
-    """`NOT operand`."""
+    """The negation of an operand, `NOT operand`."""
 
     operand: Expr
 
@@ -100,7 +100,7 @@ class Logic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """A comparison or a calculation."""
+    """A comparison or a calculation with two operands."""
 
     op: CompareOp | MathOp
     left: Expr
@@ -109,7 +109,7 @@ class Binary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Like(Node):
-    """`operand [NOT] LIKE pattern`; see `like_pattern` for what the pattern says."""
+    """`operand [NOT] LIKE pattern`; see `like_pattern` for the meaning of the pattern."""
 
     operand: Expr
     pattern: str
@@ -127,7 +127,7 @@ class In(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`function(args)`; the name is in upper case and need not be that of a function that exists."""
+    """`function(args)`; the name is in upper case, and the function need not exist."""
 
     function: str
     args: tuple[Expr, ...]
@@ -137,7 +137,7 @@ Expr: TypeAlias = Literal | Attribute | Exists | Not | Negate | Logic | Binary |
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct operands of a node, from left to right."""
+    """Return the direct operands of a node, from left to right."""
     match expr:
         case Literal() | Attribute() | Exists():
             return ()
@@ -154,11 +154,10 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def parse(text: str, most: int = MAX_DEPTH) -> Expr:
-    """The tree of a CESQL expression of at most so many levels, or a `FilterSyntaxError` that says where it goes wrong.
+    """Return the tree of a CESQL text of at most `most` levels, or raise a `FilterSyntaxError` with the place.
 
-    >>> parse("type = 'sale' AND Hop < 3")
-    Logic(op='AND', operands=(Binary(op='=', left=Attribute(name='type'), right=Literal(value='sale')), \
-Binary(op='<', left=Attribute(name='hop'), right=Literal(value=3))))
+    >>> parse("Hop < 3")
+    Binary(op='<', left=Attribute(name='hop'), right=Literal(value=3))
     """
     try:
         expr = _Build(text).transform(_grammar().parse(text))
@@ -193,7 +192,7 @@ _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 def read_integer(text: str) -> int | None:
-    """The 32-bit integer that a decimal text spells, or None."""
+    """Return the 32-bit integer of a decimal text, or None."""
     match = _NUMBER.fullmatch(text)
     number = int(match[1] + match[2]) if match else None
     return number if number is not None and INT32_MIN <= number <= INT32_MAX else None
@@ -201,7 +200,7 @@ def read_integer(text: str) -> int | None:
 
 @v_args(meta=True)
 class _Build(Transformer_NonRecursive[Token, Expr]):
-    """Nodes for lark's trees; one method per rule. Not recursive, for `_check_depth` comes after."""
+    """The builder of nodes from trees of lark, a method for each rule; not recursive, as `_check_depth` runs later."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -298,7 +297,7 @@ def _quote(value: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def like_pattern(text: str) -> Pattern:
-    r"""What a LIKE pattern says: `\%` and `\_` are those characters, any other backslash stands for itself.
+    r"""Return the pattern of a LIKE text: `\%` and `\_` are plain characters, any other backslash stands for itself.
 
     >>> like_pattern(r"100\%_of%").matches("100% of 7")
     True
@@ -311,7 +310,7 @@ _WILD: Final = {"%": MANY, "_": ONE}
 
 
 def to_text(expr: Expr) -> str:
-    """CESQL for a tree, with no more parentheses than needed: `parse(to_text(tree)) == tree`.
+    """Return the CESQL text of a tree, with as few parentheses as possible: `parse(to_text(tree)) == tree`.
 
     >>> to_text(parse("((a + 1)*2) <> B or (not(exists c))"))
     '(a + 1) * 2 != b OR NOT EXISTS c'
@@ -363,7 +362,7 @@ def _level(expr: Expr) -> int:
 
 
 def _within(expr: Expr, level: int) -> str:
-    """The text of an operand, in parentheses if it would fall apart at that level."""
+    """Return the text of an operand, in parentheses if the level of the operand is too low."""
     return to_text(expr) if _level(expr) >= level else f"({to_text(expr)})"
 
 

@@ -1,15 +1,17 @@
-"""CloudEvents SQL as filters: what it says of single attributes becomes value sets, and only the rest is computed.
+"""CloudEvents SQL as filters: conditions on single attributes become value sets, and only the rest is computed.
 
-A condition is lowered to a pair of filters, where it is true and where it is false, both without error (`cesql_logic`).
-CESQL casts, and so a condition on one attribute speaks of values of several kinds: `x = '5'` is true of the string, of
-the integer and of no other value, which makes it a value set. Not so `x = 5`, which is true of '5', '05', '+5' and so
-on. The dimension then is what CESQL compares, `CESQL('INT(x)') = 5`, and filters on it still cover and merge as sets.
+A condition is translated to a pair of filters, for true and for false, both without error (see `logic`). CESQL casts,
+so a condition on an attribute concerns values of several kinds: `x = '5'` is true of the string, of the integer and of
+no other value, and is therefore a value set. `x = 5` is no value set: the condition is true of '5', '05', '+5' and so
+on. The dimension is then the compared value, `CESQL('INT(x)') = 5`, and filters on this dimension still cover and merge
+as sets.
 
-Some conditions are sets for nearly all values: `x LIKE '%ab%'` is one but for bytes, whose base64 text may match. They
-are lowered twice, `x CONTAINS 'ab' OR CESQL('STRING(x)') CONTAINS 'ab'`. The second part alone says it all; the first,
-which leaves the odd kinds out, is there so that filters on `x` itself are covered.
+Some conditions are sets for nearly all values: `x LIKE '%ab%'` is a set except for bytes, whose base64 text may match.
+Such a condition is translated twice, `x CONTAINS 'ab' OR CESQL('STRING(x)') CONTAINS 'ab'`. The second part alone is
+exact; the first part, which omits the odd kinds, exists so that filters on `x` are covered.
 
-An interval in an event stands for its points, as in every filter; `cesql_eval` alone would call it missing.
+An interval in an event stands for its points, as in every filter; `evaluation` alone would count an interval as
+missing.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from typing import Final, cast
 
 from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters import intervals, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterOverBudget, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
+from fieldfare.filters.languages.cesql.casts import SEEN, is_string, one_of, spelt, values_of
 from fieldfare.filters.languages.cesql.expression import Cesql, cast_to, constant, names, read, type_of
 from fieldfare.filters.languages.cesql.logic import NEVER, Pair, combined, negated
 from fieldfare.filters.languages.cesql.syntax import (
@@ -38,7 +40,7 @@ from fieldfare.filters.languages.cesql.syntax import (
     Value,
     like_pattern,
 )
-from fieldfare.filters.languages.cesql.texts import SEEN, is_string, one_of, spelt, values_of
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import Pattern
 from fieldfare.filters.valueset import FALSE, TRUE, ValueSet, whole
 
@@ -48,9 +50,9 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def parse(text: str) -> Filter:
-    """The filter of a CESQL text: an event passes if the result is the boolean true, without error.
+    """Return the filter of a CESQL text: an event passes if the result is the boolean true, without error.
 
-    Refused are calls of unknown functions, and a text that nothing can match.
+    Calls of unknown functions are refused, and so is a text that no event can match.
 
     >>> print(parse("type IN ('com.sale', 'com.return') AND subject LIKE 'shop.%' AND hop < 3"))
     subject STARTS WITH 'shop.' AND type IN ('com.return', 'com.sale') AND CESQL('INT(hop)') < 3
@@ -59,49 +61,49 @@ def parse(text: str) -> Filter:
     if type_of(expr) in (int, str):
         kind = "an integer" if type_of(expr) is int else "a string"
         raise FilterSyntaxError(text, expr.start, f"expected a condition, found {kind}")
-    result = lower(expr)
+    result = translate(expr)
     if result.is_empty:
         raise _contradiction(text, expr)
     return result
 
 
-def lower(expr: Expr) -> Filter:
-    """The filter of an expression whose functions all exist; it may be one that nothing can match."""
+def translate(expr: Expr) -> Filter:
+    """Return the filter of an expression whose functions all exist; the filter may match nothing."""
     if isinstance(expr, Attribute):
         return _has(expr.name, TRUE)  # not cast: the string 'true' is no boolean
     if type_of(expr) is not bool:
         return NOTHING
-    sets = _Lowering()
+    sets = _Translation()
     result = sets.pair(expr).true
-    return result | _Lowering(sets.odd).pair(expr).true if sets.odd else result
+    return result | _Translation(sets.odd).pair(expr).true if sets.odd else result
 
 
-class _Lowering:
-    """One translation: as value sets, which leaves some odd values out, or with some attributes cast and computed.
+class _Translation:
+    """A single translation: as value sets, which omits some odd values, or with some attributes cast and computed.
 
-    What is left out is neither true nor false, that is, as if in error. Both sides of a pair only get smaller by that,
-    and so do those of whatever they are combined to.
+    An omitted value is neither true nor false, that is, as if in error. Both sides of a pair only get smaller by the
+    omission, and so do the sides of all combinations.
     """
 
     def __init__(self, cast_names: Collection[str] = ()) -> None:
         self._cast = cast_names
         self.odd: set[str] = set()
-        """the attributes for which something was left out"""
+        """the attributes with omitted values"""
 
     def pair(self, expr: Expr) -> Pair:
-        """Where the expression, cast to a boolean, is true and where false; computed in one piece if too complex."""
+        """Return the pair of the expression, cast to a boolean; computed in a single piece if too complex."""
         try:
-            return self._lowered(expr) if names(expr) else _computed(expr)
+            return self._translated(expr) if names(expr) else _computed(expr)
         except FilterOverBudget:
             raise
         except (TooComplex, FilterTooComplex):
             return _computed(expr)
 
-    def _lowered(self, expr: Expr) -> Pair:
+    def _translated(self, expr: Expr) -> Pair:
         match expr:
             case Exists(name):
                 return Pair(_has(name, SEEN), _has(name, ~SEEN))
-            case Not(operand) if type_of(operand) is int:  # an error, as the conformance kit wants it
+            case Not(operand) if type_of(operand) is int:  # an error, a demand of the conformance kit
                 return NEVER
             case Not(operand) if not isinstance(operand, Attribute):  # which may be an integer
                 return negated(self.pair(operand))
@@ -117,7 +119,7 @@ class _Lowering:
                 return _computed(expr)
 
     def _compared(self, expr: Binary) -> Pair:
-        """A comparison; with a constant, it is a set of what the other side may be."""
+        """Return the pair of a comparison; with a constant, a set of values of the other side."""
         right, left = constant(expr.right), constant(expr.left)
         if right is not None:
             return self._against(expr.op, expr.left, right)
@@ -132,7 +134,7 @@ class _Lowering:
         return NEVER if cast_left is None else self._against(expr.op, expr.right, cast_left)
 
     def _against(self, op: str, operand: Expr, value: Value) -> Pair:
-        """An operand compared with a constant."""
+        """Return the pair of an operand compared with a constant."""
         if op in _FLIPPED:
             number = constant(Literal(value), int)
             return NEVER if number is None else _split(cast_to(operand, int), _range(op, cast(int, number)), _INTEGERS)
@@ -148,7 +150,7 @@ class _Lowering:
         return negated(equal, op == "!=")
 
     def _in(self, expr: In) -> Pair:
-        """Each item is cast to the type of the operand, until one is equal or cannot be cast."""
+        """Return the pair of IN: each item is cast to the type of the operand, up to an equal item or a failed cast."""
         values = [constant(item) for item in expr.items]
         if None in values or type_of(expr.operand) is bool:
             return _computed(expr)
@@ -184,7 +186,7 @@ class _Lowering:
 
 
 def _where(expr: Expr, values: ValueSet) -> Filter:
-    """The expression has a value, and it is in the set."""
+    """Return the filter that the expression has a value in the set."""
     dimension = Cesql(expr)
     if names(expr):
         return Filter.where(dimension, Constraint(values))
@@ -203,7 +205,7 @@ def _computed(expr: Expr) -> Pair:
 
 
 def _has(name: str, values: ValueSet) -> Filter:
-    """The attribute is one of the values."""
+    """Return the filter that the attribute has a value in the set."""
     if name == "data":  # no attribute, and hence missing
         return EVERYTHING if MISSING in values else NOTHING
     return Filter.where(name, Constraint(values))
@@ -219,7 +221,7 @@ def _one_of(name: str, values: ValueSet) -> Pair:
 
 
 def _castable(items: Sequence[Expr], to: type) -> tuple[list[Value], bool]:
-    """The items before the first that cannot be cast, and whether these are all."""
+    """Return the items before the first failed cast, and whether these are all items."""
     found: list[Value] = []
     for item in items:
         value = constant(item, to)
@@ -233,15 +235,15 @@ def _castable(items: Sequence[Expr], to: type) -> tuple[list[Value], bool]:
 
 
 def _contradiction(text: str, expr: Expr) -> FilterSyntaxError:
-    """Why nothing can match: the two operands of AND that exclude each other, where there are two."""
+    """Return the error for a filter that matches nothing, with two operands of AND that exclude each other, if any."""
     shown = text[expr.start : expr.end]
     if isinstance(expr, Logic) and expr.op == "AND":
         for operand in expr.operands:
-            if lower(cast_to(operand, bool)).is_empty:
+            if translate(cast_to(operand, bool)).is_empty:
                 return _contradiction(text, operand)
         for i, second in enumerate(expr.operands):
             for first in expr.operands[:i]:
-                if lower(Logic("AND", (first, second))).is_empty:
+                if translate(Logic("AND", (first, second))).is_empty:
                     problem = f"{text[second.start : second.end]} contradicts {text[first.start : first.end]}"
                     return FilterSyntaxError(text, second.start, f"nothing can match: {problem}")
     return FilterSyntaxError(text, expr.start, f"nothing can match {shown}")

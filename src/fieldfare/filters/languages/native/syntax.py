@@ -1,176 +1,43 @@
-"""The syntax of the native language: text to a small tree that remembers where everything stood."""
+"""The parser of the native language: from text to a tree of nodes with their spans."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 
 from fieldfare.events.values import Scalar, parse_timestamp
 from fieldfare.filters.errors import FilterSyntaxError, syntax_error
+from fieldfare.filters.languages.native.nodes import (
+    And,
+    Between,
+    Call,
+    Comparison,
+    Constant,
+    Exists,
+    Has,
+    In,
+    Is,
+    Name,
+    Not,
+    Operation,
+    Or,
+    Parameter,
+    Path,
+    Quantified,
+    TextTest,
+    Tree,
+    check_depth,
+)
 from fieldfare.filters.literals import MAX_DIGITS
 
 MAX_TEXT: Final = 1 << 20
-"""characters in a filter"""
-MAX_DEPTH: Final = 100
-"""levels of nodes in a tree; whatever walks one can therefore recurse"""
+"""characters of the text of a filter"""
 
-
-@dataclass(slots=True)
-class Node:
-    """A piece of a filter's text, from `start` to `end`."""
-
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
-class Constant(Node):
-    """A literal value."""
-
-    value: Scalar
-
-
-@dataclass(slots=True)
-class Name(Node):
-    """A field."""
-
-    path: str
-
-
-@dataclass(slots=True)
-class Parameter(Node):
-    """A value given when the filter is parsed."""
-
-    name: str
-
-
-@dataclass(slots=True)
-class Operation(Node):
-    """`left op right`, arithmetic."""
-
-    op: str
-    left: Tree
-    right: Tree
-
-
-@dataclass(slots=True)
-class Call(Node):
-    """`function(arguments)`."""
-
-    function: str
-    arguments: list[Tree]
-
-
-@dataclass(slots=True)
-class Has(Node):
-    """`path HAS (condition)`: an element of the list, or the object, satisfies the condition."""
-
-    path: str
-    condition: Tree
-
-
-@dataclass(slots=True)
-class Path(Node):
-    """`PATH(selector, condition)`: an element that is selected satisfies the condition, if there is one."""
-
-    selector: Tree
-    condition: Tree | None
-
-
-@dataclass(slots=True)
-class Comparison(Node):
-    """`left op right`."""
-
-    op: str
-    left: Tree
-    right: Tree
-
-
-@dataclass(slots=True)
-class Between(Node):
-    """`operand BETWEEN low AND high`."""
-
-    operand: Tree
-    low: Tree
-    high: Tree
-    negated: bool
-
-
-@dataclass(slots=True)
-class In(Node):
-    """`operand IN (items)`."""
-
-    operand: Tree
-    items: list[Tree]
-    negated: bool
-
-
-@dataclass(slots=True)
-class TextTest(Node):
-    """`operand LIKE text` and its relatives."""
-
-    op: str
-    operand: Tree
-    text: Tree
-    negated: bool
-
-
-@dataclass(slots=True)
-class Is(Node):
-    """`operand IS type`."""
-
-    operand: Tree
-    type: str
-    negated: bool
-
-
-@dataclass(slots=True)
-class Exists(Node):
-    """`EXISTS operand`."""
-
-    operand: Tree
-
-
-@dataclass(slots=True)
-class Quantified(Node):
-    """`ANY condition` or `ALL condition`, about the elements of one field."""
-
-    quantifier: str
-    condition: Tree
-
-
-@dataclass(slots=True)
-class Not(Node):
-    """`NOT condition`."""
-
-    condition: Tree
-
-
-@dataclass(slots=True)
-class And(Node):
-    """All of several conditions."""
-
-    parts: list[Tree]
-
-
-@dataclass(slots=True)
-class Or(Node):
-    """One of several conditions."""
-
-    parts: list[Tree]
-
-
-Tree: TypeAlias = (
-    Constant | Name | Parameter | Operation | Call | Has | Path | Comparison | Between | In | TextTest | Is | Exists
-    | Quantified | Not | And | Or
-)  # fmt: skip
 
 _STRING: Final = r"'(?:[^']|'')*'"
 _VALUE: Final = re.compile(rf"{_STRING}|[\d.eE+-]+")
@@ -183,7 +50,7 @@ _PLAIN: Final = re.compile(
     | (?P<test> \w+ ) (?: \s+ WITH )? \s* (?P<text> {_STRING} ) )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""the next predicate of a PLAIN or SIMPLE token: the grammar has checked it, this only takes it apart"""
+"""the next predicate of a PLAIN or SIMPLE token: the grammar has checked the token, the expression only splits it"""
 
 TERMINALS: Final = {
     "SIMPLE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
@@ -206,7 +73,7 @@ def _unquoted(text: str) -> str:
 
 
 def _predicate(found: re.Match[str], offset: int) -> Tree:
-    """A predicate of the terminal PLAIN, which begins at the offset."""
+    """Return the node of a predicate in a PLAIN token that begins at the offset."""
 
     def constant(text: str, start: int) -> Constant:
         value: Scalar = _unquoted(text) if text[0] == "'" else _number(text)
@@ -227,7 +94,7 @@ def _predicate(found: re.Match[str], offset: int) -> Tree:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Tree]):
-    """Makes the tree while the parser reduces."""
+    """The builder of nodes, called by the parser at each reduction."""
 
     def start(self, tree: Tree) -> Tree:
         return tree
@@ -331,7 +198,7 @@ class _Builder(Transformer[Token, Tree]):
 
 
 class _Bad(Exception):
-    """A token that reads well but means nothing."""
+    """A token of the right form without a meaning."""
 
     def __init__(self, token: Token, problem: str) -> None:
         super().__init__(problem)
@@ -354,7 +221,7 @@ def _parser() -> Lark:
 
 
 def parse_tree(text: str) -> Tree:
-    """The tree of a filter's text, or a `FilterSyntaxError`."""
+    """Return the tree of the text of a filter, or raise a `FilterSyntaxError`."""
     if len(text) > MAX_TEXT:
         raise FilterSyntaxError(text, MAX_TEXT, f"the filter is longer than {MAX_TEXT} characters")
     try:
@@ -363,39 +230,7 @@ def parse_tree(text: str) -> Tree:
         raise syntax_error(text, error, TERMINALS) from None
     except _Bad as error:
         raise FilterSyntaxError(text, error.position, error.problem) from None
-    except VisitError as error:  # what a callback raised, wrapped by lark
+    except VisitError as error:  # an exception of a callback, wrapped by lark
         raise FilterSyntaxError(text, getattr(error.orig_exc, "position", 0), str(error.orig_exc)) from None
-    _check_depth(tree, text)
+    check_depth(tree, text)
     return tree
-
-
-def _check_depth(tree: Tree, text: str) -> None:
-    level, nodes = 1, [tree]
-    while nodes:
-        if level > MAX_DEPTH:
-            raise FilterSyntaxError(text, nodes[0].start, f"nested more than {MAX_DEPTH} levels deep")
-        level, nodes = level + 1, [child for node in nodes for child in _children(node)]
-
-
-def _children(tree: Tree) -> Sequence[Tree]:
-    match tree:
-        case Constant() | Name() | Parameter():
-            return ()
-        case Comparison() | Operation():
-            return (tree.left, tree.right)
-        case And() | Or():
-            return tree.parts
-        case Not() | Quantified() | Has():
-            return (tree.condition,)
-        case Path():
-            return (tree.selector,) if tree.condition is None else (tree.selector, tree.condition)
-        case Between():
-            return (tree.operand, tree.low, tree.high)
-        case In():
-            return (tree.operand, *tree.items)
-        case TextTest():
-            return (tree.operand, tree.text)
-        case Is() | Exists():
-            return (tree.operand,)
-        case Call():
-            return tree.arguments

@@ -1,11 +1,10 @@
-"""The native filter language: SQL-like conditions over an event's fields.
+"""The native filter language: SQL-like conditions over the fields of an event.
 
     symbol = 'IBM' AND price BETWEEN 100 AND 120.5 AND NOT (venue IN ('X', 'Y')) AND name LIKE 'A%' AND EXISTS data.user
 
-A predicate such as `venue != 'X'` or `venue NOT IN (…)` wants the field to be there; `NOT (…)` is plain logic, and is
-true of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter given
-to `parse`. Lists are asked about with `ANY` and `ALL`, or with `HAS` for lists of objects; `PATH` looks for objects
-wherever they stand.
+A predicate such as `venue != 'X'` or `venue NOT IN (…)` requires the field to exist; `NOT (…)` is plain logic, and true
+of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter of `parse`.
+Conditions on lists use `ANY` and `ALL`, or `HAS` for lists of objects; `PATH` finds objects at any depth.
 """
 
 from __future__ import annotations
@@ -15,19 +14,20 @@ from math import isinf
 
 from fieldfare.events.values import Scalar
 from fieldfare.filters import predicates, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.elements import has
 from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.expressions import Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
-from fieldfare.filters.languages.native import syntax
-from fieldfare.filters.languages.native.syntax import Tree, parse_tree
+from fieldfare.filters.languages.native import nodes
+from fieldfare.filters.languages.native.nodes import Tree
+from fieldfare.filters.languages.native.syntax import parse_tree
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.paths import Selector, path, selector
 
 
 def parse(text: str, **parameters: Scalar) -> Filter:
-    """The filter of a text. A text that nothing can match is refused, saying which parts contradict each other.
+    """Return the filter of a text. A filter that no event can match is refused, with the parts that contradict.
 
     >>> parse("price < :limit AND symbol = 'IBM'", limit=120.5)
     parse("price < 120.5 AND symbol = 'IBM'")
@@ -35,12 +35,12 @@ def parse(text: str, **parameters: Scalar) -> Filter:
     if not isinstance(text, str):
         raise TypeError(f"a filter is parsed from a str, not from {type(text).__name__}")
     tree = parse_tree(text)
-    lowering = _Lowering(text, parameters)
+    translation = _Translation(text, parameters)
     try:
-        result = lowering.condition(tree)
+        result = translation.condition(tree)
         if result.is_empty:
-            raise lowering.contradiction(tree)
-        if unused := parameters.keys() - lowering.used:
+            raise translation.contradiction(tree)
+        if unused := parameters.keys() - translation.used:
             raise TypeError(f"the filter has no parameter :{min(unused)}")
     except RecursionError:
         raise FilterSyntaxError(text, 0, "the filter is nested too deeply") from None
@@ -49,8 +49,8 @@ def parse(text: str, **parameters: Scalar) -> Filter:
     return result
 
 
-class _Lowering:
-    """One translation of a tree into a filter."""
+class _Translation:
+    """A single translation of a tree into a filter."""
 
     def __init__(self, text: str, parameters: Mapping[str, Scalar]) -> None:
         self._text = text
@@ -66,7 +66,7 @@ class _Lowering:
     # Conditions
 
     def condition(self, tree: Tree) -> Filter:
-        """The filter of a condition."""
+        """Return the filter of a condition."""
         try:
             return self._condition(tree)
         except TypeError as error:
@@ -74,37 +74,37 @@ class _Lowering:
 
     def _condition(self, tree: Tree) -> Filter:
         match tree:  # the most frequent first
-            case syntax.Comparison():
+            case nodes.Comparison():
                 op = "!=" if tree.op == "<>" else tree.op
                 return predicates.compared(self._dimension(tree.left), op, self._dimension(tree.right))
-            case syntax.And():
+            case nodes.And():
                 return predicates.conjunction([self.condition(part) for part in tree.parts])
-            case syntax.Between():
+            case nodes.Between():
                 operand, low, high = (self._dimension(part) for part in (tree.operand, tree.low, tree.high))
                 return predicates.between(operand, low, high, tree.negated)
-            case syntax.In():
+            case nodes.In():
                 items = [self._dimension(item) for item in tree.items]
                 return predicates.one_of(self._dimension(tree.operand), items, tree.negated)
-            case syntax.TextTest():
+            case nodes.TextTest():
                 return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
-            case syntax.Or():
+            case nodes.Or():
                 return Filter(branch for part in tree.parts for branch in self.condition(part).boxes)
-            case syntax.Not():
+            case nodes.Not():
                 return ~self.condition(tree.condition)
-            case syntax.Is():
+            case nodes.Is():
                 return predicates.inside(self._dimension(tree.operand), predicates.TYPES[tree.type], tree.negated)
-            case syntax.Exists():
+            case nodes.Exists():
                 return predicates.inside(self._dimension(tree.operand), valueset.PRESENT)
-            case syntax.Quantified():
+            case nodes.Quantified():
                 return predicates.quantified(tree.quantifier, self.condition(tree.condition))
-            case syntax.Has():
+            case nodes.Has():
                 return has(tree.path, self.condition(tree.condition))
-            case syntax.Path():
+            case nodes.Path():
                 condition = EVERYTHING if tree.condition is None else self.condition(tree.condition)
                 return path(self._selector(tree.selector), condition)
-            case syntax.Name() | syntax.Call():
+            case nodes.Name() | nodes.Call():
                 return predicates.inside(self._dimension(tree), valueset.TRUE)
-            case syntax.Constant(value=bool()):
+            case nodes.Constant(value=bool()):
                 return EVERYTHING if tree.value else NOTHING
         raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
 
@@ -120,15 +120,15 @@ class _Lowering:
     # Values
 
     def _dimension(self, tree: Tree) -> Dimension:
-        """What a value is: the path of a field, a literal, or something computed."""
+        """Return the dimension of a value: the path of a field, a literal, or an expression."""
         match tree:
-            case syntax.Name():
+            case nodes.Name():
                 return tree.path
-            case syntax.Constant():
+            case nodes.Constant():
                 if isinstance(tree.value, float) and isinf(tree.value) and self._quote(tree)[-1:].isdigit():
                     raise self._wrong(tree, "the number is out of range")
                 return Literal(tree.value)
-            case syntax.Parameter() | syntax.Operation() | syntax.Call():
+            case nodes.Parameter() | nodes.Operation() | nodes.Call():
                 try:
                     return self._computed(tree)
                 except FilterSyntaxError:
@@ -137,25 +137,25 @@ class _Lowering:
                     raise self._wrong(tree, str(error)) from None
         raise self._wrong(tree, f"expected a value, found the condition {self._quote(tree)}")
 
-    def _computed(self, tree: syntax.Parameter | syntax.Operation | syntax.Call) -> Dimension:
+    def _computed(self, tree: nodes.Parameter | nodes.Operation | nodes.Call) -> Dimension:
         match tree:
-            case syntax.Parameter():
+            case nodes.Parameter():
                 if tree.name not in self._parameters:
                     raise ValueError(f"no value was given for the parameter :{tree.name}")
                 self.used.add(tree.name)
                 return predicates.constant(self._parameters[tree.name])
-            case syntax.Operation():
+            case nodes.Operation():
                 return predicates.arithmetic(tree.op, self._dimension(tree.left), self._dimension(tree.right))
-            case syntax.Call():
+            case nodes.Call():
                 return predicates.call(tree.function, [self._dimension(argument) for argument in tree.arguments])
 
     # Contradictions
 
     def contradiction(self, tree: Tree) -> FilterSyntaxError:
-        """Why nothing can match: the two parts of a conjunction that exclude each other, where there are two."""
-        if isinstance(tree, syntax.Or):
+        """Return the error for a filter that matches nothing: two parts that exclude each other, if there are two."""
+        if isinstance(tree, nodes.Or):
             return self.contradiction(tree.parts[0])
-        if isinstance(tree, syntax.And):
+        if isinstance(tree, nodes.And):
             filters = [self.condition(part) for part in tree.parts]
             for part, meaning in zip(tree.parts, filters, strict=True):
                 if meaning.is_empty:
@@ -169,13 +169,13 @@ class _Lowering:
 
 
 def _culprit(tree: Tree) -> Tree:
-    """The part of a predicate that can be of a wrong type."""
+    """Return the part of a predicate that can have a wrong type."""
     match tree:
-        case syntax.Comparison():
-            return tree.right if isinstance(tree.right, (syntax.Constant, syntax.Parameter)) else tree.left
-        case syntax.Between():
+        case nodes.Comparison():
+            return tree.right if isinstance(tree.right, (nodes.Constant, nodes.Parameter)) else tree.left
+        case nodes.Between():
             return tree.low
-        case syntax.TextTest():
+        case nodes.TextTest():
             return tree.text
         case _:
             return tree

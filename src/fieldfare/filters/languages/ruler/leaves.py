@@ -1,6 +1,6 @@
-"""The leaves of event patterns: `["a", {"prefix": "b"}, {"numeric": [">", 5]}]` to a set of values.
+"""The leaves of event patterns: `["a", {"prefix": "b"}, {"numeric": [">", 5]}]` as a set of values.
 
-The operators are those of Event Ruler; what they mean where its documentation is silent is said in `ruler`.
+The operators are the operators of Event Ruler; `patterns` documents the choices where Ruler's documentation is silent.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fieldfare.filters.valueset import Atom, ValueSet
 
 _OBJECTS: Final = ValueSet(atoms=Atom.OBJECT)
 LEAF: Final = ELEMENTS - _OBJECTS
-"""what can be at the end of a path"""
+"""the values that can stand at the end of a path"""
 LEAFLESS: Final = Constraint(ValueSet(atoms=Atom.MISSING | Atom.OBJECT | Atom.LIST), every=_OBJECTS)
-"""what `exists: false` wants: nothing, or an object, or an array in which there is nothing else"""
+"""the values for `exists: false`: none, an object, or an array of objects only"""
 
 
 class Leaf(NamedTuple):
-    """What a pattern wants of one field: a value in a set, or an address in a network, or no value at all."""
+    """The demand of a pattern on a field: a value in a set, or an address in a network, or no value."""
 
     values: ValueSet
     networks: tuple[str, ...]
@@ -33,7 +33,7 @@ class Leaf(NamedTuple):
 
 
 def leaf(alternatives: list[object] | tuple[object, ...], path: str) -> Leaf:
-    """The meaning of the array at the end of a path."""
+    """Return the meaning of the array at the end of a path."""
     if not alternatives:
         refuse(path, "the array is empty, so nothing could match")
     values, networks, absent = valueset.EMPTY, [], False
@@ -59,7 +59,7 @@ def leaf(alternatives: list[object] | tuple[object, ...], path: str) -> Leaf:
 
 
 def refuse(path: str, problem: str) -> NoReturn:
-    """Say what is wrong with a pattern."""
+    """Raise the error for a problem in a pattern."""
     raise FilterDocumentError(path or "/", problem)
 
 
@@ -149,11 +149,11 @@ _TEXTS: Final[dict[str, Callable[[str, bool, str], Pattern]]] = {
     "suffix": lambda text, ignore_case, _: patterns.pattern(MANY, *text, ignore_case=ignore_case),
     "wildcard": _wildcard,
 }
-"""the pattern of each operator on strings, from the text, whether to ignore case, and where we are"""
+"""the pattern of each operator on strings, from the text, whether to ignore case, and the path"""
 
 
 def _fitting(operator: str, operand: object, path: str, *, many: bool = False) -> ValueSet:
-    """The strings that an operator takes; with `many`, its operand may be a list."""
+    """Return the strings that an operator accepts; with `many`, the operand may be a list."""
     ignore_case = False
     if operator in ("prefix", "suffix") and isinstance(operand, Mapping):
         inner, operand = _single(operand, path)

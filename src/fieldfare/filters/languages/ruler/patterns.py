@@ -1,21 +1,21 @@
-r"""Event patterns as Amazon EventBridge and Event Ruler have them: JSON in the shape of the event it wants.
+"""Event patterns of Amazon EventBridge and Event Ruler: JSON in the shape of the events that match.
 
     {"source": ["shop"], "detail": {"state": [{"anything-but": "draft"}], "total": [{"numeric": [">", 0, "<=", 100]}]}}
 
-All fields named must match; a field matches if one of the alternatives in its array does. Arrays in the event are
-looked through: some element must match, and what a pattern wants below one array must come from one and the same
-element of it. Where Ruler's documentation leaves a choice, or its implementation has none we could follow:
+All named fields must match; a field matches if an alternative in the array of the field does. Arrays in the event are
+looked through: some element must match, and all demands of a pattern below an array must be met by the same element.
+Where Ruler's documentation leaves a choice, or the implementation of Ruler has no rule to follow:
 
-- `anything-but` wants a value, of any type, that is not excluded; in an array, some element that is not.
-- `exists` asks for leaves: an object or an empty array is none, null is one. `exists: false` below an array speaks of
-  the element in which the other fields of its object were found; if the pattern wants nothing else there, of all
-  elements. (Ruler does so too, but only looks at fields with names that sort before this one.)
+- `anything-but` demands a value of any type that is not excluded; in an array, some element that is not excluded.
+- `exists` asks for leaves: an object or an empty array is none, null is a leaf. `exists: false` below an array concerns
+  the element in which the other fields of the object were found; if the pattern demands nothing else there, all
+  elements. (Ruler does so too, but only looks at fields with names that sort before.)
 - A dot in a name is a step down, as in `{"detail.state": [...]}`. No field may be named twice, by dots or in `$or`.
-- Numbers are exact and unbounded, 1 is 1.0, and the string "1" is no number. A string is itself only: Ruler takes two
-  spellings of an IP address for equal. Ignoring case maps characters one to one: "ß" is not "SS".
-- Where a field of an event is a timestamp, as `time` is in CloudEvents, it is no string; `prefix` does not match it.
-- We take some patterns that Ruler refuses: `numeric` with the upper bound first, `cidr` of a single address, and in
-  `anything-but` any mixture of scalars. `$or` always is an operator.
+- Numbers are exact and unbounded, 1 is 1.0, and the string "1" is no number. A string equals only itself: Ruler takes
+  two spellings of an IP address for equal. Ignoring case maps single characters: "ß" is not "SS".
+- A timestamp in a field, such as `time` in CloudEvents, is no string; `prefix` does not match a timestamp.
+- Fieldfare accepts some patterns that Ruler refuses: `numeric` with the upper bound first, `cidr` of a single address,
+  and in `anything-but` any mixture of scalars. `$or` always is an operator.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fieldfare.filters import functions, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.branch import MAX_BRANCHES, Branch
 from fieldfare.filters.constraint import Constraint, any_of
 from fieldfare.filters.elements import has
 from fieldfare.filters.errors import FilterDocumentError, FilterTooComplex
 from fieldfare.filters.expressions import Call, Field, Literal
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages.ruler import text as ruler_render
 from fieldfare.filters.languages.ruler.leaves import LEAFLESS, Leaf, leaf, refuse
+from fieldfare.filters.languages.ruler.printer import document
+from fieldfare.filters.machines import TooComplex
 
 MAX_WAYS: Final = 64
-"""in how many ways the leaves of an object may be found or absent; `exists: false` beside other values doubles them"""
+"""ways in which the leaves of an object may be found or absent; `exists: false` beside other values doubles the ways"""
 
 Steps: TypeAlias = tuple[str, ...]
-"""a path, step by step"""
+"""a path as a tuple of steps"""
 Rule: TypeAlias = dict[Steps, Leaf]
-"""a pattern without `$or`: what it wants at the end of each path"""
+"""a pattern without `$or`: the demand at the end of each path"""
 
 
 def parse(document: str | bytes | Mapping[str, Any]) -> Filter:
-    """The filter of a pattern, given as JSON text or as what such text holds.
+    """Return the filter of a pattern, given as JSON text or as decoded JSON.
 
     >>> print(parse('{"detail": {"state": ["open", {"prefix": "re"}]}}'))
     ANY (detail.state = 'open' OR detail.state STARTS WITH 're')
@@ -63,12 +63,12 @@ def parse(document: str | bytes | Mapping[str, Any]) -> Filter:
 
 
 def render(filter: Filter) -> dict[str, Any]:  # as in every language
-    """The pattern of a filter, or a ValueError that names the constraint which no pattern can express.
+    """Return the pattern of a filter, or raise a ValueError that names a constraint without a pattern.
 
     >>> render(parse({"a.b": [{"prefix": "x"}, 1]}))
     {'a': {'b': [1, {'prefix': 'x'}]}}
     """
-    pattern = ruler_render.document(filter)
+    pattern = document(filter)
     if parse(pattern) != filter:
         raise ValueError(f"no pattern can express {filter}")
     return pattern
@@ -83,7 +83,7 @@ def _json(text: str | bytes) -> object:
     except json.JSONDecodeError as error:
         problem = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise FilterDocumentError("/", problem) from None
-    except ValueError as error:  # what is no UTF-8, and numbers with thousands of digits
+    except ValueError as error:  # bytes that are no UTF-8, and numbers with thousands of digits
         raise FilterDocumentError("/", f"not JSON: {error}") from None
 
 
@@ -92,7 +92,7 @@ def _constant(word: str) -> None:
 
 
 class _Twice:
-    """Stands for the values of a name that an object has more than once, until we know where that is."""
+    """A placeholder for the values of a repeated name, until the place is known."""
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -103,7 +103,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _check(value: object, path: str) -> None:
-    """Refuse what no part of a pattern may be."""
+    """Refuse values that cannot be part of a pattern."""
     if isinstance(value, _Twice):
         refuse(path, "the name occurs twice in its object")
     if isinstance(value, str) and not value.isascii():
@@ -131,7 +131,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _rules(pattern: object, path: str, above: Steps) -> list[Rule]:
-    """The alternatives of a pattern: `$or` is multiplied out, since fields on both sides of it may share an array."""
+    """Return the alternatives of a pattern: `$or` is multiplied out, since fields on both sides may share an array."""
     if not isinstance(pattern, Mapping):
         refuse(path, "a pattern is an object of field names")
     if not pattern:
@@ -147,9 +147,9 @@ def _rules(pattern: object, path: str, above: Steps) -> list[Rule]:
 
 
 def _ways(name: str, value: object, path: str, above: Steps) -> Iterator[Rule]:
-    """What one entry of a pattern wants, as alternatives."""
+    """Yield the demands of an entry of a pattern, as alternatives."""
     if name == "$or":
-        if not isinstance(value, (list, tuple)) or len(value) < 2:  # one is no choice
+        if not isinstance(value, (list, tuple)) or len(value) < 2:  # a single pattern is no choice
             refuse(path, "$or wants an array of two or more patterns")
         for index, alternative in enumerate(value):
             yield from _rules(alternative, f"{path}/{index}", above)
@@ -175,12 +175,12 @@ def _joined(rule: Rule, other: Rule, path: str) -> Rule:
 
 
 class _Meaning(NamedTuple):
-    """What a part of a rule wants of the object it speaks of."""
+    """The demand of a part of a rule on an object."""
 
     found: Filter
-    """some of its leaves have the values wanted, the others that too or are rightly absent"""
+    """some leaves have demanded values, the others too or are rightly absent"""
     absent: frozenset[str] | None
-    """or all of these paths have no leaf; None if not all of them may be absent"""
+    """or all of these paths have no leaf; None if not all may be absent"""
 
 
 def _filter(rule: Rule) -> Filter:
@@ -188,10 +188,10 @@ def _filter(rule: Rule) -> Filter:
 
 
 def _object(rule: Rule) -> _Meaning:
-    """What is wanted of an object below, which may be an element of an array.
+    """Return the demand on an object below, which may be an element of an array.
 
-    Only what is found ties a pattern to one element, and only then is absence a matter of that element; hence the two
-    are kept apart.
+    Only found values tie a pattern to an element, and only then does absence concern that element; hence the two are
+    kept apart.
     """
     parts = [_part(steps, group) for steps, group in _groups(rule)]
     found = Filter(branch for branch, anything_found in _combined(parts) if anything_found)
@@ -200,7 +200,7 @@ def _object(rule: Rule) -> _Meaning:
 
 
 def _combined(parts: list[_Meaning]) -> Iterator[tuple[Branch, bool]]:
-    """All ways to satisfy all parts, each with whether anything at all is found."""
+    """Yield all ways to satisfy all parts, each with a flag that tells whether any value is found."""
     ways = [[(branch, True) for branch in part.found.branches] for part in parts]
     for some, part in zip(ways, parts, strict=True):
         if part.absent is not None:
@@ -212,7 +212,7 @@ def _combined(parts: list[_Meaning]) -> Iterator[tuple[Branch, bool]]:
 
 
 def _part(steps: Steps, group: Rule) -> _Meaning:
-    """Leaves that share the steps. A single one needs no HAS: the constraint on its path says it all."""
+    """Return the demand of leaves that share the steps. A single leaf needs no HAS: its path can be constrained."""
     path = ".".join(steps)
     if len(group) == 1:
         ((rest, wanted),) = group.items()
@@ -224,7 +224,7 @@ def _part(steps: Steps, group: Rule) -> _Meaning:
 
 
 def _groups(rule: Rule) -> Iterator[tuple[Steps, Rule]]:
-    """The rule by first steps, as many of them as all in a group share; what ends here stands alone."""
+    """Group the rule by shared first steps, as many as possible; a leaf at this level stands alone."""
     groups: dict[object, Rule] = {}
     for steps, wanted in rule.items():
         groups.setdefault(steps if len(steps) == 1 else steps[0], {})[steps] = wanted
@@ -236,7 +236,7 @@ def _groups(rule: Rule) -> Iterator[tuple[Steps, Rule]]:
 
 
 def _found(path: str, wanted: Leaf) -> Filter:
-    """Some value at the path is one of those wanted."""
+    """Return the filter that some value at the path is a demanded value."""
     ways = [] if wanted.values.is_empty else [Filter.where(path, any_of(wanted.values))]
     for network in wanted.networks:
         call = Call(functions.CIDR, (Field(path), Literal(network)))

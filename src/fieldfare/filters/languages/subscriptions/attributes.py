@@ -1,11 +1,11 @@
-"""Filters over the texts of attributes, and the same filters over the attributes themselves.
+"""Filters over the texts of attributes, and the same filters over the attributes.
 
-The CloudEvents dialects compare texts: what they say is a filter over dimensions `CESQL('STRING(x)')`, each of which is
-a string or missing. That filter has one normal form, however it was written. But an index, and other filters, know the
-attribute `x`: so its sides are moved to `x` where a set of values can say the same. Where it cannot, since some kind of
-values has texts inside and outside, they are said twice, `x STARTS WITH 'com' OR CESQL('STRING(x)') STARTS WITH 'com'`.
-The second part alone says it all; the first, which leaves the odd kinds out, is there so that filters on `x` itself are
-covered.
+The CloudEvents dialects compare texts: a document is a filter over dimensions `CESQL('STRING(x)')`, each of which is a
+string or missing. This filter has a single normal form, however the document was written. But an index, and other
+filters, know the attribute `x`: the sides are therefore moved to `x` where a set of values has the same meaning. Where
+no set has, since some kind of values has texts inside and outside, both forms are kept, `x STARTS WITH 'com' OR
+CESQL('STRING(x)') STARTS WITH 'com'`. The second part alone is exact; the first part, which omits the odd kinds, exists
+so that filters on `x` are covered.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from fieldfare.events.values import MISSING
 from fieldfare.filters.branch import Branch, Dimension
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages.cesql.casts import values_of
 from fieldfare.filters.languages.cesql.expression import Cesql
 from fieldfare.filters.languages.cesql.syntax import Attribute, Call
-from fieldfare.filters.languages.cesql.texts import values_of
 from fieldfare.filters.predicates import conjunction
 from fieldfare.filters.strings import StringSet
 from fieldfare.filters.valueset import ValueSet
 
 
 def text_in(strings: StringSet, *, missing: bool) -> ValueSet:
-    """The texts in the set and, if it may be missing, whatever is no string: the texts of all and missing are full."""
+    """Return the texts in the set and, if `missing`, every value that is no string."""
     return ~ValueSet(strings=~strings) if missing else ValueSet(strings=strings)
 
 
 def attribute_of(dimension: Dimension) -> str | None:
-    """The attribute whose text a dimension is."""
+    """Return the attribute whose text a dimension is, or None."""
     match dimension:
         case Cesql(Call("STRING", (Attribute(name),))):
             return name
@@ -38,7 +38,7 @@ def attribute_of(dimension: Dimension) -> str | None:
 
 
 def on_attributes(filter: Filter) -> Filter:
-    """The filter with what it says of texts said of the attributes.
+    """Return the filter with conditions on texts moved to the attributes.
 
     >>> from fieldfare.filters import parse
     >>> print(on_attributes(parse("CESQL('STRING(type)') STARTS WITH 'com.' AND CESQL('STRING(hop)') = '5'")))
@@ -55,7 +55,7 @@ def _moved(branch: Branch) -> Iterator[Filter]:
 
 
 def _side(dimension: Dimension, wanted: Constraint) -> tuple[Filter, Filter]:
-    """One side of a box: as sets of values, but for the odd kinds; and exactly, as the text if there are any."""
+    """Return a side of a box as sets of values, without the odd kinds; and exactly, as the text if there are any."""
     name = attribute_of(dimension)
     if name is None:
         return (same := Filter.where(dimension, wanted)), same

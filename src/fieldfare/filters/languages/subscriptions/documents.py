@@ -1,9 +1,9 @@
 """The filters of the CloudEvents Subscriptions API, as decoded JSON: `{"prefix": {"type": "com.example."}}`.
 
 The dialects `exact`, `prefix` and `suffix` compare attributes as strings, `all`, `any` and `not` combine filters, and
-`sql` is CESQL. One more is our own: `fieldfare` is the native language, for all fields and not only attributes. A list,
-as in a subscription's `filters`, wants all its filters to hold; the empty list is always true. An attribute that is
-missing is neither equal to anything nor begins or ends with it, so that `not` is true of it.
+`sql` is CESQL. The dialect `fieldfare` is an addition: the native language, for all fields and not only attributes. A
+list, as in the `filters` of a subscription, is a conjunction; the empty list is always true. A missing attribute
+neither equals a text nor begins or ends with a text, so that `not` is true of a missing attribute.
 
 Attributes are compared as CESQL casts them: the integer 5 is the string "5", a timestamp is its RFC 3339 text in UTC.
 """
@@ -14,34 +14,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from fieldfare.filters import patterns, valueset
-from fieldfare.filters.automaton import TooComplex
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import native
 from fieldfare.filters.languages.cesql.expression import read, string_of
-from fieldfare.filters.languages.cesql.translation import lower as lower_cesql
-from fieldfare.filters.languages.native.translation import parse as parse_native
+from fieldfare.filters.languages.cesql.translation import translate
 from fieldfare.filters.languages.subscriptions.attributes import on_attributes
-from fieldfare.filters.languages.subscriptions.text import ATTRIBUTE, render
+from fieldfare.filters.languages.subscriptions.printer import ATTRIBUTE, render
+from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import MANY, Token
 from fieldfare.filters.predicates import conjunction
 
 __all__ = ["parse", "render"]
 
 MAX_DEPTH: Final = 64
-"""filters within filters"""
+"""levels of filters within filters"""
 
 _AFFIXES: Final[dict[str, tuple[tuple[Token, ...], tuple[Token, ...]]]] = {
     "exact": ((), ()),
     "prefix": ((), (MANY,)),
     "suffix": ((MANY,), ()),
 }
-"""what may stand before and after the text"""
+"""tokens before and after the text of each dialect"""
 _DIALECTS: Final = ", ".join([*_AFFIXES, "all", "any", "not", "sql", "fieldfare"])
 
 
 def parse(document: object) -> Filter:
-    """The filter of a filter object, or of a list of them. A document that nothing can match is refused.
+    """Return the filter of a filter object, or of a list of them. A document that no event can match is refused.
 
     >>> print(parse([{"prefix": {"type": "com.example."}}, {"not": {"exact": {"source": "/test"}}}]))
     NOT source = '/test' AND type STARTS WITH 'com.example.'
@@ -55,16 +55,16 @@ def parse(document: object) -> Filter:
     return result
 
 
-# --- what a document says of texts ------------------------------------------------------------------------------------
+# --- documents as filters on texts ------------------------------------------------------------------------------------
 
 
 def _document(document: object) -> Filter:
-    """A filter object, or a list."""
+    """Return the filter of a filter object, or of a list."""
     return _list(document, "", True) if isinstance(document, list) else _filter(document, "", True)
 
 
 def _filter(document: object, path: str, wanted: bool) -> Filter:
-    """Where a filter object is `wanted`, true or false: so negation goes down to the comparisons."""
+    """Return the events for which a filter object is `wanted`, true or false: negation goes down to the comparisons."""
     if path.count("/") > 2 * MAX_DEPTH:
         raise FilterDocumentError(path, f"nested more than {MAX_DEPTH} levels deep")
     if not isinstance(document, Mapping) or len(document) != 1:
@@ -84,10 +84,10 @@ def _filter(document: object, path: str, wanted: bool) -> Filter:
         case "not":
             return _filter(content, below, not wanted)
         case "sql":
-            meaning = _text(content, below, "a CESQL expression", lambda text: lower_cesql(read(text)))
+            meaning = _text(content, below, "a CESQL expression", lambda text: translate(read(text)))
             return meaning if wanted else ~meaning
         case "fieldfare":
-            meaning = _text(content, below, "a filter", parse_native)
+            meaning = _text(content, below, "a filter", native.parse)
             return meaning if wanted else ~meaning
     raise FilterDocumentError(path or "/", f"there is no dialect {dialect!r}; there are {_DIALECTS}")
 
@@ -116,7 +116,7 @@ def _text(document: object, path: str, what: str, meaning: Callable[[str], Filte
 
 
 def _texts(document: object, path: str) -> Iterator[tuple[str, str]]:
-    """The attributes and the strings they are compared with."""
+    """Yield the attributes with the strings to compare."""
     if not isinstance(document, Mapping) or not document:
         raise FilterDocumentError(path, f"expected an object of attributes and strings, found {_shown(document)}")
     for name, text in document.items():
@@ -135,7 +135,7 @@ def _filled(document: object, path: str) -> Sequence[object]:
 
 
 def _shown(value: object) -> str:
-    """What a value of a document is, in words."""
+    """Describe a value of a document in words."""
     match value:
         case str():
             return repr(value) if value else "an empty string"

@@ -11,10 +11,10 @@ import httpx
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.values import format_timestamp
-from fieldfare.node.http import binding, sinks
-from fieldfare.node.http.addresses import SinkError
+from fieldfare.node.http import binding
 from fieldfare.node.http.binding import Message
-from fieldfare.node.http.webhooks import pause_before
+from fieldfare.node.http.webhooks import sinks
+from fieldfare.node.http.webhooks.addresses import SinkError
 from fieldfare.pipeline.sinks.formats import events
 from fieldfare.pipeline.sinks.formats.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
 
@@ -51,15 +51,9 @@ async def _post(client: httpx.AsyncClient, one: WebhookDelivery, given: WebhookO
         return _letter(one, str(error), 0)
     message = message_of(event, one.id, given)
     headers = {"Authorization": given.authorization} if given.authorization else {}
-    attempts = 0
-    while True:
-        attempts += 1
-        outcome = await sinks.send(client, one.url, message, headers, seconds=given.timeout)
-        if outcome.delivered:
-            return None
-        if not outcome.again or attempts >= given.attempts:
-            return _letter(one, outcome.problem, attempts)
-        await asyncio.sleep(pause_before(attempts, given.backoff, outcome.pause))
+    backoff = sinks.backoff_of(given.backoff, given.attempts)
+    outcome, attempts = await sinks.deliver(client, one.url, message, headers, seconds=given.timeout, backoff=backoff)
+    return None if outcome.delivered else _letter(one, outcome.problem, attempts)
 
 
 def message_of(event: Event, id: str, given: WebhookOptions) -> Message:

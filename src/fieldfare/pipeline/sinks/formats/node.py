@@ -35,12 +35,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from fieldfare.client.errors import ConnectionLost
 from fieldfare.events import msgpack
 from fieldfare.events.limits import EventError
 from fieldfare.pipeline import options
-from fieldfare.pipeline.retry import retry
 from fieldfare.pipeline.sinks.formats import events
+from fieldfare.retry import Backoff, call
 
+NODE_BACKOFF: Final = Backoff(0.2, 10.0, attempts=9)
+"""while a node is away for a moment, during a restart for example; half a minute in all"""
 BATCH: Final = 1 << 32
 """numbers of events that each batch has"""
 
@@ -147,6 +150,6 @@ def _publish(given: NodeSinkOptions, session: str, batch: int, found: Sequence[b
     from fieldfare.pipeline.sinks.formats.node_publisher import publish  # noqa: PLC0415 - it needs more than Spark does
 
     if found and session:
-        retry(lambda: publish(given.url, given.token, session, batch * BATCH + 1, found))
+        call(lambda: publish(given.url, given.token, session, batch * BATCH + 1, found), NODE_BACKOFF, ConnectionLost)
     elif found:  # nobody would know what was published before
         publish(given.url, given.token, session, 1, found)

@@ -1,0 +1,151 @@
+"""Attachment of a client to a session: the client's principal, and the way of the session to this node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from fieldfare.node import security
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.node import Node
+from fieldfare.node.replicas import NUMBER_GAP
+from fieldfare.node.security import AccessDenied, Principal, rights, tickets
+from fieldfare.node.security.quotas import check_new_session
+from fieldfare.node.state import Session
+from fieldfare.node.step import Step
+from fieldfare.protocol import frames as f
+
+TICKET_PATIENCE: Final = 5.0
+"""Seconds to wait for the voucher of a client that comes with a ticket."""
+REASSURE: Final = 2.0
+"""Seconds between two `Waiting` frames to a client whose session is on its way."""
+
+
+class Attached(NamedTuple):
+    """An attached session, and the consequences for the client."""
+
+    name: str
+    session: Session
+    void: int = 0
+    """First delivery whose number means another event by now; 0 if there is none."""
+    waited: int = 0
+    """Number of the last delivery that has waited, perhaps since another token or role was here."""
+    ended: tuple[str, ...] = ()
+    """Sentences about filters that have ended, because the client may not have them any more."""
+
+
+async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
+    """Return the principal of a client with a ticket, and the next ticket.
+
+    A ticket is good for a single session. The voucher of the client may still be on the way.
+    """
+    name, handovers = hello.session, node.broker.handovers
+    passes, news = handovers.passes, asyncio.Event()
+
+    def watch(_: Step) -> None:
+        news.set()
+
+    node.watchers.add(watch)
+    try:
+        async with asyncio.timeout(TICKET_PATIENCE):
+            while name not in passes and handovers.status(name) == "coming":
+                await news.wait()
+                news.clear()
+    except TimeoutError:
+        pass
+    finally:
+        node.watchers.discard(watch)
+    known = passes.get(name)
+    if known is None or not tickets.opens(known, hello.ticket, node.clock()):
+        raise security.Unauthenticated("this ticket is not good here: come with your token")
+    principal = tickets.principal_of(known, node.security, node.clock())
+    passes[name], ticket = tickets.renewed(known, hello.ticket)
+    return principal, ticket
+
+
+async def attach(
+    node: Node, hello: f.Hello, principal: Principal, send: Callable[[f.Frame], Awaitable[None]]
+) -> Attached:
+    """Attach a client to a session, and wait for a session from another node.
+
+    If the other node stays silent, the replica holders are asked in turn. `RequestRefused` or AccessDenied says why
+    there is no session for the client.
+    """
+    fresh = node.fresh_name()
+    name = hello.session or f"~{fresh}"
+
+    def job(broker: DurableBroker, now: float) -> Attached | None:
+        session = broker.sessions.get(name)
+        if session is None:
+            check_new_session(node, broker, principal.name)
+        if session is not None and node.security is not None and session.owner != principal.name:
+            raise AccessDenied(f"the session {name} belongs to somebody else")
+        if not hello.session:
+            owner = principal.name
+            return Attached(name, broker.sessions.attach(name, fresh, now, durable=False, owner=owner))
+        return _claimed(hello, principal, broker, fresh, now, secure=node.security is not None)
+
+    attached = await node.submit(job)
+    candidates = deque((*hello.replicas, hello.at))
+    while attached is None:
+        if not await _wait(node, name, send) and hello.replicas:
+            candidates.rotate(-1)
+            await node.submit(
+                lambda broker, now: broker.handovers.arrivals.take_over(name, candidates[-1], node.fresh_name(), now)
+            )
+        attached = await node.submit(job)
+    return attached
+
+
+def _claimed(
+    hello: f.Hello, principal: Principal, broker: DurableBroker, fresh: str, now: float, *, secure: bool
+) -> Attached | None:
+    """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
+    name, void, waited = hello.session, 0, 0
+    ended: tuple[str, ...] = ()
+    session = broker.handovers.claim(
+        name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
+    )
+    if session is None:
+        return None
+    if hello.identity == session.identity:
+        void = broker.sessions.first_void(name, hello.seen, hello.lives)
+    if session.doubt and not hello.identity:
+        # A program that does not know its last sequence number: the replica holder may not know it either.
+        session.sequence += NUMBER_GAP
+        broker.sessions.store(name)
+    if secure:
+        waited = session.count
+        ended = tuple(rights.recheck(broker, name, principal, now))
+    return Attached(name, session, void, waited, ended)
+
+
+async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:
+    """Wait until the status of a session changes; False if the patience of the settings ends before."""
+    handovers, patience = node.broker.handovers, node.config.sessions.patience_seconds
+    before, changed = handovers.status(name), asyncio.Event()
+
+    def watch(_: Step) -> None:
+        if handovers.status(name) != before:
+            changed.set()
+
+    node.watchers.add(watch)
+    until = asyncio.get_running_loop().time() + patience
+    try:
+        while not changed.is_set() and handovers.status(name) == before:
+            if asyncio.get_running_loop().time() > until:
+                return False
+            await send(f.Waiting(handovers.source_of(name)))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(REASSURE, patience)):
+                    await changed.wait()
+        return True
+    except BaseException:
+        if node.ready:
+            node.submit(lambda broker, _: broker.handovers.arrivals.cancel(name))
+        raise
+    finally:
+        node.watchers.discard(watch)

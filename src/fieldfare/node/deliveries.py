@@ -1,0 +1,157 @@
+"""`Deliveries`: numbered events, which wait for sessions until the clients acknowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fieldfare.node import losses
+from fieldfare.node.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
+from fieldfare.node.state_rows import pending_row
+from fieldfare.protocol.journal import Row
+from fieldfare.protocol.lineage import extend
+
+if TYPE_CHECKING:
+    from fieldfare.node.durable_broker import DurableBroker
+
+
+class Deliveries:
+    """The waiting deliveries of all sessions of a broker.
+
+    The journal entry of an event names the receiving sessions, so an ordinary delivery needs no row. Any other delivery
+    (a replay, a handover, a take-over) gets a row.
+    """
+
+    def __init__(self, core: DurableBroker) -> None:
+        """Serve the sessions of a broker."""
+        self._core = core
+
+    # New deliveries
+
+    def add(self, name: str, session: Session, pending: Pending) -> None:
+        """Give an event the next number of a session; if too many wait, the oldest is dropped."""
+        core, life = self._core, self._core.sessions.life_of(session)
+        begins = not session.lives or session.lives[-1][0] != life
+        session.lives = extend(session.lives, life, session.count + 1)
+        session.count += 1
+        session.pending[session.count] = pending
+        if begins and session.durable:  # not before: the row says from which position on the log is for the session
+            core.sessions.store(name)
+        self.replace_earlier(name, session, session.count)
+        core.step.wake(name)
+        if len(session.pending) > (core.limit if session.durable or core.policy == "buffer" else core.queue):
+            self.drop(name, session, oldest_pending(session))
+            session.dropped += 1
+            if core.policy == "disconnect":
+                core.step.overflowing.add(name)
+
+    def replay(self, name: str, found: Iterable[Pending]) -> None:
+        """Deliver events from before the subscription to a session."""
+        self._core.handovers.check_usable(name)
+        for pending in found:
+            self.deliver_stored(name, pending._replace(replayed=True))
+
+    def deliver_stored(self, name: str, pending: Pending, number: int = 0) -> None:
+        """Deliver a logged event whose entry does not name the session: under the next number, or a given number."""
+        session = self._core.sessions.known(name)
+        session.rows += 1
+        if number:
+            session.pending[number] = pending._replace(in_row=True)
+            self.replace_earlier(name, session, number)
+        else:
+            self.add(name, session, pending._replace(in_row=True))
+            number = session.count
+        if session.durable:
+            self._core.step.store(pending_row(name, number, pending))
+
+    def replace_earlier(self, name: str, session: Session, number: int) -> None:
+        """Drop the earlier events replaced by a delivery, unless sent already.
+
+        A replayed event replaces nothing: another subscription of the session may wait for the earlier event.
+        """
+        pending = session.pending[number]
+        if pending.replaces is None:
+            return
+        before = [other for other in session.replaceable.get(pending.replaces, ()) if other in session.pending]
+        for other in before if not pending.replayed else ():
+            if session.sent < other < number:
+                self.drop(name, session, other)
+        session.replaceable[pending.replaces] = [*(one for one in before if one in session.pending), number]
+        if len(session.replaceable) > 2 * len(session.pending) + 100:  # forget keys of which nothing waits
+            known = session.replaceable.items()
+            session.replaceable = {key: some for key, some in known if any(one in session.pending for one in some)}
+
+    # Sending
+
+    @staticmethod
+    def restart(session: Session) -> None:
+        """Send everything without an acknowledgement again, to a new connection.
+
+        The connection may acknowledge deliveries of an earlier connection.
+        """
+        session.sent_before = max(session.sent_before, session.sent)
+        session.sent = session.acknowledged
+
+    def next(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
+        """Return the next unexpired deliveries to send to a session, at most `limit`."""
+        session = self._core.sessions[name]
+        found: list[tuple[int, Pending]] = []
+        for number in pending_numbers(session, max(session.sent + 1, session.oldest), session.released):
+            if len(found) == limit:
+                return found
+            session.sent = number
+            pending = session.pending[number]
+            if pending.expires > now:
+                found.append((number, pending))
+        session.sent = max(session.sent, session.released)
+        return found
+
+    # The end of deliveries
+
+    def acknowledge(self, name: str, number: int) -> None:
+        """Forget all deliveries of a session up to a number, on the acknowledgement of the client."""
+        self._core.handovers.check_usable(name)
+        session = self._core.sessions.known(name)
+        last = max(session.sent, session.sent_before)
+        if number > last:
+            raise RequestRefused(f"delivery {number} was not sent: the last was {last}")
+        if number > session.acknowledged:
+            self._forget(name, session, number)
+            self._core.replicas.acknowledged(name, number)
+
+    def _forget(self, name: str, session: Session, number: int) -> None:
+        session.acknowledged = number
+        if losses.confirm(session, number) and session.durable:
+            self._core.step.store(losses.row(name, session))
+        for other in pending_numbers(session, session.oldest, number):
+            self.drop(name, session, other)
+        session.oldest = max(session.oldest, number + 1)
+        if session.durable:
+            self._core.sessions.store(name)
+
+    def withhold(self, name: str, numbers: Iterable[int]) -> None:
+        """Drop deliveries without the owner's right to read; the client hears nothing of the loss."""
+        session = self._core.sessions.known(name)
+        for number in numbers:
+            self.drop(name, session, number)
+
+    def expire(self, now: float) -> None:
+        """Drop the deliveries with a time to live before a time of the wall clock."""
+        for name, session in self._core.sessions.items():
+            for number in [number for number, pending in session.pending.items() if pending.expires <= now]:
+                self.drop(name, session, number)
+
+    def rewind(self, position: int) -> None:
+        """Drop the deliveries of events behind a position: the log has lost the events, and others will stand there."""
+        for name, session in self._core.sessions.items():
+            for number in [number for number, pending in session.pending.items() if pending.position > position]:
+                self.drop(name, session, number)
+                session.dropped += 1
+
+    def drop(self, name: str, session: Session, number: int) -> None:
+        """Remove a delivery, and any row of the delivery."""
+        pending = session.pending.pop(number, None)
+        if pending is not None and pending.in_row:
+            session.rows -= 1
+            if session.durable:
+                self._core.step.store(Row("replayed", (name, number)))

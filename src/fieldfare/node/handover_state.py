@@ -1,0 +1,65 @@
+"""Sessions between nodes, as plain values: arrivals at the target and departures at the source."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from fieldfare.node.state import Pending, RequestRefused, Session
+from fieldfare.routing.deduplication import EventId
+
+HandoverStatus: TypeAlias = Literal["here", "coming", "going", "unknown"]
+"""Place of a session, seen from one node: usable here, on its way here, on its way to another node, or elsewhere."""
+
+
+class SessionMoving(RequestRefused):
+    """The session is arriving or departing. The connection ends without an answer, and the client asks again."""
+
+
+class TemporarilyRefused(RequestRefused):
+    """The request may succeed later, or at another node."""
+
+
+class Arrival(msgspec.Struct):
+    """A session on the way to the present node."""
+
+    ticket: str
+    source: str
+    owner: str | None
+    since: int = 0
+    """Position of the log up to which no event is for the session."""
+    session: Session | None = None
+    """The part of the session that the source has sent; None before its description is here."""
+    event_ids: dict[int, EventId] = {}
+    """Events that arrived here meanwhile, by their number in the interim session."""
+    next_request: tuple[str, str, str | None] | None = None
+    """Ticket, node and owner of a request from a third node, to be answered when the session is here."""
+    after_arrival: list[tuple[Pending, EventId]] = []
+    """Recovery only: events that the log names for the arrived session, although no row says that it had arrived."""
+
+    @property
+    def interim_mark(self) -> str:
+        """The mark of events during the handover; the position excludes an earlier attempt without rows."""
+        return f"{self.ticket}/{self.since}"
+
+    def final_mark(self, position: int) -> str:
+        """Return the mark of the session after arrival at a position."""
+        return f"{self.ticket}//{position}"
+
+
+class Departure(msgspec.Struct):
+    """A session on the way to another node."""
+
+    ticket: str
+    target: str
+    since: int
+    """Position of the log up to which no event was noted for the handover."""
+    ready: bool = False
+    """Whether the target has subscribed to all filters: from then on the session must go."""
+    frozen: bool = False
+    """Whether the session's filters are removed here, so that it gets nothing more."""
+    sent: int = 0
+    """Number of the last delivery that was sent to the target."""
+    last_events: dict[tuple[str, str], int] = {}
+    """By publisher and identity: the last event that the session got since the handover began."""

@@ -1,0 +1,322 @@
+"""`LinkTable`: the neighbours of a broker, and the numbered messages to and from each.
+
+Messages to a neighbour are numbered and stay in an outbox until the neighbour's acknowledgement: an absent neighbour
+misses nothing, and a repeated message counts once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from fieldfare.filters import EVERYTHING
+from fieldfare.node.state import Link, Origin
+from fieldfare.node.state_rows import link_row
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.journal import Row
+from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
+from fieldfare.protocol.link_frames import LinkResume
+from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
+from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.routing.broker import FROM_NEIGHBOURS
+
+if TYPE_CHECKING:
+    from fieldfare.node.durable_broker import DurableBroker
+
+MOST_UNNUMBERED: Final = 2000
+"""Unnumbered messages that may wait for a neighbour; beyond that, only filter updates are added."""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class LinkTable(dict[str, Link]):
+    """All neighbours of a broker by name, reachable now or not."""
+
+    def __init__(self, core: DurableBroker) -> None:
+        """Begin without known neighbours, for a broker."""
+        super().__init__()
+        self._core = core
+        self._unnumbered: dict[str, list[bytes]] = {}
+        """Messages that no row keeps, for the neighbours that can be reached."""
+
+    def known(self, neighbour: str) -> Link:
+        """Return the link to a neighbour; ValueError if there is none."""
+        if neighbour not in self:
+            raise ValueError(f"{neighbour} is no neighbour of {self._core.broker.name}")
+        return self[neighbour]
+
+    def store(self, neighbour: str) -> None:
+        """Write the row of a link."""
+        self._core.step.store(link_row(neighbour, self[neighbour], self._core.position))
+
+    # Links that begin and end
+
+    def connect(
+        self,
+        neighbour: str,
+        role: Role,
+        now: float,
+        *,
+        local_name: str = "",
+        remote_name: str = "",
+        remote_lives: Lineage = (),
+        id: str = "",
+    ) -> None:
+        """Add a neighbour, or replace the link to a known neighbour.
+
+        Both ends must begin to count together, so each gives the link a name. If one end has forgotten the link, both
+        begin anew, and the outbox is dropped: a neighbour without the link has forgotten all filters, too.
+        """
+        core = self._core
+        self.disconnect(neighbour, now)
+        sends = core.broker.receive(m.Connect(role), neighbour, now)
+        self[neighbour] = Link(
+            role,
+            local_name=local_name,
+            remote_name=remote_name,
+            born=core.position,
+            remote_lives=remote_lives[-MOST:],
+            id=id,
+        )
+        self.lives_of(neighbour)
+        self.send_all(sends)
+        core.replicas.neighbour_added(neighbour)
+
+    def disconnect(self, neighbour: str, now: float) -> None:
+        """Remove a neighbour for good, with all waiting messages."""
+        if neighbour not in self:
+            return
+        core, step = self._core, self._core.step
+        core.changes += 1
+        sends = core.broker.receive(m.Disconnect(), neighbour, now)
+        link = self.pop(neighbour)
+        waiting = sum(isinstance(what, int) for what in link.outbox.values())
+        if waiting:
+            logger.error("%d events that waited here for the node %s are dropped with its link", waiting, neighbour)
+        core.envelopes.forget(neighbour, link.outbox.values())
+        core.replicas.neighbour_removed(neighbour)
+        step.store(Row("neighbour", (neighbour,)))
+        step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
+        step.store(*(Row("told", (neighbour, about, text)) for about, told in link.filters.items() for text in told))
+        self.send_all(sends)
+
+    def lives_of(self, neighbour: str) -> Lineage:
+        """Return the lives in which messages to a neighbour are numbered, including the present life from now on."""
+        link = self[neighbour]
+        link.lives = extend(link.lives, self._core.life, link.last + 1)
+        self.store(neighbour)
+        return link.lives
+
+    def resume(self, neighbour: str, theirs: LinkResume, id: str) -> int:
+        """Resume a link known to both ends; return the number of the last message at the neighbour.
+
+        A node may have gone back in time, with a lost end of the log or an earlier copy of the
+        folder: then both ends find the last number with the same meaning for both.
+        """
+        link, here = self.known(neighbour), self._core.broker.name
+        valid = min(still_valid(theirs.received, theirs.received_lives, link.lives), link.last)
+        if valid < theirs.received:
+            count = theirs.received - valid
+            logger.error("%s went back in time: it has forgotten %d messages that %s has heard", here, count, neighbour)
+        if valid < link.acknowledged:
+            count = link.acknowledged - valid
+            logger.error("%s went back in time: it has forgotten %d messages of %s", neighbour, count, here)
+            self.announce_filters(neighbour)  # some of the forgotten messages were filter updates
+        sent = max(valid, link.acknowledged)
+        self.acknowledge(neighbour, sent)
+        theirs_valid = min(still_valid(link.received, link.remote_lives, theirs.lives), theirs.last)
+        received = max(theirs_valid, theirs.first - 1)
+        if received != link.received:
+            before, after = link.received + 1, received + 1
+            logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
+            link.received = link.written = received
+            link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
+            link.already = {}
+        link.remote_lives, link.id = theirs.lives[-MOST:], id
+        self.store(neighbour)
+        return sent
+
+    def link_up(self, neighbour: str, now: float) -> None:
+        """Note the beginning of a connection to a neighbour."""
+        self._unnumbered[neighbour] = []
+        self.send_all(self._core.broker.link_up(neighbour, now))
+
+    def link_down(self, neighbour: str, now: float) -> None:
+        """Note the end of a connection to a neighbour."""
+        self._unnumbered.pop(neighbour, None)
+        self.send_all(self._core.broker.link_down(neighbour, now))
+
+    # Messages to neighbours
+
+    def announce_filters(self, neighbour: str) -> None:
+        """Send a neighbour all filters anew; after a restart the merging may differ from before."""
+        routes = self._core.broker.routes
+        for about in routes.subjects():
+            self.send(neighbour, FilterUpdate(routes.exports(neighbour, about), about=about, all=True))
+
+    def send_all(self, sends: Iterable[Send]) -> None:
+        """Send the messages of a broker to neighbours; clients fetch deliveries on another way."""
+        for send in sends:
+            if isinstance(send.message, m.ControlMessage):
+                self._send_unnumbered(send.to, send.message)
+            elif send.to in self:
+                self.send(send.to, send.message)
+
+    def send(self, neighbour: str, message: Message) -> None:
+        """Send a message to a neighbour, behind all earlier messages."""
+        data = wire.encode(message)
+        self._core.step.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
+        self.store(neighbour)
+
+    def enqueue(self, neighbour: str, what: bytes | int) -> int:
+        """Put a message, or the position of an event, into the outbox; return the number. No row is written."""
+        link = self[neighbour]
+        if not link.outbox:
+            link.low = self._core.position
+        if not link.lives or link.lives[-1][0] != self._core.life:
+            self.lives_of(neighbour)
+        link.last += 1
+        link.outbox[link.last] = what
+        self._core.step.wake(neighbour)
+        return link.last
+
+    def outgoing(self, neighbour: str, after: int, limit: int) -> list[tuple[int, bytes | int]]:
+        """Return the next messages, or positions of events, behind a number, at most `limit`."""
+        link = self[neighbour]
+        last = min(link.released, after + limit)
+        return [(number, link.outbox[number]) for number in range(max(after, link.acknowledged) + 1, last + 1)]
+
+    def acknowledge(self, neighbour: str, number: int) -> None:
+        """Forget all messages up to a number, which the neighbour has on disk."""
+        link = self.known(neighbour)
+        if number > link.last:
+            raise ValueError(f"{neighbour} has received {number}, but {link.last} was the last that was said")
+        for done in range(link.acknowledged + 1, number + 1):
+            what = link.outbox.pop(done)
+            if isinstance(what, int):
+                link.low = what + 1
+            else:
+                self._core.step.store(Row("outbox", (neighbour, done)))
+        if number > link.acknowledged:
+            link.acknowledged = number
+            self.store(neighbour)
+
+    def _send_unnumbered(self, neighbour: str, message: m.ControlMessage) -> None:
+        waiting = self._unnumbered.get(neighbour)
+        # A filter update must not get lost while the link is up: the neighbour would not know what to send.
+        if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.content, FilterUpdate)):
+            waiting.append(wire.encode(message))
+            self._core.step.wake(neighbour)
+
+    def take_unnumbered(self, neighbour: str) -> list[bytes]:
+        """Remove and return the unnumbered messages for a neighbour."""
+        if not self._unnumbered.get(neighbour):
+            return []
+        taken, self._unnumbered[neighbour] = self._unnumbered[neighbour], []
+        return taken
+
+    # Messages from neighbours
+
+    def receive(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
+        """Accept messages of a neighbour, each once; return how many new events there were.
+
+        Consecutive events are matched as a batch.
+        """
+        core, link = self._core, self.known(neighbour)
+        count = 0
+        events: list[tuple[m.Forward, Origin]] = []
+        for number, data in enumerate(messages, first):
+            if number <= link.received:
+                continue
+            if number != link.received + 1:
+                raise ValueError(f"{neighbour} has left out its message {link.received + 1}")
+            message = self._decode(neighbour, number, data)
+            if number in link.already:
+                del link.already[number]
+            elif isinstance(message, m.Forward):
+                events.append((message, Origin(number, link.last_change)))
+                count += 1
+            else:
+                core.route(events, neighbour, now)
+                events = []
+                self._apply(neighbour, number, message, now)
+                link.last_change = number
+                core.changes += 1
+            link.received = number
+            core.step.wake(neighbour)
+        core.route(events, neighbour, now)
+        if link.received != link.written:
+            self.store(neighbour)
+        return count
+
+    def _decode(self, neighbour: str, number: int, data: bytes) -> Message:
+        """Decode a message. Unreadable bytes are set aside: a refused message would come again for ever."""
+        try:
+            message, unreadable = wire.decode_leniently(data)
+            if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
+                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
+            if isinstance(message, m.Forward) and not 0 <= message.sequence < NUMBER_LIMIT:
+                raise ValueError(f"{message.sequence} is no number of an event")
+        except ValueError as error:
+            logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
+            self._core.step.store(Row("unreadable", (neighbour, number), data))
+            return FilterUpdate()
+        for text in unreadable:
+            logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
+        return message
+
+    def _apply(self, neighbour: str, number: int, message: Message, now: float) -> None:
+        if isinstance(message, m.Envelope):
+            self._open(message, neighbour, now)
+            return
+        applied = self._apply_change(neighbour, number, message, now)
+        if isinstance(applied, FilterUpdate):
+            self._store_filters(applied, neighbour)
+
+    def _apply_change(self, neighbour: str, number: int, message: Message, now: float) -> Message:
+        """Give a message to the broker, and return the accepted message.
+
+        A refused message is set aside. Instead of a refused filter update, the neighbour gets all events
+        and misses none.
+        """
+        instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
+        for one in (message, *instead):
+            try:
+                self.send_all(self._core.broker.receive(one, neighbour, now))
+                return one
+            except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
+                logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)
+                self._core.step.store(Row("unreadable", (neighbour, number), wire.encode(message)))
+        return FilterUpdate()
+
+    def _open(self, envelope: m.Envelope, via: str, now: float) -> None:
+        try:
+            self._core.handovers.receive(envelope, now, via)
+        except Exception:  # the link must not come to a halt: it would bring the same again and again
+            logger.exception("an envelope from %s could not be opened", envelope.origin)
+
+    def _store_filters(self, update: FilterUpdate, neighbour: str) -> None:
+        """Store the filters of a neighbour as texts, in the neighbour's own form.
+
+        A filter covered by a larger filter leaves the table, but stays in the rows. After a restart the neighbour gets
+        some events too many, until the neighbour announces all filters again, and never too few.
+        """
+        step, known = self._core.step, self[neighbour].filters.setdefault(update.about, {})
+        for text in list(known) if update.all else map(str, update.removed):
+            if known.pop(text, text) is None:
+                step.store(Row("told", (neighbour, update.about, text)))
+        for text in map(str, update.added):
+            known[text] = None
+            step.store(Row("told", (neighbour, update.about, text), 1))
+
+    def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
+        """Accept a message without a number; an unusable message is only logged."""
+        try:
+            message, _ = wire.decode_leniently(data)
+            if not isinstance(message, m.ControlMessage):
+                raise ValueError(f"{type(message).__name__} must have a number")
+            self.send_all(self._core.broker.receive(message, neighbour, now))
+        except Exception as error:  # noqa: BLE001 - it may get lost; but the link must not go with it
+            logger.error("%s sends an unnumbered message that cannot be used: %s", neighbour, error)

@@ -1,0 +1,235 @@
+"""`Requests`: the frames of a client after `Hello`, turned into jobs for the node and answered.
+
+A request is never awaited: the client may send many before the first answer, and answers come in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.events.limits import EventError
+from fieldfare.node import replay, security
+from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node.handover_state import SessionMoving
+from fieldfare.node.interest import Interests
+from fieldfare.node.node import Node, NodeStopped
+from fieldfare.node.security import AccessDenied, Principal
+from fieldfare.node.security.filter_admission import admitted, permitted
+from fieldfare.node.state import Publication, RequestRefused
+from fieldfare.protocol import frames as f
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.codec import JSON_CODEC, Codec
+from fieldfare.protocol.messages import About
+from fieldfare.protocol.numbers import NUMBER_LIMIT
+
+LONGEST_ID: Final = 200
+"""Largest length of an id in characters."""
+
+
+class Client(NamedTuple):
+    """The session and the principal of requests."""
+
+    name: str
+    identity: str
+    """Identity of the session: after its end, another principal may have a session of the same name."""
+    principal: Principal
+
+
+class Requests:
+    """Handles the requests of a connection, and refuses by answers."""
+
+    def __init__(
+        self,
+        node: Node,
+        interests: Interests,
+        codec: Codec[Any],
+        client: Client,
+        *,
+        reply: Callable[[f.Frame], None],
+        accepted: Callable[[int], None],
+        stopped: Callable[[], None],
+    ) -> None:
+        """Answer with `reply`; `accepted` gets the sequence numbers of accepted events, `stopped` the node's end."""
+        self._node = node
+        self._interests = interests
+        self._codec = codec
+        self._name, self._identity, self._principal = client
+        self._reply = reply
+        self._accepted = accepted
+        self._stopped = stopped
+
+    async def handle(self, frame: f.FromClient) -> None:
+        """Begin the job of a frame; `Credit` is no request."""
+        match frame:
+            case f.Publish():
+                await self._node.wait_for_capacity()
+                self._publish(frame)
+            case f.Acknowledge(number=number):
+                self._submit(lambda broker, _: self._acknowledge(broker, number), 0, silent=True)
+            case f.Subscribe(request=request):
+                await self._subscribe(frame, request)
+            case f.Unsubscribe(request=request, id=id):
+                self._change(m.Unsubscribe(id), request)
+            case f.Advertise(request=request, id=id):
+                try:
+                    _check_id(id)
+                    permitted(self._principal, "advertise")
+                    self._check_count("advertisements", id)
+                    filter = await admitted(frame.filter, self._node.config.limits)
+                    security.may_advertise(self._principal, filter)
+                except ValueError as error:
+                    self.refuse(error, request)
+                else:
+                    self._change(m.Advertise(id, filter), request)
+            case f.Unadvertise(request=request, id=id):
+                self._change(m.Unadvertise(id), request)
+            case f.WatchInterest(request=request):
+                self._watch_interest(request)
+            case f.Leave(request=request):
+                self._submit(lambda broker, now: broker.sessions.leave(self._name, now), request)
+            case f.Hello():
+                self.refuse(RequestRefused("you said Hello before"), 0)
+
+    def is_current(self) -> bool:
+        """Tell whether the session is still here; a later session of the same name does not count."""
+        session = self._node.broker.sessions.get(self._name)
+        return session is not None and session.identity == self._identity
+
+    def refuse(self, error: BaseException, request: int, number: int = 0) -> None:
+        """Answer a refused request, or a refused `Publish` with a number."""
+        if isinstance(error, SessionMoving):
+            return  # the connection ends, and the client repeats the request where the session will be
+        if isinstance(error, NodeStopped):  # the effect may be in the log all the same: the client repeats the request
+            self._stopped()
+            return
+        self._node.counters.refused += 1
+        code = "denied" if isinstance(error, AccessDenied) else "bad"
+        reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
+        self._reply(f.Refused(reason, request, number, code))
+
+    # Jobs
+
+    def _submit(self, job: Callable[[DurableBroker, float], object], request: int, *, silent: bool = False) -> None:
+        def answer(done: asyncio.Future[object]) -> None:
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                self.refuse(error, request)
+            elif not silent:
+                self._reply(f.Done(request))
+
+        def checked(broker: DurableBroker, now: float) -> object:
+            if not silent:
+                broker.sessions.check_identity(self._name, self._identity)
+            return job(broker, now)
+
+        self._node.submit(checked).add_done_callback(answer)
+
+    def _change(self, message: m.Message, request: int) -> None:
+        self._submit(lambda broker, now: broker.sessions.change_filters(message, self._name, now), request)
+
+    def _acknowledge(self, broker: DurableBroker, number: int) -> None:
+        if self.is_current():  # else the session has just gone to another node, where the client repeats this
+            broker.deliveries.acknowledge(self._name, number)
+
+    # Events
+
+    def _publish(self, frame: f.Publish) -> None:
+        node, number = self._node, frame.number
+        try:
+            events = self._events_of(frame)
+        except ValueError as error:
+            self.refuse(error, 0, number)
+            return
+        expires = None if frame.ttl is None else node.clock() + frame.ttl
+        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
+        future.add_done_callback(lambda done: self._published(done, number))
+
+    def _events_of(self, frame: f.Publish) -> list[Event]:
+        """Return the events of a frame; ValueError if an event or the frame is refused."""
+        node, number = self._node, frame.number
+        if len(frame.events) > node.config.limits.batch:
+            raise RequestRefused(
+                f"{len(frame.events)} events in a frame, more than the limit of {node.config.limits.batch}"
+            )
+        if not 1 <= number < NUMBER_LIMIT - len(frame.events):
+            raise RequestRefused(f"{number} is no number of an event: they begin with 1")
+        if not frame.events:
+            raise RequestRefused("a Publish has at least one event")
+        _check_id(frame.replaces)
+        events = []
+        for place, raw in enumerate(frame.events):
+            try:
+                events.append(self._codec.event(bytes(raw)))
+                if self._codec is JSON_CODEC:
+                    msgpack.decode(msgpack.encode(events[-1]))  # an event may be larger in MessagePack
+            except EventError as error:
+                raise RequestRefused(f"event {place}: {error}") from None
+        for event in events if node.security is not None else ():
+            security.may_publish(self._principal, event)
+        if frame.ttl is not None and not frame.ttl > 0:
+            raise RequestRefused("a time to live is more than 0 seconds")
+        return events
+
+    def _published(self, done: asyncio.Future[int], number: int) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self.refuse(error, 0, number)
+        else:
+            self._accepted(done.result())
+
+    # Filters
+
+    async def _subscribe(self, frame: f.Subscribe, request: int) -> None:
+        node = self._node
+        try:
+            _check_id(frame.id)
+            permitted(self._principal, "subscribe")
+            self._check_count("subscriptions", frame.id)
+            wanted = security.subscribable(self._principal, await admitted(frame.filter, node.config.limits))
+            if frame.since is None:
+                self._change(m.Subscribe(frame.id, wanted), request)
+            else:
+                gone = await replay.subscribe(
+                    node,
+                    self._name,
+                    frame.id,
+                    wanted,
+                    frame.since,
+                    life=frame.life,
+                    complete=frame.complete,
+                    identity=self._identity,
+                )
+                self._reply(f.Done(request, gone))
+        except ValueError as error:
+            self.refuse(error, request)
+
+    def _check_count(self, about: About, id: str) -> None:
+        """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""
+        mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
+        had = getattr(mine, about) if mine is not None else {}
+        if len(had) >= most and id not in had:
+            raise RequestRefused(f"a session has at most {most} {about}")
+
+    def _watch_interest(self, request: int) -> None:
+        try:
+            security.may_ask(self._principal)
+        except AccessDenied as error:
+            self.refuse(error, request)
+            return
+        self._reply(f.Done(request))
+        publish = self._principal.permissions.publish
+        self._interests.watch(self._name, lambda texts: self._reply(f.Interest(texts)), publish)
+
+
+def _check_id(id: str) -> None:
+    """Refuse a long id, since the log repeats the id beside every match."""
+    if len(id) > LONGEST_ID:
+        raise RequestRefused(f"an id has at most {LONGEST_ID} characters")

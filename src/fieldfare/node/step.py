@@ -1,0 +1,60 @@
+"""A step of a durable broker: everything to be on disk before anyone hears of the effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fieldfare.node.state import Link, Session
+from fieldfare.protocol.journal import JournalEntry, Row
+
+
+class Step(NamedTuple):
+    """Entries and rows to write together, and the effects of the write."""
+
+    entries: list[JournalEntry]
+    rows: list[Row]
+    sessions: dict[str, int]
+    """Sessions with new deliveries, each with the number of the last delivery that may be sent after the write."""
+    neighbours: dict[str, int]
+    """The same for neighbours and messages."""
+    overflowing: set[str]
+    """Sessions to disconnect, since more deliveries wait than the policy allows."""
+    closing: dict[str, str]
+    """Sessions whose connections end, with the node where the session continues; empty if it stays here."""
+
+
+class StepBuffer:
+    """The unwritten changes since the last step."""
+
+    def __init__(self) -> None:
+        """Begin with no unwritten changes."""
+        self.entries: list[JournalEntry] = []
+        self.rows: list[Row] = []
+        self.overflowing: set[str] = set()
+        self.closing: dict[str, str] = {}
+        self._woken: set[str] = set()
+
+    def store(self, *rows: Row) -> None:
+        """Write rows with the present step; of several rows with the same key the last is valid."""
+        self.rows += rows
+
+    def wake(self, name: str) -> None:
+        """Let the connection of a session or neighbour look for new deliveries or messages after the write."""
+        self._woken.add(name)
+
+    def drain(self, sessions: Mapping[str, Session], links: Mapping[str, Link]) -> Step:
+        """Return the changes as a step, and begin the next step."""
+        entries, self.entries = self.entries, []
+        rows, self.rows = self.rows, []
+        overflowing, self.overflowing = self.overflowing, set()
+        closing, self.closing = self.closing, {}
+        woken, self._woken = self._woken, set()
+        return Step(
+            entries,
+            rows,
+            {name: sessions[name].count for name in woken if name in sessions},
+            {name: links[name].last for name in woken if name in links},
+            overflowing,
+            closing,
+        )

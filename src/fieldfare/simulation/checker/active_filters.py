@@ -1,0 +1,104 @@
+"""Subscriptions and advertisements in force, as a trace goes on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from fieldfare.events.event import Event, fields_of
+from fieldfare.filters.filter import Filter
+from fieldfare.matching.classic.brute import BruteForce
+from fieldfare.matching.index import Index
+from fieldfare.matching.matcher import Matcher
+from fieldfare.simulation.trace import (
+    Advertised,
+    Left,
+    Record,
+    Restarted,
+    Subscribed,
+    Trace,
+    Unadvertised,
+    Unsubscribed,
+)
+
+_FEW: Final = 100
+"""so many filters are faster tried one by one than put into an index"""
+
+
+class ActiveFilter(NamedTuple):
+    """A subscription or advertisement in force."""
+
+    broker: str
+    since: int
+    filter: Filter
+
+
+class ActiveFilters:
+    """The filters of all clients, either subscriptions or advertisements, updated record by record."""
+
+    def __init__(self, begins: type[Subscribed | Advertised], ends: type[Unsubscribed | Unadvertised]) -> None:
+        self._begins = begins
+        self._ends = ends
+        self.of: defaultdict[str, dict[str, ActiveFilter]] = defaultdict(dict)
+        """by client and id"""
+
+    def ended(self, record: Record) -> list[tuple[str, str]]:
+        """Return the client and id of each filter the record ends."""
+        match record:
+            case Subscribed() | Unsubscribed() | Advertised() | Unadvertised():
+                mine = isinstance(record, (self._begins, self._ends)) and record.id in self.of[record.client]
+                return [(record.client, record.id)] if mine else []
+            case Left():
+                return [(record.client, id) for id in self.of[record.client]]
+            case Restarted(kept=False):
+                return [(c, id) for c, mine in self.of.items() for id, a in mine.items() if a.broker == record.broker]
+        return []
+
+    def follow(self, record: Record) -> list[tuple[str, str]]:
+        """Apply a record; return the client and id of each filter the record ends."""
+        ended = self.ended(record)
+        for client, id in ended:
+            del self.of[client][id]
+        if isinstance(record, Subscribed | Advertised) and isinstance(record, self._begins):
+            self.of[record.client][record.id] = ActiveFilter(record.broker, record.order, record.filter)
+        return ended
+
+
+def subscribed() -> ActiveFilters:
+    """Make a book of subscriptions at the begin of a trace."""
+    return ActiveFilters(Subscribed, Unsubscribed)
+
+
+def advertised() -> ActiveFilters:
+    """Make a book of advertisements at the begin of a trace."""
+    return ActiveFilters(Advertised, Unadvertised)
+
+
+def any_match(asked: Mapping[str, ActiveFilter], event: Event) -> bool:
+    """Tell whether at least a single filter accepts the event."""
+    fields = fields_of(event)
+    return any(one.filter.matches_fields(fields) for one in asked.values())
+
+
+class MatchedSubscriptions:
+    """The subscriptions of all clients, behind a matcher: an index if the trace has many."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._book = subscribed()
+        many = sum(isinstance(record, Subscribed) for record in trace) > _FEW
+        self._matcher: Matcher[tuple[str, str]] = Index() if many else BruteForce()
+
+    def follow(self, record: Record) -> list[tuple[str, str]]:
+        """Apply a record; return the client and id of each subscription the record ends."""
+        ended = self._book.follow(record)
+        for key in ended:
+            self._matcher.remove(key)
+        if isinstance(record, Subscribed):
+            self._matcher.add((record.client, record.id), record.filter)
+        return ended
+
+    def match(self, event: Event) -> Iterator[tuple[str, str, ActiveFilter]]:
+        """Return client, id and subscription of each match."""
+        for client, id in self._matcher.match(event):
+            yield client, id, self._book.of[client][id]
