@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, steps, tree
 from tools.samples import FILTERS, UNIVERSE
@@ -243,6 +244,7 @@ class World:
 
 @pytest.mark.parametrize("name", ["covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads",
                                   "prefix"])  # fmt: skip
+@few(10)
 @given(
     parents=parents, forgetful=st.booleans(), shape=st.sampled_from(["peer", "hierarchical"]),
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=8), happenings=steps,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.node.test_durable_broker import Client, World, acknowledge, change
 from tests.routing.runs import Step as Happening
 from tests.routing.runs import parents, tree
@@ -172,6 +173,7 @@ steps = st.lists(st.builds(Happening, st.integers(0, 17), st.integers(0, 63), st
 
 
 @pytest.mark.parametrize("name", ["covering", "merging", "simple", "flooding", "covering+ads"])
+@few(20)
 @given(
     parents=parents, forgetful=st.booleans(),
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=8), happenings=steps,

@@ -390,7 +390,7 @@ def test_connections_never_take_the_last_descriptors_from_the_log(loop: str, tmp
             process.stdin.write("go\n")
             process.stdin.flush()
             assert process.stdout.readline() == "done True\n"
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
     finally:
         process.kill()
         process.wait()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.node.test_durable_broker import Client, Disk, acknowledge, change
 from tests.node.test_handover import Roaming, run, steps
 from tests.routing.runs import Step as Happening
@@ -94,6 +95,7 @@ class Kept(Copied):
         self.run(to, lambda broker, now: broker.handovers.arrivals.take_over(client.name, "hub", ticket, now))
 
 
+@few(15)
 @given(
     wanted=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=6),
     happenings=st.lists(

@@ -42,7 +42,7 @@ class Advertisement:
             raise ValueError(f"advertise each alternative on its own, not {self.filter}")
         for dimension in self._branch:
             if not isinstance(dimension, str):
-                raise ValueError(f"an advertisement speaks of fields only, not of {dimension.text}")
+                raise ValueError(f"an advertisement constrains fields only, not {dimension.text}")
 
     @property
     def _branch(self) -> Branch:

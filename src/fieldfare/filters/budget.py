@@ -50,7 +50,7 @@ def spend(steps: int) -> None:
     if budget is not None:
         budget.left -= steps
         if budget.left < 0:
-            raise FilterOverBudget(f"the filter takes more than {budget.steps:,} steps to be understood")
+            raise FilterOverBudget(f"the filter takes more than {budget.steps:,} steps of work")
 
 
 def size(otherwise: int) -> int:

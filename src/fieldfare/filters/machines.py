@@ -50,9 +50,9 @@ class PatternMachine:
 
     def begin(self) -> Hashable:
         """Return the first position, and the second behind a leading `%`."""
-        return self._settle({0})
+        return self._closure({0})
 
-    def _settle(self, places: set[int]) -> Hashable:
+    def _closure(self, places: set[int]) -> Hashable:
         for place in sorted(places):
             if place < len(self._chars) and self._chars[place] is MANY:
                 places.add(place + 1)  # the normal form has no two % in a row
@@ -80,7 +80,7 @@ class PatternMachine:
                 after.add(place)
             elif chars is ONE or char in chars:
                 after.add(place + 1)
-        return self._settle(after)
+        return self._closure(after)
 
     def accepts(self, state: Hashable) -> bool:
         """Tell whether some position is the end of the pattern."""
@@ -104,9 +104,9 @@ class IntervalsMachine:
 
     def begin(self) -> Hashable:
         """Return the state in which no cut is passed."""
-        return self._settle(0, len(self._cuts), 0)
+        return self._state(0, len(self._cuts), 0)
 
-    def _settle(self, i: int, j: int, depth: int) -> Hashable:
+    def _state(self, i: int, j: int, depth: int) -> Hashable:
         return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # of decided cuts only the parity matters
 
     def breaks(self, state: Hashable) -> Iterable[int]:
@@ -125,7 +125,7 @@ class IntervalsMachine:
         end = bisect_right(self._cuts, char, i, j, key=at)
         while i < end and len(self._cuts[i]) == depth + 1:
             i += 1
-        return self._settle(i, end, depth + 1)
+        return self._state(i, end, depth + 1)
 
     def accepts(self, state: Hashable) -> bool:
         """Tell whether the number of passed cuts puts the string inside."""

@@ -174,7 +174,7 @@ class Path(Selection):
     def __post_init__(self) -> None:
         self._above(computed(self.filter), LEVELS)
         if self.paths >= MAX_PATHS:
-            raise FilterTooComplex(f"more than {MAX_PATHS} PATHs are within each other")
+            raise FilterTooComplex(f"PATHs are nested more than {MAX_PATHS} deep")
         object.__setattr__(self, "paths", self.paths + 1)
 
     @cached_property

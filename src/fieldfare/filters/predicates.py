@@ -179,7 +179,7 @@ def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) 
     """Return the filter `dimension LIKE text`, or ILIKE, STARTS WITH, ENDS WITH, CONTAINS."""
     if not isinstance(text, Literal) or not isinstance(text.value, str):
         said = f"{op} WITH" if op in ("STARTS", "ENDS") else op
-        raise TypeError(f"{said} wants a string such as 'abc', not {expression(text).text}")
+        raise TypeError(f"{said} needs a string such as 'abc', not {expression(text).text}")
     wanted = _PATTERNS[op](text.value)
     try:
         values = valueset.like(wanted)
@@ -195,7 +195,7 @@ def quantified(quantifier: str, condition: Filter) -> Filter:
     dimensions = {dimension for branch in condition.branches for dimension in branch}
     path = next(iter(dimensions), None)
     if len(dimensions) != 1 or not isinstance(path, str) or not all(b.on(path).is_plain for b in condition.branches):
-        raise TypeError(f"{quantifier} wants a condition on the elements of one field")
+        raise TypeError(f"{quantifier} needs a condition on the elements of a single field")
     values = reduce(ValueSet.__or__, (branch.on(path).values for branch in condition.branches))
     return Filter.where(path, _QUANTIFIERS[quantifier](values))
 

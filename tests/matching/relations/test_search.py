@@ -6,7 +6,7 @@ import random
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import few
 from tests.matching.strategies import filters
@@ -29,7 +29,7 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(deadline=None)
+@few(20)
 @given(
     stored=st.lists(filters(), min_size=1, max_size=12),
     changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=8),
@@ -143,7 +143,6 @@ def test_a_filter_is_never_missed_while_it_is_updated() -> None:
         mover.join()
 
 
-@settings(deadline=None)
 @given(filters())
 def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
     for branch in wanted.branches:

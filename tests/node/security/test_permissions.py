@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import events, filters
 from tests.node.security.principals import DOUBLE, GOOD, NOW, ROLES, allowed, signed, somebody
 
@@ -43,6 +44,7 @@ def test_an_event_with_an_interval_must_lie_inside() -> None:
     assert not allowed(may_publish, principal, Event({"price": Interval(1, 11)}))
 
 
+@few(50)
 @given(filters(), filters(), events())
 def test_nothing_outside_a_permission_gets_in_by_a_subscription(
     permission: Filter, wanted: Filter, event: dict[str, object]
@@ -68,6 +70,7 @@ permissions = st.booleans() | filters()
 roles = st.builds(Role, permissions, permissions, permissions, st.booleans(), st.booleans())
 
 
+@few(50)
 @given(st.lists(roles, max_size=3), events(), filters())
 def test_several_roles_permit_what_one_of_them_does(
     several: list[Role], event: dict[str, object], wanted: Filter

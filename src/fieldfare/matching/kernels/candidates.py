@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.kernels.build import bucket_of
 from fieldfare.matching.kernels.compiled import (
     and_row,
     both_rows,
@@ -23,6 +22,7 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
+from fieldfare.matching.kernels.rows import bucket_of
 from fieldfare.matching.relations.layout import PLAN
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
 from fieldfare.matching.store.layout import (

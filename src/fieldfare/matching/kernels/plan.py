@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.kernels.rows import GOLDEN
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, RANGE, SET
 from fieldfare.matching.store.layout import BLOCK, HASHED
 

@@ -222,7 +222,7 @@ def _shown(value: str, most: int = 40) -> str:
 
 def _not(value: Value) -> bool:
     if type(value) is int:  # a demand of the conformance kit, see above
-        raise _Failure("cast", f"NOT wants a boolean, not the integer {value}", True)
+        raise _Failure("cast", f"NOT needs a boolean, not the integer {value}", True)
     try:
         return not _boolean(value)
     except _Failure as failure:

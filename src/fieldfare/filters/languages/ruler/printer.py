@@ -100,7 +100,7 @@ def _alternatives(wanted: Constraint) -> list[Any]:
     if wanted.every == LEAFLESS.every and not wanted.some:
         return [{"exists": False}]
     if len(wanted.some) != 1 or wanted.every != ELEMENTS:
-        raise _Inexpressible("of a list, a pattern can only want some element")
+        raise _Inexpressible("of a list, a pattern can only demand some element")
     (values,) = wanted.some
     if values == LEAF:
         return [{"exists": True}]
