@@ -1,9 +1,10 @@
-"""A fleet of taxis and those who watch it: publishers and subscribers go from node to node, and nothing is lost.
+"""A fleet of taxis and its dispatchers: publishers and subscribers move from node to node, and no event is lost.
 
-Run it with `python examples/fleet.py`. It starts three nodes, one for each district of a small city. Taxis drive round
-it and tell where they are; when one crosses a border, its client moves to the node there. Dispatchers want some of
-that, and walk from office to office. Now and then one of them all is in a tunnel: its connection breaks without a word,
-and its client comes up again at another node. In the end all that was published is compared with all that came.
+Run the example with `python examples/fleet.py`. It starts three nodes, one for each district of a small city. Taxis
+drive round the city and publish their state; when a taxi crosses a border, its client moves to the node of the new
+district. Dispatchers subscribe to some of the events, and walk from office to office. Now and then a taxi or dispatcher
+is in a tunnel: the connection breaks without a closing frame, and the client reconnects at another node. In the end
+the example compares all published events with all received events.
 """
 
 import argparse
@@ -32,7 +33,7 @@ chance = random.Random()  # noqa: S311
 
 
 class Station:
-    """A node in a process of its own, and a mast, through which clients reach it; each has a port."""
+    """A node in a process of its own, and a mast, the proxy through which clients reach the node; each has a port."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
@@ -41,14 +42,17 @@ class Station:
         self._open, self._silent_until, self.cuts = set[asyncio.StreamWriter](), 0.0, 0
 
     def start(self, name: str, folder: Path, join: str) -> Popen[bytes]:
-        """Start the node, which tells clients the address of the mast. Ctrl-C is for us alone: we end it."""
+        """Start the node, which tells clients the address of the mast.
+
+        The node has a process session of its own, so that Ctrl-C reaches only the example, which then ends the node.
+        """
         options = [f"--name={name}", f"--port={self.node_port}", f"--data={folder / name}"]
         command = [sys.executable, "-m", "fieldfare", "up", *options, *([f"--join={join}"] if join else [])]
         settings = {**os.environ, "FIELDFARE_PUBLIC_URL": self.mast}
         return Popen(command, env=settings, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)  # noqa: S603
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on what a client and the node say to each other."""
+        """Copy the bytes between a client and the node, in both directions."""
         with closing(writer), suppress(ConnectionError):
             if time.monotonic() > self._silent_until:
                 back, there = await asyncio.open_connection("127.0.0.1", self.node_port)
@@ -57,19 +61,19 @@ class Station:
         self._open.discard(writer)
 
     def cut(self) -> None:
-        """Break somebody's connection without a word, and answer nobody for a while."""
+        """Abort the connection of a random client, and accept no connection for a while: a tunnel."""
         if self._open:
             chance.choice(list(self._open)).transport.abort()
             self._silent_until = time.monotonic() + 0.5
             self.cuts += 1
 
     async def knows(self, filters: list[ff.Filter]) -> None:
-        """Wait until the node knows what is wanted anywhere: what was published before is due to nobody."""
+        """Wait until the node knows all subscriptions of all nodes; an event published earlier has no receivers."""
         while True:
             with suppress(ConnectionError):
                 async with ff.connect(self.node) as client:
-                    wanted = [ff.parse(text) for text in await client.interest()]
-                    if all(any(one.covers(filter) for one in wanted) for filter in filters):
+                    interest = [ff.parse(text) for text in await client.interest()]
+                    if all(any(known.covers(filter) for known in interest) for filter in filters):
                         return
             await asyncio.sleep(0.1)
 
@@ -82,26 +86,26 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 class Roamer:
-    """Somebody who goes from node to node."""
+    """A client that moves from node to node."""
 
     def __init__(self, name: str, city: dict[str, Station]) -> None:
         self.name, self.city, self.moves = name, city, 0
         self.events: list[ff.Event] = []
         urls = [city[district].mast for district in chance.sample(DISTRICTS, 3)]
-        self.client = ff.connect(urls, session=name)  # to the first that answers, now and after each tunnel
+        self.client = ff.connect(urls, session=name)  # to the first node that answers, also after each tunnel
 
     async def move(self, district: str) -> None:
-        """Go to another node, unless none answers there: then everything stays as it is."""
+        """Move to another node; if the node does not answer, the client stays where it is."""
         with suppress(ConnectionError):
             await self.client.move(to=self.city[district].mast)
             self.moves += 1
 
 
 class Taxi(Roamer):
-    """It publishes where it is, whatever happens: the client keeps events until a node has taken them."""
+    """A taxi that publishes its state all the time: the client keeps events until a node has accepted them."""
 
     async def work(self, end: float) -> None:
-        """Drive until it is time to go home; then all that was published is safe."""
+        """Drive until the end; leaving `self.client` waits until a node has accepted all events."""
         angle, speed = chance.uniform(0, 360), 60.0
         moving = asyncio.create_task(asyncio.sleep(0))
         async with self.client:
@@ -119,10 +123,10 @@ class Taxi(Roamer):
 
 
 class Dispatcher(Roamer):
-    """It subscribes to some of that."""
+    """A dispatcher with a subscription to some of the taxis' events."""
 
     async def work(self) -> None:
-        """Take what comes, and walk from office to office meanwhile."""
+        """Receive events, and walk from office to office meanwhile."""
         async with self.client, self.client.subscribe(DISPATCHERS[self.name]) as events, asyncio.TaskGroup() as both:
             both.create_task(self._walk())
             async for event in events:
@@ -134,7 +138,7 @@ class Dispatcher(Roamer):
             await self.move(chance.choice([name for name in DISTRICTS if name != self.client.node]))
 
     def verdict(self, fleet: list[Taxi]) -> tuple[int, int, int]:
-        """How many events are lost, came twice, and came before an earlier one of the same taxi."""
+        """Count the lost events, the duplicates, and the events that came before an earlier event of the same taxi."""
         lost = twice = disorder = 0
         for taxi in fleet:
             due = {event["n"] for event in taxi.events if DISPATCHERS[self.name].matches(event)}
@@ -146,7 +150,7 @@ class Dispatcher(Roamer):
 
 
 async def play(stations: list[Station], fleet: list[Taxi], dispatchers: list[Dispatcher], seconds: float) -> None:
-    """Let all of them work for a while, and wait until all that is due is there, or it takes too long."""
+    """Let taxis and dispatchers work for some seconds, then wait up to 30 seconds for all due events."""
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         async with asyncio.timeout(60):
             for station in stations:
@@ -163,22 +167,22 @@ async def play(stations: list[Station], fleet: list[Taxi], dispatchers: list[Dis
         patience = time.monotonic() + 30
         while any(one.verdict(fleet)[0] for one in dispatchers) and time.monotonic() < patience:
             await asyncio.sleep(0.1)
-        await asyncio.sleep(0.3)  # for what comes twice
+        await asyncio.sleep(0.3)  # time for duplicates, which would be a fault
         for task in watching:
             task.cancel()
 
 
 def main() -> int:
-    """Play, and say how it went; 1 if it did not go well."""
-    parser = argparse.ArgumentParser(description="Taxis and dispatchers go from node to node, and nothing is lost.")
-    parser.add_argument("--seconds", type=float, default=4.0, help="how long the taxis drive")
-    parser.add_argument("--taxis", type=int, default=5, help="how many there are")
+    """Run the example and print the counts; the exit code is 1 if an event was lost, doubled or out of order."""
+    parser = argparse.ArgumentParser(description="Taxis and dispatchers move from node to node, and no event is lost.")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of the drive")
+    parser.add_argument("--taxis", type=int, default=5, help="number of taxis")
     options = parser.parse_args()
     city = {name: Station() for name in DISTRICTS}
     fleet = [Taxi(f"taxi {number + 1}", city) for number in range(options.taxis)]
     dispatchers = [Dispatcher(name, city) for name in DISPATCHERS]
     with TemporaryDirectory(prefix="fieldfare-") as folder, ExitStack() as ended, ExitStack() as ending:
-        joins = ["", *(station.node for station in city.values())]  # a line
+        joins = ["", *(station.node for station in city.values())]  # each node joins the one before: a line
         for (name, station), join in zip(city.items(), joins, strict=False):
             node = station.start(name, Path(folder), join)
             ended.callback(node.wait)

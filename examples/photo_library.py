@@ -1,8 +1,8 @@
-"""A photo library that keeps itself up to date: photos are described, collections are asked for, changes are told.
+"""A photo library that keeps itself up to date: profiles of photos, queries for collections, messages about changes.
 
-Run it with `python examples/photo_library.py`. Photos get a time, a place and tags when they are taken. Their owners
-describe them to a tracking service; the photos themselves stay where they are. Whoever is interested says once what
-kind of photos a collection should hold, and hears from then on what comes and what goes, even after being away.
+Run the example with `python examples/photo_library.py`. A photo gets a time, a place and tags when it is taken. The
+owner sends a profile of the photo to a tracking service; the photo itself stays where it is. A client defines a
+collection once, by a query, and from then on receives messages about photos that come and go, even after an absence.
 """
 
 import random
@@ -19,8 +19,8 @@ SUMMER = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def photos(count: int) -> dict[str, dict[str, object]]:
-    """Photos by their addresses, made up: two photographers wander between cities all summer."""
-    dice = random.Random(7)  # noqa: S311 - nothing here is secret
+    """Invent photos of two photographers who travel between cities all summer; the keys are the photos' addresses."""
+    dice = random.Random(7)  # noqa: S311 - no secrets
     made: dict[str, dict[str, object]] = {}
     for number in range(1, count + 1):
         owner = dice.choice(["cleo", "dmitri"])
@@ -39,16 +39,16 @@ def photos(count: int) -> dict[str, dict[str, object]]:
 
 
 class Network:
-    """What carries messages: to those who are there at once, to the others when they come back."""
+    """The transport of messages: at once to connected clients, to all others when they come back."""
 
     def __init__(self, *clients: str) -> None:
-        """All clients are online, and know nothing."""
+        """Start with all clients connected and with empty views."""
         self.waiting: dict[str, dict[Hashable, CollectionMessage]] = {}
-        """for each client that is away the messages that wait, one for each object"""
+        """for each absent client the waiting messages, one for each object"""
         self.views = {client: View() for client in clients}
 
     def send(self, messages: list[CollectionMessage]) -> None:
-        """One message reaches all whom it concerns."""
+        """Send each message to all its recipients; for an absent client a message replaces an older one."""
         for message in messages:
             for client in message.recipients:
                 if client in self.waiting:
@@ -57,13 +57,13 @@ class Network:
                     self.receive(client, message)
 
     def receive(self, client: str, message: CollectionMessage) -> None:
-        """A client takes notice, and says so."""
+        """Apply a message to the view of a client, and print the change."""
         self.views[client].apply(message)
         print(f"  {client:<5} {message.what:<7} {message.object.uri}")
 
 
 def main() -> None:
-    """Describe photos, ask for collections, go away and come back."""
+    """Add profiles and queries, let a client be away for a while, and synchronise its copies."""
     rules = [
         Rule(ff.parse("type = 'photo' AND NOT ANY tags = 'private'")),
         Rule(ff.parse("type = 'photo'"), frozenset({"cleo"})),

@@ -1,18 +1,21 @@
-"""Hypothesis profiles, chosen with HYPOTHESIS_PROFILE: dev (the default), ci or long; what is run first; Spark for tests.
+"""Profiles of hypothesis; tests that cannot run here; the order of tests; Spark for tests.
 
-The first two try the same examples every time, so that a run tells about the change and not about the dice; `long` throws
-them anew, and is run by hand before a release and whenever the algebra or the engine has changed. HYPOTHESIS_EXAMPLES
-says how many examples it tries of each property: a million of one that was named take an hour or so.
+HYPOTHESIS_PROFILE chooses a profile: `dev` (the default) and `ci` try 100 random examples of each property, `long` tries
+2,000, or as many as HYPOTHESIS_EXAMPLES says. A property that is slow by nature says so with `few` (`tests/examples.py`).
+The seed of the run stands in the header; `--hypothesis-seed=N` tries the same examples again. An example that failed
+once becomes a case of its own: an `@example` above the property, or a test in a file of regressions.
 """
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from tests.needs import NEEDS, absent
 from tests.shared import ABSENT, FOLDER
 
 if TYPE_CHECKING:
@@ -21,18 +24,38 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("dev", max_examples=50, deadline=None, derandomize=True)
-settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile("dev", max_examples=100, deadline=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("dev"))
 settings.register_profile(
-    "long", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")), deadline=None, print_blob=True
+    "long", settings.get_profile("dev"), max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000"))
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 collect_ignore = list(ABSENT)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of the run, unless one was given; workers of xdist get the seed of the run that started them."""
+    if config.option.hypothesis_seed is None:
+        given = getattr(config, "workerinput", {}).get("hypothesis_seed")
+        config.option.hypothesis_seed = str(random.randrange(1 << 32)) if given is None else given
+
+
+def pytest_configure_node(node: object) -> None:
+    """Hand the seed to a worker of xdist."""
+    node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed  # type: ignore[attr-defined]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to try the same examples again."""
+    profile = settings.get_current_profile_name()
+    return (
+        f"properties: profile {profile}; the same examples again with --hypothesis-seed={config.option.hypothesis_seed}"
+    )
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """A scheduler that goes on when a worker dies: see there."""
+    """Make a scheduler that goes on when a worker dies: see there."""
     from tests.scheduling import Groups  # noqa: PLC0415
 
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
@@ -40,7 +63,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[Jvm]:
-    """The Java machine of a worker; imported only by those who need it."""
+    """Start the Java machine of a worker; imported only where a test needs it."""
     from tests.pipeline.jvm import Jvm  # noqa: PLC0415
 
     shared = Jvm()
@@ -50,22 +73,38 @@ def jvm() -> Iterator[Jvm]:
 
 @pytest.fixture
 def spark(jvm: Jvm, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A Spark session that works, whatever the test before has done to it."""
+    """Give a Spark session that works, whatever the test before has done to it."""
     failed = request.session.testsfailed
     yield jvm.session()
     jvm.suspect = request.session.testsfailed > failed
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What uses Spark is kept on one worker, and begins first, so that the others do not wait for it at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them."""
+    left_out = [item for item in items if any(map(absent, _needs(item)))]
+    if left_out:
+        config.stash.setdefault(LEFT_OUT, set()).update(need for item in left_out for need in _needs(item))
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     for item in items:
         if "jvm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What is not here, and therefore was not collected: one line, instead of many skips."""
-    if ABSENT:
-        terminalreporter.write_line(f"not run: {' and '.join(ABSENT.values())} (not in {FOLDER})", yellow=True)
+LEFT_OUT = pytest.StashKey[set[str]]()
+"""needs of tests that were not collected; the workers of xdist know, and the run that started them does not"""
+
+
+def _needs(item: pytest.Item) -> list[str]:
+    return [need for mark in item.iter_markers("needs") for need in mark.args]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name in one line all that is absent, and whose tests were therefore not collected."""
+    needs = NEEDS if hasattr(config.option, "dist") and config.option.dist != "no" else config.stash.get(LEFT_OUT, ())
+    missing = [*ABSENT.values(), *(need for need in needs if absent(need))]
+    if missing:
+        where = f"; foreign kits are looked for in {FOLDER}" if ABSENT else ""
+        terminalreporter.write_line(f"not collected, for want of: {', '.join(missing)}{where}", yellow=True)

@@ -15,7 +15,7 @@ class Groups(LoadGroupScheduling):  # type: ignore[misc]
     """Tests by group, each begun once."""
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Take a dead worker out; gives the test that it died of."""
+        """Take a dead worker out; return the test that the worker died of."""
         units = {
             scope: [test for test, done in unit.items() if not done]
             for scope, unit in self.assigned_work.pop(node).items()
@@ -27,6 +27,11 @@ class Groups(LoadGroupScheduling):  # type: ignore[misc]
         for other in self.nodes:
             self._reschedule(other)
         return left[0] if left else None
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Note that a test is done; a report of a worker that was taken out meanwhile tells nothing new."""
+        if node in self.assigned_work:
+            super().mark_test_complete(node, item_index, duration)
 
     def _reschedule(self, node: WorkerController) -> None:
         """Give a worker two tests at least, or its end: it does not begin one before it knows the next."""

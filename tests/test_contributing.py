@@ -17,7 +17,6 @@ def named(page: str) -> list[str]:
     return sorted({path or link for path, link in PATH.findall(text) if "NAME" not in path})
 
 
-@pytest.mark.skipif(not (ROOT / "lab").is_dir(), reason="the pages name files by the places that they are moved to")
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "docs/reference/versions.md"])
 def test_every_file_is_there(page: str) -> None:
     assert [path for path in named(page) if not (ROOT / path).exists()] == []

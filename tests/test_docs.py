@@ -10,7 +10,6 @@ A block of any kind with `title="NAME"` is a file, and only written. `<!-- no-te
 import doctest
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.commands import Commands
 from tools.waiting import PATIENCE
 
@@ -167,14 +167,24 @@ def programs() -> Iterator[str]:
         yield folder
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
+def pages() -> Iterator[ParameterSet]:
+    """Pages, with the programs that their commands need."""
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        marks = [
+            pytest.mark.needs(program)
+            for program in ("curl", "openssl")
+            if re.search(rf"^ *\$ .*\b{program} ", text, re.MULTILINE)
+        ]
+        if SPARK.search(text):
+            marks.append(pytest.mark.xdist_group("spark"))  # one Java machine at a time
+        yield pytest.param(file, id=file.relative_to(ROOT).as_posix(), marks=marks)
+
+
+@pytest.mark.parametrize("file", list(pages()))
 def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
     monkeypatch.chdir(tmp_path)
     text = file.read_text(encoding="utf-8")
-    if "$ curl" in text and not _has_curl():
-        pytest.skip("there is no curl, or one without --json (7.82)")
-    if "openssl" in text and shutil.which("openssl") is None:
-        pytest.skip("there is no openssl, which makes the certificate")
     name = str(file.relative_to(ROOT))
     if SPARK.search(text):  # in a process of its own: Java goes by the directory it was started in
         command = [sys.executable, "-m", "tests.test_docs", str(file), str(tmp_path), programs]
@@ -182,14 +192,6 @@ def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, p
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     else:
         run_examples(text, name, tmp_path, programs)
-
-
-def _has_curl() -> bool:
-    try:
-        help_text = subprocess.run(["curl", "--help", "all"], capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        return False
-    return "--json" in help_text
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ PACKAGES: Final = (
     "fieldfare.tables",
     "fieldfare.profiles",
     "fieldfare.routing",
+    "fieldfare.mobility",
     "fieldfare.simulation",
     "fieldfare.client",
     "fieldfare.pipeline",

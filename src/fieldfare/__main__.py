@@ -1,4 +1,4 @@
-"""`python -m fieldfare` is `fieldfare`."""
+"""`python -m fieldfare` runs the command line program `fieldfare`."""
 
 from fieldfare.cli import main
 

@@ -1,4 +1,4 @@
-"""Public names of a package that Python imports when somebody first uses them.
+"""Public names of a package that Python imports at the first use of a name.
 
 Some public names are slow to import, or need an extra: `from fieldfare.client import connect` loads WebSockets, but
 `import fieldfare.client` does not.
@@ -13,9 +13,9 @@ from fieldfare.extras import advice
 
 
 def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """Make the `__getattr__` of a package from the names that each of its modules has.
+    """Make the `__getattr__` of a package from a table of modules and their names.
 
-    A module that only an extra installs is missed with an error that says which extra it is.
+    If a module of an extra is missing, the error names the extra.
 
     >>> lazy("fieldfare.events", {"values": ("KINDS",)})("NOTHING")
     Traceback (most recent call last):

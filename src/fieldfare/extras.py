@@ -1,4 +1,4 @@
-"""What to install when a module is missing that only a part of Fieldfare needs."""
+"""Advice for a missing module: the extra of Fieldfare that installs the module."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ EXTRAS: Final = {
 
 
 def check_node() -> None:
-    """ModuleNotFoundError if something is missing that a node needs; for whoever starts one in another process."""
+    """Raise ModuleNotFoundError if a module of the extra `node` is missing.
+
+    For programs that start a node in another process, where the error would end in a log file.
+    """
     for module in ("websockets", *(module for module, extra in EXTRAS.items() if extra == "node")):
-        if module != "uvloop" and find_spec(module) is None:  # that one only makes it quicker
+        if module != "uvloop" and find_spec(module) is None:  # uvloop only makes a node faster
             raise ModuleNotFoundError(name=module)
 
 
 def advice(error: ModuleNotFoundError, extra: str = "") -> str:
-    """A sentence that says what to install, or "" if the module is part of no extra.
+    """Return a sentence with the command that installs the missing module, or "" if no extra has the module.
 
-    Some modules are part of several: whoever knows which `extra` is needed as a whole says so.
+    Some modules are part of several extras: a caller that needs a whole `extra` names the extra.
 
     >>> advice(ModuleNotFoundError(name="websockets.asyncio"))
     "websockets is not installed: pip install 'fieldfare[client]'"

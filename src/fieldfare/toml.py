@@ -1,7 +1,7 @@
 """The TOML reader of node, pipeline and scenario files: a text and a msgspec type in, a value or a `TomlError` out.
 
 An error names the place as the author of the file wrote it (table path and line), and offers a way out: the setting
-with a similar name for an unknown one, the valid choices for a wrong one. No files here: callers read the text.
+with a similar name for an unknown setting, the valid choices for a wrong value. Callers read the files.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from importlib import resources
@@ -305,7 +304,7 @@ const answer = (wanted, fields) => (fields === null ? null : matcher.matches(wan
 const fields = events.map((text) => { try { return matcher.fieldsOf(JSON.parse(text)); } catch { return null; } });
 console.log(JSON.stringify(filters.map((wanted) => fields.map((one) => answer(wanted, one)))));
 """
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+needs_node = pytest.mark.needs("Node.js")
 
 
 def in_a_browser(wanted: list[Filter], texts: list[str]) -> list[list[bool | None]]:

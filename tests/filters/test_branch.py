@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.filters import Filter, parse
 from fieldfare.filters import branch as branches
@@ -71,6 +72,7 @@ def test_so_do_single_conditions() -> None:
             check_agreement(a, b, c)
 
 
+@few(50)
 @given(pairs)
 def test_never_no_in_error(two: tuple[Filter, Filter]) -> None:
     a, b = two
@@ -128,6 +130,7 @@ def test_no_branch_contradicts_itself() -> None:
     assert set((some | rest).branches) == {*some.branches, *rest.branches}
 
 
+@few(30)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40), st.randoms()
 )

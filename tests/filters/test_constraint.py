@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.events.values import MISSING, Interval
 from fieldfare.filters import valueset
@@ -37,6 +38,7 @@ def members(wanted: Constraint) -> list[bool]:
     return [wanted.matches(value) for value in UNIVERSE]
 
 
+@few(50)
 @given(sets)
 def test_any_and_all_mean_what_they_say(values: ValueSet) -> None:
     for value in UNIVERSE:

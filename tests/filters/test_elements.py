@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.events import Event, Interval
@@ -163,7 +163,6 @@ def flattened(items: list[Any]) -> list[Any]:
     return [inner for item in items for inner in (flattened(item) if isinstance(item, list) else [item])]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(["a", "b", "a.b"]), conditions, st.lists(objects, min_size=1, max_size=4))
 def test_has_means_that_some_element_matches(path: str, condition: str, events: list[dict[str, Any]]) -> None:
     inner, wanted = meaning(condition), meaning(f"{path} HAS ({condition})")
@@ -175,7 +174,6 @@ def test_has_means_that_some_element_matches(path: str, condition: str, events: 
         assert (~wanted).matches(event) is not expected
 
 
-@settings(max_examples=300, deadline=None)
 @given(conditions, conditions, st.lists(objects, min_size=1, max_size=4))
 def test_the_text_parses_back_and_covering_is_safe(one: str, other: str, events: list[dict[str, Any]]) -> None:
     first, second = meaning(one), meaning(other)

@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.events.values import Interval
 from fieldfare.filters import Filter, functions, parse
@@ -38,6 +39,7 @@ def members(wanted: Filter) -> list[bool]:
     return [wanted.matches(event) for event in EVENTS]
 
 
+@few(30)
 @given(filters, filters)
 def test_relations_are_safe(a: Filter, b: Filter) -> None:
     pairs = list(zip(members(a), members(b), strict=True))

@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.events import Event
 from fieldfare.events.values import Interval
@@ -67,6 +68,7 @@ def members(wanted: Filter) -> list[bool]:
     return [wanted.matches(event) for event in UNIVERSE]
 
 
+@few(50)
 @given(filters, filters)
 def test_operations_are_those_of_sets(a: Filter, b: Filter) -> None:
     ina, inb = members(a), members(b)

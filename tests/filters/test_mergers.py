@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.filters.test_filter import filters, members
 
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
@@ -36,6 +37,7 @@ def test_an_imperfect_merger_never_loses_an_event(a: Filter, b: Filter) -> None:
 boxes = st.tuples(*[st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted)] * 4)
 
 
+@few(10)
 @given(boxes)
 def test_precision_without_statistics_is_that_of_even_spread(ends: tuple[list[int], ...]) -> None:
     (a, b), (c, d), (e, f), (g, h) = ends

@@ -332,7 +332,7 @@ def test_intervals_are_certain_or_not() -> None:
     [
         ("PATH()", 1, "PATH takes a selector and a condition"),
         ("PATH('//a', b = 1, c = 1)", 1, "PATH takes a selector and a condition"),
-        ("PATH(a, b = 1)", 6, "PATH wants a selector such as '//item/cpu', not a"),
+        ("PATH(a, b = 1)", 6, "PATH needs a selector such as '//item/cpu', not a"),
         ("PATH('a')", 6, "'a' is not a selector"),
         ("PATH('/')", 6, "'/' is not a selector"),
         ("PATH('//a/')", 6, "'//a/' is not a selector"),

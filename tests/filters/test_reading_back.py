@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.filters.languages import writing
 
 from fieldfare.filters import Filter, FilterDocumentError, FilterSyntaxError, FilterTooComplex, parse
@@ -57,6 +58,7 @@ def test_every_filter_is_read_back(language: str, chance: Random) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@few(20)
 @given(chance=seeds)
 def test_what_is_made_of_filters_is_read_back(language: str, chance: Random) -> None:
     some, other = written(language, chance), written("native", chance)

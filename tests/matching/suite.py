@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.matching.strategies import MODES, NOON, RANGES, VECTORS, Tree, events, filters, modes
 
 from fieldfare.events import Event, Interval
@@ -266,6 +267,7 @@ class MatcherSuite(ABC):
             assert len(matcher) == len(held)
 
     def test_agrees_with_each_filter(self) -> None:
+        @few(20)
         @given(st.lists(filters(), max_size=10), st.lists(events(), min_size=1, max_size=5), modes)
         def agrees(wanted: list[Filter], trees: list[Tree], mode: Mode) -> None:
             held = dict(enumerate(wanted))
@@ -281,6 +283,7 @@ class MatcherSuite(ABC):
         """Plain ones are matched as a batch, if there are enough of them; others are not, and none is mixed up."""
         plain = [{"a": number, "b": f"x{number % 3}", "c": number / 2} for number in range(12)]
 
+        @few(20)
         @given(st.lists(filters(), max_size=10), st.lists(events(), max_size=4), st.booleans(), modes)
         def agrees(wanted: list[Filter], trees: list[Tree | Event], mixed: bool, mode: Mode) -> None:
             held = dict(enumerate(wanted))
@@ -297,7 +300,7 @@ class MatcherSuite(ABC):
         def begin() -> History:
             return History(self.make())
 
-        run_state_machine_as_test(begin, settings=settings(stateful_step_count=12))  # type: ignore[arg-type]  # a factory will do
+        run_state_machine_as_test(begin, settings=settings(few(10), stateful_step_count=12))  # type: ignore[arg-type]  # a factory will do
 
 
 class History(RuleBasedStateMachine):

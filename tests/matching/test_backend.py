@@ -21,7 +21,6 @@ def test_kernels_that_were_compiled_in_part_are_not_in_the_cache(
 
 
 def test_nobody_waits_for_the_thread_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
     over, locked = threading.Event(), threading.Event()
 
     def busy() -> None:
@@ -50,7 +49,6 @@ def test_nobody_waits_for_the_thread_that_compiles(tmp_path: Path, monkeypatch: 
 
 
 def test_the_last_kernel_is_the_last_that_is_run() -> None:
-    pytest.importorskip("numba")
     code = """
 from numba.core.dispatcher import Dispatcher
 from fieldfare.matching import kernels, warmup

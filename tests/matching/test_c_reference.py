@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.matching.strategies import RANGES, VECTORS, read
-from tools.c_reference.native import Native, asked, batch_of, build, compiler, constants, owners, pairs
+from tools.c_reference.native import Native, asked, batch_of, build, constants, owners, pairs
 
 from fieldfare.events import Interval
 from fieldfare.matching import kernels
@@ -18,7 +18,7 @@ from fieldfare.matching.store import layout
 from fieldfare.matching.store.state import scratch
 from fieldfare_lab.bench.workloads import generate
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler: neither gcc nor cc is there")
+pytestmark = pytest.mark.needs("a C compiler")
 
 
 @pytest.fixture(scope="module")

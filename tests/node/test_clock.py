@@ -12,7 +12,7 @@ from tests.node.talking import settings, talking, until
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.http.admin import _view
+from fieldfare.node.http.admin.sessions import view
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
 from fieldfare.node.state import Publication
@@ -122,6 +122,6 @@ def test_the_view_of_a_session_shows_the_time_of_the_clock() -> None:
             real = node.clock
             node.clock = lambda: real() + DAY
             await node.submit(lambda _, __: None)
-            assert _view(node, "ana", node.broker.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
+            assert view(node, "ana", node.broker.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
 
     asyncio.run(test())

@@ -30,7 +30,7 @@ from fieldfare.node.server import running
 
 T = TypeVar("T")
 CHROMIUM = shutil.which("chromium")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+needs_browser = pytest.mark.needs("chromium")
 FILTERS = {"cheap": "price < 10", "cheaper": "price < 5", "ibm": "symbol = 'IBM'"}
 
 

@@ -59,7 +59,7 @@ def test_a_client_that_was_away_too_long_is_told(tmp_path: Path, caplog: pytest.
             async with ana(service) as client, client.subscribe("x > 0", keep=True) as events:
                 assert [(await events.next(10))["x"] for _ in range(5)] == [8, 9, 10, 11, 12]
                 assert client.dropped == 7
-            assert told == [(7, "7 events were dropped at a: more waited for this session than it keeps")] * 2
+            assert told == [(7, "7 events were dropped at a: more waited for this session than the node keeps")] * 2
             assert "7 events were dropped" in caplog.text
         async with (
             node(tmp_path, settings=LIMIT) as service,
@@ -143,7 +143,7 @@ def test_a_subscription_that_goes_further_back_than_the_log_is_told(since: int |
                 assert not told
             async with client.subscribe("x > 0", since=since) as events:
                 assert await events.next(10) == {"x": 7}
-            assert told == [(0, "the log of a begins at position 7: what is older is gone")]
+            assert told == [(0, "the log of a begins at position 7: older events are gone")]
             assert client.dropped == 0
 
     run(main())

@@ -8,7 +8,7 @@ from tools.nodes.soak import BAD, Book, made, run
 
 
 def test_nodes_in_trouble_lose_nothing() -> None:
-    counts = asyncio.run(run(0.2, seed=5))
+    counts = asyncio.run(run(0.1, seed=5))
     assert not {what: counts[what] for what in BAD if counts[what]}, counts
     assert counts["accepted"] > 0
     assert counts["deliveries"] > counts["accepted"]

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.examples import few
 from tests.node.world import Death, World
 from tests.routing.runs import parents, tree
 from tools.samples import FILTERS, UNIVERSE
@@ -217,27 +218,28 @@ class BrokersMachine(RuleBasedStateMachine):
             assert broker.low_water() == broker.position + 1 == len(disk.log) + 1
 
 
-QUICK = settings(max_examples=settings.default.max_examples // 2)
-"""an example has up to fifty steps, and each may bring all to rest: half as many as of other properties"""
 STRATEGY_NAMES = ("covering", "merging", "identity", "imperfect", "simple", "flooding", "covering+ads", "prefix")
+
+
+def run(strategy: str, replicas: int, examples: settings) -> None:
+    run_state_machine_as_test(lambda: BrokersMachine(strategy, replicas), settings=examples)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("strategy", STRATEGY_NAMES)
 def test_every_event_arrives_once_and_in_order(strategy: str) -> None:
-    run_state_machine_as_test(lambda: BrokersMachine(strategy, replicas=0), settings=QUICK)
+    run(strategy, 0, few(30))
 
 
 @pytest.mark.parametrize("strategy", ["covering", "simple"])
 def test_sessions_with_replicas_survive_a_failed_node(strategy: str) -> None:
-    run_state_machine_as_test(lambda: BrokersMachine(strategy, replicas=1), settings=QUICK)
+    run(strategy, 1, few(40))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("replicas", [0, 1])
 @pytest.mark.parametrize("strategy", [*STRATEGY_NAMES, "merging+ads"])
 def test_every_event_arrives_in_long_runs(strategy: str, replicas: int) -> None:
-    long = settings(max_examples=200, stateful_step_count=120, deadline=None)
-    run_state_machine_as_test(lambda: BrokersMachine(strategy, replicas), settings=long)
+    run(strategy, replicas, settings(few(400), stateful_step_count=120))
 
 
 def test_an_event_in_the_log_is_remembered_until_it_comes_again() -> None:

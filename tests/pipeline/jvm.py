@@ -16,7 +16,14 @@ from pyspark.sql import SparkSession
 
 from fieldfare.pipeline.spark import spark_session
 
-SETTINGS = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    # Tests run thousands of small jobs once: compilers that make long jobs fast would take most of the CPU time.
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.executorEnv.FIELDFARE_KERNELS": "numpy",
+}
 BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
 """what calls of Java raise when the answers are not theirs, or there are none"""
 

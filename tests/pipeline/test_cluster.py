@@ -16,7 +16,7 @@ from fieldfare import Event, parse
 from fieldfare.pipeline import Subscription
 from fieldfare.pipeline.match import catalogue
 
-pytestmark = [pytest.mark.xdist_group("spark-cluster")]
+pytestmark = pytest.mark.long
 
 
 def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(t
     (tmp_path / "events.json").write_text("\n".join(map(json.dumps, events)))
     rows = ({"id": id, "filter": text} for id, text in filters.items())
     (tmp_path / "subscriptions.json").write_text("\n".join(map(json.dumps, rows)))
-    catalogue.publish(tmp_path / "catalogue", [Subscription(id, text) for id, text in filters.items()])
+    catalogue.write_version(tmp_path / "catalogue", [Subscription(id, text) for id, text in filters.items()])
     (tmp_path / "in").mkdir()
     files = [events[first : first + 30] for first in range(0, len(events), 30)]
     for n, some in enumerate(files):
@@ -55,7 +55,6 @@ def test_a_cluster_gets_its_subscriptions_and_survives_the_loss_of_an_executor(t
     assert len(set(drivers.batches(tmp_path).values())) == len(files) / 2
 
 
-@pytest.mark.long
 def test_a_driver_that_is_killed_delivers_exactly_once(tmp_path: Path) -> None:
     counts = kills.run(2, tmp_path, seed=4)
     assert counts["deliveries"] > counts["events"] > 0

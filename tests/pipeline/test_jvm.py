@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark import SparkContext
 from tests.pipeline.jvm import Jvm, answers
+
+pytestmark = pytest.mark.long  # it starts three Java machines
 
 
 def test_answers_that_belong_to_other_calls_are_noticed(jvm: Jvm) -> None:

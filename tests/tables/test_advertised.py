@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.tables.networks import (
     FILTERS,
     KINDS,
@@ -136,6 +137,7 @@ TABLES = st.lists(
 
 
 @pytest.mark.parametrize("name", KINDS)
+@few(50)
 @given(changes=TABLES)
 def test_neighbours_know_what_is_exported(name: str, changes: list[tuple[bool, Filter, bool, int, Filter]]) -> None:
     """After any update each neighbour's picture is what the definition exports."""
@@ -194,6 +196,7 @@ def network_of(tree: Mapping[int, Sequence[int]], make: Make, *, drop: bool) -> 
 
 
 @pytest.mark.parametrize(("name", "drop"), [*((name, False) for name in KINDS), ("naive", True), ("poset", True)])
+@few(20)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, drop: bool, tape: Tape, steps: int) -> None:
     network = network_of(random_tree(tape, 2, 5), KINDS[name], drop=drop)

@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import filters, trees
 from tests.tables.spaces import everyday, rectangle, rectangles
 
@@ -41,6 +42,7 @@ def reduction(wanted: tuple[Filter, ...]) -> set[Edge]:
     }
 
 
+@few(50)
 @given(some)
 def test_the_edges_are_the_transitive_reduction(wanted: list[Filter]) -> None:
     graph = graph_of(wanted)
@@ -48,6 +50,7 @@ def test_the_edges_are_the_transitive_reduction(wanted: list[Filter]) -> None:
     assert len(set(graph.edges)) == len(graph.edges)
 
 
+@few(50)
 @given(some)
 def test_a_forest_has_the_same_roots_and_one_cover_for_each_other_filter(wanted: list[Filter]) -> None:
     poset, forest = graph_of(wanted), graph_of(wanted, "forest")
@@ -62,6 +65,7 @@ def test_roots_are_the_minimal_cover(wanted: list[Filter]) -> None:
     assert {graph.filters[place] for place in graph.roots} == set(minimal_cover(wanted))
 
 
+@few(50)
 @given(some)
 def test_mergers_are_all_pairs_of_roots_that_merge(wanted: list[Filter]) -> None:
     graph = graph_of(wanted)

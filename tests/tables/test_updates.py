@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.tables.networks import (
     FILTERS,
     KINDS,
@@ -311,6 +312,7 @@ def _filled(wishes: set[Filter]) -> NaiveTable[int]:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@few(30)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, tape: Tape, steps: int) -> None:
     network = Network(random_tree(tape), lambda _, neighbours: Plain(KINDS[name](neighbours)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -51,7 +52,12 @@ class Process:
     def start(self) -> None:
         command = [sys.executable, "-m", "fieldfare", "up", "--name", self.name, "--port", str(self.port)]
         log = (self.folder.parent / f"{self.name}.log").open("ab")
-        self.running = subprocess.Popen([*command, "--data", str(self.folder), *self.arguments], stdout=log, stderr=log)
+        self.running = subprocess.Popen(
+            [*command, "--data", str(self.folder), *self.arguments],
+            env={"FIELDFARE_KERNELS": "numpy", **os.environ},  # a node starts in half the time
+            stdout=log,
+            stderr=log,
+        )
         log.close()
 
     def kill(self, how: int = signal.SIGKILL) -> None:
@@ -111,8 +117,8 @@ class Publisher:
                 for _ in range(self.chance.randrange(1, 20)):
                     self.count += 1
                     number = self.count
-                    ticket = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
-                    ticket.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                    receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
+                    receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
                 await asyncio.sleep(self.chance.random() * 0.05)
                 await client.wait_for_capacity()
             await client.drain()

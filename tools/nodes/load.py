@@ -44,8 +44,8 @@ class Paced(Publisher):
                 self.count += 1
                 number = self.count
                 sent += 1
-                ticket = client.publish_soon({"by": self.name, "n": number, "k": number % 5, "text": "x" * 40})
-                ticket.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5, "text": "x" * 40})
+                receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
             await client.drain()
 
 

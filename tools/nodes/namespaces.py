@@ -98,7 +98,14 @@ class Space:
         assert answer == "done", f"{self.name}: {command}: {answer}"
 
     def start_node(self, folder: Path, url: str, join: str) -> None:
-        settings = {"HOST": "0.0.0.0", "INSECURE": "true", "PUBLIC_URL": url, "NAME": self.name, "JOIN": join}
+        settings = {
+            "HOST": "0.0.0.0",
+            "INSECURE": "true",
+            "PUBLIC_URL": url,
+            "NAME": self.name,
+            "JOIN": join,
+            "KERNELS": "numpy",
+        }
         environment = [f"FIELDFARE_{key}={value}" for key, value in settings.items()]
         command = [
             "env",
@@ -174,8 +181,8 @@ class Taxi(Publisher):
             roaming = asyncio.create_task(self.roamer.roam(client))
             while not until.is_set():
                 self.count += 1
-                ticket = client.publish_soon({"by": self.name, "n": self.count, "k": self.count % 5})
-                ticket.add_callback(lambda answer, n=self.count: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
+                receipt = client.publish_soon({"by": self.name, "n": self.count, "k": self.count % 5})
+                receipt.add_callback(lambda answer, n=self.count: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
                 await asyncio.sleep(self.chance.uniform(0, 0.04))
                 assert not roaming.done(), roaming
             await stop(roaming)

@@ -43,7 +43,7 @@ class World:
     def begin(self) -> None:
         (self.folder / "in").mkdir()
         filters = {EVERYTHING: "EXISTS n", **{f"s{n}": f"x > {n}" for n in range(20)}}
-        made = catalogue.publish(self.folder / "catalogue", [Subscription(*one) for one in filters.items()])
+        made = catalogue.write_version(self.folder / "catalogue", [Subscription(*one) for one in filters.items()])
         self.versions[made] = filters
 
     def publish(self) -> None:

@@ -45,7 +45,7 @@ app: Final = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a terminal without Unicode gets replacement characters instead of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Input that cannot be used: said in a sentence on stderr, with exit code 2 and no traceback."""
+"""Errors for bad input: a sentence on standard error, exit code 2, and no traceback."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import typer
 from fieldfare.extras import advice
 
 REFUSED: Final = 2
-"""the exit code for input that cannot be used"""
+"""exit code for input that cannot be used"""
 DAMAGED: Final = 1
-"""the exit code for a node's folder that is damaged, or was"""
+"""exit code for a damaged folder of a node, repaired or not"""
 
 
 class Errors(StrEnum):
-    """What to do where one of many inputs cannot be used."""
+    """The choice of a user for one bad input among many: stop at it, or skip it."""
 
     STOP = "stop"
     SKIP = "skip"
 
 
 class InputError(ValueError):
-    """What is wrong with the input, and where it is: `trades.csv:12`."""
+    """An error in the input of a command, with the place in a file: `trades.csv:12: …`."""
 
     def __init__(self, place: str, problem: object) -> None:
         super().__init__(f"{place}: {problem}" if place else str(problem))
@@ -35,7 +35,7 @@ class InputError(ValueError):
 def reported(extra: str = "") -> Iterator[None]:
     """Report bad input instead of letting the error through; also a decorator for commands.
 
-    If a module is missing, that is reported, too, with what to install: the `extra` that a command needs as a whole.
+    A module that is not installed is reported, too, with the extra to install; `extra` names the extra of a command.
     """
     try:
         yield
@@ -52,7 +52,7 @@ def reported(extra: str = "") -> Iterator[None]:
 
 
 def fail(problem: str, code: int = REFUSED) -> NoReturn:
-    """Say what is wrong and end."""
+    """Print an error and exit with a code."""
     typer.secho("error: ", fg="red", err=True, nl=False)
     typer.echo(problem, err=True)
     raise typer.Exit(code)

@@ -7,6 +7,6 @@ from collections.abc import Callable
 
 
 def help_of(command: Callable[..., object]) -> str:
-    """Give the docstring of a command as help text, with its examples line by line."""
+    """Return the docstring of a command as help text; the lines of its examples are not re-wrapped."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(f"\b\n{text}" if text.startswith("Examples:") else text for text in paragraphs)

@@ -1,4 +1,4 @@
-"""What the commands that talk to a node have in common: which node, as whom, and what is said when it fails."""
+"""Requests to a node's HTTP interface, and the options and errors that all commands for a node share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TokenOption: TypeAlias = Annotated[
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Let a command do its work; Ctrl-C ends it quietly."""
+    """Run the coroutine of a command; Ctrl-C ends the command without a traceback."""
     try:
         asyncio.run(work)
     except KeyboardInterrupt:
@@ -55,7 +55,7 @@ def _advice(problem: str) -> str:
 
 
 def web_address(node: str) -> str:
-    """Where a node answers HTTP.
+    """Return the address at which a node answers HTTP.
 
     >>> web_address("ws://127.0.0.1:7400/")
     'http://127.0.0.1:7400'
@@ -67,7 +67,7 @@ def web_address(node: str) -> str:
 
 
 def client_address(node: str) -> str:
-    """Where a node takes clients.
+    """Return the address at which a node accepts clients.
 
     >>> client_address("http://127.0.0.1:7400"), client_address("127.0.0.1:7400")
     ('ws://127.0.0.1:7400', 'ws://127.0.0.1:7400')
@@ -76,7 +76,7 @@ def client_address(node: str) -> str:
 
 
 def fetch(node: str, path: str, token: str = "", *, method: str = "GET", body: object = None) -> Any:
-    """What a node answers, from JSON."""
+    """Send a request to a node and return the decoded JSON answer; InputError tells why the request failed."""
     address = web_address(node) + path
     data = None if body is None else json.dumps(body).encode()
     request = Request(address, data=data, method=method)  # noqa: S310 - its scheme was checked
@@ -107,5 +107,5 @@ def fetch(node: str, path: str, token: str = "", *, method: str = "GET", body: o
 
 
 def quoted(name: str) -> str:
-    """A name as a part of an address."""
+    """Return a name as a part of an address: slashes and other special characters become %XX."""
     return quote(name, safe="")

@@ -48,6 +48,8 @@ def _advice(name: str) -> typer.Typer:
 
 
 def _absent(name: str, distribution: str) -> Callable[[], None]:
+    """Make a command that names the distribution to install."""
+
     def command() -> None:
         fail(f"fieldfare {name} is not installed: pip install {distribution}")
 

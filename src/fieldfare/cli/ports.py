@@ -1,4 +1,4 @@
-"""Ports that a command needs: whether they are free, and if not, who is there."""
+"""Checks that ports are free before a command starts nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST: Final = "127.0.0.1"
 
 
 def need(ports: Iterable[int], advice: str) -> None:
-    """Go on only if nobody listens on these ports of this machine, and one may; else one line says what is there."""
+    """Raise InputError unless all ports are free; the message names the node that uses a port."""
     for port in ports:
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a node does: a closed one is no hindrance
@@ -29,7 +29,7 @@ def need(ports: Iterable[int], advice: str) -> None:
 
 
 def _by(port: int) -> str:
-    """Who has a port, if it is a node and says so."""
+    """Return the name and dashboard of the node on a port, or "" if another program is there."""
     request = Request(f"http://{HOST}:{port}/", headers={"Accept": "application/json"})
     try:
         with urlopen(request, timeout=2) as answer:  # noqa: S310 - of this machine

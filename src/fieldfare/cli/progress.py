@@ -1,4 +1,4 @@
-"""A progress bar on stderr for work that takes long: how many, how fast, how long still."""
+"""Progress bars on standard error for long work: the count, the rate and the time left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class _Rate(ProgressColumn):
 
 
 def tracked(items: Iterable[_T], total: Callable[[], int | None]) -> Iterator[_T]:
-    """The items, counted on a bar while they pass; no bar if stderr is no terminal. `total` is asked only for a bar."""
+    """Yield the items, with a bar that counts them; without a terminal there is no bar.
+
+    `total` is called only for a bar, because a count of the items may take long.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield from items
@@ -41,7 +44,7 @@ def tracked(items: Iterable[_T], total: Callable[[], int | None]) -> Iterator[_T
 
 @contextmanager
 def steps(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar that says what is done now, one step at a time; none if stderr is no terminal."""
+    """Show a bar with the name of the present step, and yield a function that begins the next step."""
     console = Console(stderr=True)
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -140,7 +140,7 @@ class Allowance:
         self.open += new
 
     def release(self) -> None:
-        """Note an acknowledged delivery."""
+        """Note the acknowledgement of a delivery by all subscriptions."""
         self.open -= 1
 
     def grant(self) -> int:

@@ -24,7 +24,7 @@ class AddressBook:
         self.urls = list(urls)
         """addresses that the program has given, the best first"""
         if not self.urls:
-            raise ValueError("say where: a client needs at least one URL such as ws://127.0.0.1:7400")
+            raise ValueError("a client needs at least one URL, such as ws://127.0.0.1:7400")
         self.invitation: Invitation | None = None
         self._has_token = has_token
 

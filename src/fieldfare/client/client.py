@@ -254,7 +254,7 @@ class Client:
                 await self._driver.publish((request,), timeout, "", quench=False)
                 return await reply
         except TimeoutError:
-            raise TimeoutError(f"nobody answered in {timeout} seconds") from None
+            raise TimeoutError(f"no client replied in {timeout} seconds") from None
         finally:
             if reply is not None:
                 reply.cancel()

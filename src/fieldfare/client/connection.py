@@ -298,7 +298,7 @@ class Connection:
         except websockets.ConnectionClosed as closed:
             return reason_of(closed)
         except FrameError as error:
-            raise ConnectionRefused(f"the node said something that is {error}") from None
+            raise ConnectionRefused(f"the node sent data that is {error}") from None
 
     def _receive(self, frame: f.FromNode) -> None:
         if isinstance(frame, f.Bye):

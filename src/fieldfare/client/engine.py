@@ -190,14 +190,14 @@ class Engine:
                 self.inbox.receive(items)
             case f.Done(request=request, log_start=first):
                 if first:
-                    self._report_loss(0, f"the log of {self.node} begins at position {first}: what is older is gone")
+                    self._report_loss(0, f"the log of {self.node} begins at position {first}: older events are gone")
                 self._requests.resolve(request, None)
             case f.Accepted(number=number):
                 self._resolve(self._window.accept(number))
             case f.Refused(request=request, reason=reason, code=code) if request:
                 self._requests.resolve(request, Refused(reason, code))
             case f.Refused(number=0, reason=reason):
-                logger.warning("the node refused something: %s", reason)
+                logger.warning("the node refused an earlier request: %s", reason)
             case f.Refused(number=number, reason=reason, code=code):
                 submission = self._window.refuse(number)
                 if submission is not None:
@@ -210,7 +210,7 @@ class Engine:
         count, self._dropped_in_session = total - self._dropped_in_session, max(total, self._dropped_in_session)
         if count > 0:
             self.dropped += count
-            reason = f"{count} events were dropped at {self.node}: more waited for this session than it keeps"
+            reason = f"{count} events were dropped at {self.node}: more waited for this session than the node keeps"
             self._report_loss(count, reason)
 
     def _report_loss(self, count: int, reason: str) -> None:

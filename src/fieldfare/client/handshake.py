@@ -76,7 +76,7 @@ async def _dial_one(
     if (first.token or first.ticket) and is_exposed(url):
         problem = f"over {url} everybody on the way can read your token: use wss://"
         if not insecure:
-            raise ConnectionRefused(f"{problem}, or say insecure=True")
+            raise ConnectionRefused(f"{problem}, or set insecure=True")
         logger.warning(problem)
     name = websockets.Subprotocol(codec.name)
     options: dict[str, Any] = {"ssl": ssl} if ssl is not None else {}
@@ -85,16 +85,16 @@ async def _dial_one(
     )
     try:
         if socket.subprotocol != name:
-            raise ConnectionRefused(f"{url} is no node of Fieldfare, or one that does not speak {name}")
+            raise ConnectionRefused(f"{url} is no node of Fieldfare, or has another version: it does not know {name}")
         await socket.send(codec.encode(first))
-        welcome = await _heard(socket, codec)
+        welcome = await _receive(socket, codec)
         while isinstance(welcome, f.Waiting):
             wait(welcome.source)
-            welcome = await _heard(socket, codec)
+            welcome = await _receive(socket, codec)
         if isinstance(welcome, f.Bye):
             raise ConnectionLost(welcome.reason) if welcome.retry else ConnectionRefused(welcome.reason)
         if not isinstance(welcome, f.Welcome):
-            raise ConnectionRefused(f"{url} said {type(welcome).__name__} and not Welcome")
+            raise ConnectionRefused(f"{url} answered with {type(welcome).__name__} instead of Welcome")
     except FrameError as error:
         await socket.close()
         raise ConnectionRefused(f"{url} is no node of Fieldfare: {error}") from None
@@ -104,7 +104,7 @@ async def _dial_one(
     return Dialled(socket, welcome)
 
 
-async def _heard(socket: websockets.ClientConnection, codec: Codec[Any]) -> f.FromNode:
+async def _receive(socket: websockets.ClientConnection, codec: Codec[Any]) -> f.FromNode:
     async with asyncio.timeout(PATIENCE):  # `wait_for` may swallow a cancellation in Python 3.11
         return codec.from_node(await socket.recv())
 
@@ -112,4 +112,8 @@ async def _heard(socket: websockets.ClientConnection, codec: Codec[Any]) -> f.Fr
 def reason_of(closed: websockets.ConnectionClosed) -> str:
     """Return the reason of a closed WebSocket, for people."""
     received = closed.rcvd
-    return f"the node hung up: {received.reason or received.code}" if received is not None else "the connection broke"
+    return (
+        f"the node closed the connection: {received.reason or received.code}"
+        if received is not None
+        else "the connection broke"
+    )

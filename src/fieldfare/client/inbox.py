@@ -62,7 +62,7 @@ class Inbox:
             self._outstanding = Outstanding()
         elif 0 < void_from <= self.last:
             forgotten = self.last - void_from + 1
-            logger.warning("the node has forgotten %d deliveries that came before: it went back in time", forgotten)
+            logger.warning("the node has forgotten %d deliveries: its log went back in time", forgotten)
             self._outstanding = self._outstanding.cut(void_from)
         self._outstanding.resume(acknowledged)
 
@@ -115,7 +115,9 @@ class Inbox:
             self._unclaimed.setdefault(id, []).append(item)
         if unclaimed and self._allowance.open == self._allowance.limit:
             names = ", ".join(map(repr, self._unclaimed))
-            logger.warning("no more can be delivered: subscribe to what waits for this session under %s", names)
+            logger.warning(
+                "no more can be delivered: events wait for subscriptions that the program has not entered: %s", names
+            )
 
     def _is_repeated(self, delivery: f.Delivery) -> bool:
         """Tell whether an earlier node, failed since, has delivered the same event."""

@@ -54,7 +54,7 @@ class Submission(NamedTuple, Generic[T]):
 
 
 class Window(Generic[T]):
-    """All unsafe submissions."""
+    """All submissions on their way to safety, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[Submission[T]] = deque()

@@ -43,7 +43,7 @@ class Reader(Generic[T_co]):
         if isinstance(since, datetime):
             since = since.timestamp()
         if keep and not driver.engine.durable:
-            raise ValueError("keep=True needs a session that survives: connect(..., session='a name')")
+            raise ValueError("keep=True needs a durable session: connect(..., session='a name')")
         written = write_filter(filter)
         self.registration = SubscriptionRegistration(
             id or make_id(written, driver.engine.inbox.subscriptions), written, since, keep=keep

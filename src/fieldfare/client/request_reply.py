@@ -64,7 +64,7 @@ def reply_to(request: object, reply: object) -> Event:
     """Return the event of a reply; ValueError if the request wants none."""
     name = event_of(request).get("reply_to")
     if not isinstance(name, str):
-        raise ValueError("this event wants no answer: it has no field reply_to")
+        raise ValueError("the event is no request: it has no field reply_to")
     return _with(reply, in_reply_to=name)
 
 

@@ -89,7 +89,7 @@ def _length(written: object, most: int) -> int:
             parts += [*part.keys(), *part.values()]
         elif isinstance(part, (list, tuple)):
             parts += part
-    return total - 2  # what surrounds the whole does not count
+    return total - 2  # the signs around the whole do not count
 
 
 def _expect_read_back(filter: Filter, text: str) -> None:

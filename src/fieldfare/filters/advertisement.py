@@ -38,11 +38,11 @@ class Advertisement:
 
     def __post_init__(self) -> None:
         if len(self.filter.branches) != 1:
-            # In a closed world `a = 1` does not make `a = 1 AND b = 1` superfluous, as it does among filters.
+            # In a closed world `a = 1` does not make `a = 1 AND b = 1` superfluous, as among filters.
             raise ValueError(f"advertise each alternative on its own, not {self.filter}")
         for dimension in self._branch:
             if not isinstance(dimension, str):
-                raise ValueError(f"an advertisement speaks of fields only, not of {dimension.text}")
+                raise ValueError(f"an advertisement constrains fields only, not {dimension.text}")
 
     @property
     def _branch(self) -> Branch:
@@ -50,25 +50,25 @@ class Advertisement:
 
     def determines(self, event: Mapping[str, object]) -> bool:
         """Tell whether the publisher may publish an event."""
-        return all(self.promised(path).matches(value) for path, value in fields_of(event).items())
+        return all(self.advertised(path).matches(value) for path, value in fields_of(event).items())
 
     def intersects(self, subscription: Filter) -> bool:
         """Tell whether an event within the advertisement can match the subscription. A "no" is always right."""
         return any(
             all(
-                wanted.overlaps(self.promised(dimension))
-                for dimension, wanted in asked.items()
+                wanted.overlaps(self.advertised(dimension))
+                for dimension, wanted in branch.items()
                 if isinstance(dimension, str)
             )
-            for asked in subscription.branches
+            for branch in subscription.branches
         )
 
     def covers(self, other: Advertisement) -> bool:
         """Tell whether every event within the other advertisement is within this advertisement."""
         paths = {path for path in (*self._branch, *other._branch) if isinstance(path, str)}
-        return all(self.promised(path) >= other.promised(path) for path in paths)
+        return all(self.advertised(path) >= other.advertised(path) for path in paths)
 
-    def promised(self, path: str) -> Constraint:
+    def advertised(self, path: str) -> Constraint:
         """Return the values that a field may have, absence included."""
         if path in self._branch:
             return self._branch[path].union(constraint.ABSENT) or constraint.FULL

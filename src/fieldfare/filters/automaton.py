@@ -35,7 +35,7 @@ class Automaton:
     edges: tuple[Runs, ...]
 
     def begin(self) -> Hashable:
-        """Return the start state, 0."""
+        """Return the start state, which always is 0."""
         return 0
 
     def breaks(self, state: Hashable) -> Iterable[int]:
@@ -272,7 +272,7 @@ def words(machine: Machine, alphabet: str, most: int, *, accepted: bool = True) 
         alive |= more
     found: list[str] = []
     ahead = [("", queue[0])] if queue[0] in alive else []
-    while ahead:  # every text ahead goes on to a word, no two of them to the same
+    while ahead:  # every text ahead leads to a word, and no two texts to the same word
         found += [text for text, state in ahead if state in wanted]
         spend(len(ahead))
         ahead = [(text + c, to) for text, state in ahead for chars, to in ways[state] if to in alive for c in chars]

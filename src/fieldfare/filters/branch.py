@@ -153,7 +153,7 @@ def satisfied(dimension: Dimension, wanted: Constraint, fields: Mapping[str, obj
     if isinstance(dimension, str):
         return wanted.matches(fields.get(dimension, MISSING), mode)
     value = dimension.evaluate(fields)
-    if value is UNCERTAIN:  # some of it may pass, but not surely all
+    if value is UNCERTAIN:  # some points may pass, but not surely all
         return mode == "overlaps"
     return wanted.matches(value, mode)
 
@@ -255,7 +255,7 @@ def _along(
     while len(sides) > 1:
         pairs = [_union(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)]
         if None in pairs:
-            break  # lists or complex patterns; consensus will find what there is to join
+            break  # lists or complex patterns; consensus will find possible joins
         sides = [side for side in pairs if side is not None] + (sides[-1:] if len(sides) % 2 else [])
     if len(sides) == 1:
         yield Branch(dict(rest) if sides[0].is_full else {**dict(rest), dimension: sides[0]})
@@ -317,7 +317,7 @@ def _consensus(a: Branch, b: Branch) -> Iterator[Branch]:
     """Yield the boxes that reach from a into b along a dimension and lie in both along all others."""
     shared = [dimension for dimension in a.keys() if dimension in b.keys()]  # noqa: SIM118 - of a dict, not a Mapping
     sides = dict([*a.items(), *b.items()])
-    apart: list[Dimension] = []  # where they have nothing in common, or nothing that could be said
+    apart: list[Dimension] = []  # disjoint sides, or sides whose intersection is too complex
     for dimension in shared:
         both = _intersection(a[dimension], b[dimension])
         if both is None or both.is_empty:

@@ -50,7 +50,7 @@ def spend(steps: int) -> None:
     if budget is not None:
         budget.left -= steps
         if budget.left < 0:
-            raise FilterOverBudget(f"the filter takes more than {budget.steps:,} steps to be understood")
+            raise FilterOverBudget(f"the filter takes more than {budget.steps:,} steps of work")
 
 
 def size(otherwise: int) -> int:
@@ -73,7 +73,7 @@ def remembered(most: int) -> Callable[[Callable[[_Argument], _Result]], Callable
                 return function(argument), before - inner.left
             except Exception:
                 if outer is not None:
-                    outer.left = inner.left  # it was paid for, and is not remembered
+                    outer.left = inner.left  # failures are charged, and not cached
                 raise
             finally:
                 _BUDGET.reset(token)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages.native.translation import parse as parse_native
+from fieldfare.filters.languages import cesql, native, ruler, subscriptions
 
 
 class Dialect(StrEnum):
@@ -28,19 +28,13 @@ def read(written: object, dialect: Dialect) -> Filter:
     try:
         match dialect:
             case Dialect.NATIVE:
-                return parse_native(_text(written, dialect))
+                return native.parse(_text(written, dialect))
             case Dialect.CESQL:
-                from fieldfare.filters.languages.cesql.translation import parse as parse_cesql  # noqa: PLC0415
-
-                return parse_cesql(_text(written, dialect))
+                return cesql.parse(_text(written, dialect))
             case Dialect.CLOUDEVENTS:
-                from fieldfare.filters.languages.subscriptions.documents import parse as parse_document  # noqa: PLC0415
-
-                return parse_document(_document(written))
+                return subscriptions.parse(_document(written))
             case Dialect.RULER:
-                from fieldfare.filters.languages.ruler.patterns import parse as parse_pattern  # noqa: PLC0415
-
-                return parse_pattern(cast(Any, written))
+                return ruler.parse(cast(Any, written))
     except ValueError as error:
         raise ValueError(_in_a_line(str(error))) from None
 

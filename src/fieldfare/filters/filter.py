@@ -198,7 +198,7 @@ class Filter:
     def __bool__(self) -> bool:
         raise TypeError(
             "a filter is neither true nor false: combine filters with & | ~ (not with and, or, not), write"
-            " (1 < x) & (x < 5) for 1 < x < 5, and ask is_empty or is_full"
+            " (1 < x) & (x < 5) for 1 < x < 5, and use is_empty or is_full"
         )
 
     def __iter__(self) -> Iterator[Branch]:

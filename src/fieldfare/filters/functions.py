@@ -79,7 +79,7 @@ _pattern = lru_cache(maxsize=1024)(like)
 
 
 def _matches(value: object, pattern: str, *, ignore_case: bool) -> bool:
-    if len(pattern) > MAX_PATTERN:  # it may be the value of another field
+    if len(pattern) > MAX_PATTERN:  # the pattern may be the value of another field
         raise ValueError(f"the pattern has more than {MAX_PATTERN} characters")
     return isinstance(value, str) and _pattern(pattern, ignore_case=ignore_case).matches(value)
 

@@ -122,9 +122,9 @@ FULL: Final = Intervals(True, ())
 
 def point(low: Cut | None, high: Cut | None) -> tuple[Any] | None:
     """Return the single value between two cuts in a tuple, or None if there are more."""
-    if low is None:  # then it is the very first value, if any
+    if low is None:  # only the very first value is possible
         return next(((first,) for first, _ in _BOTTOMS if high == _above(first)), None)
-    if high is None:  # and here the very last
+    if high is None:  # only the very last value is possible
         return (low[0],) if low[1] == 0 and (low[0], 1) in _TOPS else None
     return (low[0],) if low[1] == 0 and high == _above(low[0]) else None
 
@@ -183,7 +183,7 @@ def points(values: Iterable[Ordered]) -> Intervals:
     cuts: list[Cut] = []
     for value in sorted(dict.fromkeys(value for value in listed if value == value)):  # NaN is no point
         low = (value, 0)
-        if cuts and cuts[-1] == low:  # the next after the one before
+        if cuts and cuts[-1] == low:  # the successor of the value before
             cuts.pop()
         else:
             cuts.append(low)

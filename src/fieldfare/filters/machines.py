@@ -41,7 +41,7 @@ class PatternMachine:
     """The machine of a pattern; a state is the set of positions in the pattern that the text may have reached."""
 
     def __init__(self, pattern: Pattern) -> None:
-        if len(pattern.tokens) >= MAX_STATES:  # it has a state for each at the least: no need to make them
+        if len(pattern.tokens) >= MAX_STATES:  # there would be at least a state for each token
             raise TooComplex(f"more than {MAX_STATES} states")
         self._chars = [
             token if isinstance(token, Wild) else case_variants(token) if pattern.ignore_case else frozenset({token})
@@ -50,9 +50,9 @@ class PatternMachine:
 
     def begin(self) -> Hashable:
         """Return the first position, and the second behind a leading `%`."""
-        return self._settle({0})
+        return self._closure({0})
 
-    def _settle(self, places: set[int]) -> Hashable:
+    def _closure(self, places: set[int]) -> Hashable:
         for place in sorted(places):
             if place < len(self._chars) and self._chars[place] is MANY:
                 places.add(place + 1)  # the normal form has no two % in a row
@@ -80,7 +80,7 @@ class PatternMachine:
                 after.add(place)
             elif chars is ONE or char in chars:
                 after.add(place + 1)
-        return self._settle(after)
+        return self._closure(after)
 
     def accepts(self, state: Hashable) -> bool:
         """Tell whether some position is the end of the pattern."""
@@ -104,10 +104,10 @@ class IntervalsMachine:
 
     def begin(self) -> Hashable:
         """Return the state in which no cut is passed."""
-        return self._settle(0, len(self._cuts), 0)
+        return self._state(0, len(self._cuts), 0)
 
-    def _settle(self, i: int, j: int, depth: int) -> Hashable:
-        return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # only the parity of what is decided matters
+    def _state(self, i: int, j: int, depth: int) -> Hashable:
+        return (i % 2, i % 2, 0) if i == j else (i, j, depth)  # of decided cuts only the parity matters
 
     def breaks(self, state: Hashable) -> Iterable[int]:
         """Return the code points around the next character of every undecided cut."""
@@ -120,12 +120,12 @@ class IntervalsMachine:
         i, j, depth = self._unpack(state)
         if i == j:
             return state
-        at = itemgetter(depth)  # cuts that share the text so far are sorted by what comes next
+        at = itemgetter(depth)  # cuts that share the text so far are sorted by the next character
         i = bisect_left(self._cuts, char, i, j, key=at)
         end = bisect_right(self._cuts, char, i, j, key=at)
         while i < end and len(self._cuts[i]) == depth + 1:
             i += 1
-        return self._settle(i, end, depth + 1)
+        return self._state(i, end, depth + 1)
 
     def accepts(self, state: Hashable) -> bool:
         """Tell whether the number of passed cuts puts the string inside."""

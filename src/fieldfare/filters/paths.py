@@ -115,7 +115,7 @@ class Selector:
             if i < len(self.steps) and j < len(other.steps):
                 mine, its = self.steps[i], other.steps[j]
                 ways = [(i + 1, j + 1)] if mine.name == its.name or ANY in (mine.name, its.name) else []
-                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # with a gap, one may wait
+                ways += [(i, j + 1)] * mine.gap + [(i + 1, j)] * its.gap  # a selector may wait in a gap
                 queue += [way for way in ways if way not in made]
                 made.update(ways)
         return (len(self.steps), len(other.steps)) in made
@@ -174,7 +174,7 @@ class Path(Selection):
     def __post_init__(self) -> None:
         self._above(computed(self.filter), LEVELS)
         if self.paths >= MAX_PATHS:
-            raise FilterTooComplex(f"more than {MAX_PATHS} PATHs are within each other")
+            raise FilterTooComplex(f"PATHs are nested more than {MAX_PATHS} deep")
         object.__setattr__(self, "paths", self.paths + 1)
 
     @cached_property

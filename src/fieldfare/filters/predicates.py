@@ -132,7 +132,7 @@ def compared(left: Dimension, op: str, right: Dimension) -> Filter:
     if isinstance(left, Literal):
         return Filter.where(right, Constraint(_against(_FLIPPED[op], left.value)))
     first, second = expression(left), expression(right)
-    if first.text > second.text:  # one dimension for both ways round
+    if first.text > second.text:  # the same dimension for both orders
         first, second, op = second, first, _FLIPPED[op]
     return Filter.where(Compare(first, second), Constraint(_OUTCOMES[op]))
 
@@ -179,11 +179,11 @@ def fits(dimension: Dimension, op: str, text: Dimension, negated: bool = False) 
     """Return the filter `dimension LIKE text`, or ILIKE, STARTS WITH, ENDS WITH, CONTAINS."""
     if not isinstance(text, Literal) or not isinstance(text.value, str):
         said = f"{op} WITH" if op in ("STARTS", "ENDS") else op
-        raise TypeError(f"{said} wants a string such as 'abc', not {expression(text).text}")
+        raise TypeError(f"{said} needs a string such as 'abc', not {expression(text).text}")
     wanted = _PATTERNS[op](text.value)
     try:
         values = valueset.like(wanted)
-    except TooComplex:  # keep it opaque: matched exactly, covered only by itself
+    except TooComplex:  # an opaque predicate: matched exactly, covered only by an equal predicate
         function = functions.IMATCHES if wanted.ignore_case else functions.MATCHES
         opaque = Call(function, (expression(dimension), Literal(wanted.text)))
         return inside(opaque, valueset.FALSE if negated else valueset.TRUE)
@@ -195,7 +195,7 @@ def quantified(quantifier: str, condition: Filter) -> Filter:
     dimensions = {dimension for branch in condition.branches for dimension in branch}
     path = next(iter(dimensions), None)
     if len(dimensions) != 1 or not isinstance(path, str) or not all(b.on(path).is_plain for b in condition.branches):
-        raise TypeError(f"{quantifier} wants a condition on the elements of one field")
+        raise TypeError(f"{quantifier} needs a condition on the elements of a single field")
     values = reduce(ValueSet.__or__, (branch.on(path).values for branch in condition.branches))
     return Filter.where(path, _QUANTIFIERS[quantifier](values))
 

@@ -96,7 +96,7 @@ def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
     subject = name(dimension) if isinstance(dimension, str) else dimension.text
     if not wanted.is_plain:
         return _quantified(subject, wanted)
-    # A sum is no condition by itself, though its value may be asked for: `x + y = TRUE`.
+    # A sum is no condition, although its value may be compared: `x + y = TRUE`.
     if not isinstance(dimension, (str, Arithmetic)) and wanted.values in (valueset.TRUE, ~valueset.TRUE):
         return Phrase(subject) if wanted.values == valueset.TRUE else Phrase(f"NOT {subject}")
     return _set(subject, wanted.values)
@@ -104,7 +104,7 @@ def _constraint(dimension: Dimension, wanted: Constraint) -> Phrase:
 
 def _comparison(dimension: Compare, values: ValueSet) -> Phrase:
     left, right = dimension.left.text, dimension.right.text
-    if Literal in (type(dimension.left), type(dimension.right)) or left > right:  # as an operator it is another thing
+    if Literal in (type(dimension.left), type(dimension.right)) or left > right:  # an operator would differ
         return _set(dimension.text, values)
     if isinstance(dimension.right, Field):
         right = f"${right}"
@@ -211,7 +211,7 @@ def _language(subject: str, language: Language) -> Iterator[Phrase]:
         said += [Phrase(_like(subject, p).opposite or "") for p in fails if strings.overlap(strings.matching(p), leaf)]
         if not leaf.is_full:
             said.append(_either(list(_pieces(subject, ValueSet(strings=leaf)))))
-        elif not fits:  # "not like" is true of what is no string
+        elif not fits:  # NOT LIKE is true of values that are no strings
             said.insert(0, _is(subject, "STRING"))
         yield _all(said)
 

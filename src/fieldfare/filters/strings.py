@@ -81,7 +81,7 @@ class Language:
     def __invert__(self) -> StringSet:
         flipped = _apply(lambda a, _: ~a, self.diagram, EMPTY)
         assert isinstance(flipped, Node)
-        # What is no union of few intervals has a complement that is none either: no need to look.
+        # The complement of a language is never a union of few intervals: no need to look.
         return Language(flipped, None if self._automaton is None else ~self._automaton)
 
     def __or__(self, other: StringSet) -> StringSet:
@@ -111,7 +111,7 @@ def matching(pattern: Pattern) -> StringSet:
         if len(literal) == len(tokens) - 1 and tokens[-1] is MANY:
             return prefix("".join(literal))
         if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < MAX_STATES:
-            return Language(Node(pattern, FULL, EMPTY))  # a % with text behind it is never a union of intervals
+            return Language(Node(pattern, FULL, EMPTY))  # a % before text is never a union of intervals
     return _normal(Node(pattern, FULL, EMPTY))
 
 
@@ -148,7 +148,7 @@ def contains(a: StringSet, b: StringSet) -> bool:
         return all(text in a for text in listed)
     if a == b:
         return True
-    if isinstance(b, Language) and b.example not in a:  # most that differ are told apart by this, with little work
+    if isinstance(b, Language) and b.example not in a:  # decides most pairs with little work
         return False
     try:
         return automaton_of(a) >= automaton_of(b)

@@ -38,7 +38,7 @@ def choose(wanted: str = "auto") -> ModuleType | None:
         if choice == "numba":
             raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
         return None
-    if choice == "numba" or (not compiling() and cached()):  # else it would wait for the thread that compiles
+    if choice == "numba" or (not compiling() and cached()):  # else the call would wait for the thread that compiles
         return load()
     _start()
     return _kernels
@@ -72,7 +72,7 @@ def cached() -> bool:
     """Tell whether the cache has compiled code of the kernels; stale code is compiled anew on loading."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     place = Path(chosen) if chosen else Path(__file__).parent / "kernels" / "__pycache__"
-    # The last of all: if the process that compiled them was ended before, the rest would keep everybody waiting.
+    # The last kernel of all: if a process ended during compilation, the other kernels would still have to be compiled.
     return any(True for _ in place.rglob("texts.put_texts-*.nbi"))
 
 

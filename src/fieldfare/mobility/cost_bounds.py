@@ -61,7 +61,7 @@ def _tree_rendezvous(times: int) -> Callable[[Terms], Bounds]:
 
 
 _BOUNDS: Final[Mapping[tuple[Protocol, Who, bool], Callable[[Terms], Bounds]]] = {
-    # Promise pings and pongs to all, join them to who waits for them, and send them.
+    # Advertise pings and pongs to all, subscribe to them, and send them.
     ("generic", "subscriber", True): lambda t: Bounds(
         2 * t.others + 4 * t.path, 4 * t.others + (t.resends + 2) * t.others
     ),
@@ -72,7 +72,7 @@ _BOUNDS: Final[Mapping[tuple[Protocol, Who, bool], Callable[[Terms], Bounds]]] =
     ("acyclic", "subscriber", False): lambda t: Bounds(t.path, (t.resends + 1) * t.others),
     ("acyclic", "publisher", True): lambda t: Bounds(0, 2 * t.others),
     ("acyclic", "publisher", False): lambda t: Bounds(2 * t.path, 2 * t.others),
-    # Completeness is tested at the new broker, else also at the old one; publishers wait for subscriptions, too.
+    # Completeness is tested at the new broker, else also at the old broker; publishers wait for subscriptions, too.
     ("cyclic RP", "subscriber", True): _rendezvous(1),
     ("cyclic RP", "subscriber", False): _rendezvous(2),
     ("cyclic RP", "publisher", True): _rendezvous(2),

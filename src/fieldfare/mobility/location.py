@@ -95,7 +95,7 @@ class Location(SideTable):
             news.name, news.template, news.place, news.hop, self.world.filter(news.template, near)
         )
         self._keep(key, new)
-        # Where one can be decides, not the filter: two places may mean the same here, and not one step farther on.
+        # The possible places decide, not the filter: two places may have the same filter here, and differ farther on.
         same = old is not None and (old.template, self.world.near(old.place, old.hop)) == (new.template, near)
         return [] if same and self.stop else self._pass_on(key[0], new.next_update())
 

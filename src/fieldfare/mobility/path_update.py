@@ -106,10 +106,10 @@ def _met_advertisement(routes: Routes, filters: Iterable[Filter], sender: str) -
     """Tell whether an advertisement is on its way to a neighbour whose subscription has not come back yet."""
     if not isinstance(routes, TableRoutes) or routes.advertised is None:
         return False
-    promises, wishes = routes.advertised.advertisements, routes.subscriptions
+    advertisements, subscriptions = routes.advertised.advertisements, routes.subscriptions
     return any(
-        any(promises.interfaces(other) - {sender} for other in promises.overlapping(filter))
-        and not any(sender in wishes.interfaces(other) for other in wishes.covering(filter))
+        any(advertisements.interfaces(other) - {sender} for other in advertisements.overlapping(filter))
+        and not any(sender in subscriptions.interfaces(other) for other in subscriptions.covering(filter))
         for filter in filters
     )
 
@@ -121,7 +121,7 @@ def neighbours_towards(routes: Routes, filters: Iterable[Filter]) -> set[str]:
     """
     if not isinstance(routes, TableRoutes):
         return set(routes.neighbours)
-    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # who does not say what it wants
+    found = {one for one, role in routes.roles.items() if role is Role.PARENT}  # a parent sends no filters
     for filter in filters:
         for other in routes.subscriptions.covering(filter):
             found |= routes.subscriptions.interfaces(other)

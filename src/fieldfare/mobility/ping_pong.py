@@ -91,7 +91,7 @@ class PingPong(Subscribers):
                 event = send.message.event if isinstance(send.message, Deliver) else Event({})
                 return take(send.to.removeprefix(prefix), event, now)
         if isinstance(send.message, Deliver) and (PING in send.message.event or PONG in send.message.event):
-            return []  # somebody wants all events
+            return []  # for a client that subscribes to all events
         return super().transform(send, now)
 
     def _pinged(self, client: str, event: Event, now: float) -> list[Send]:

@@ -126,7 +126,7 @@ def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Re
     [0, 1, 2, 2, 3]
     """
     if residence <= 0 or not there or len(there) != len(back):
-        raise ValueError("a client stays for a while, and each hop takes its time there and back")
+        raise ValueError("the residence must be positive, and each hop needs a delay there and back")
     sums = [0.0, *accumulate(a + b for a, b in zip(there, back, strict=True))]
 
     def steps(hop: int) -> int:

@@ -153,8 +153,8 @@ class Publishers(Part):
         if isinstance(message, Publish):
             if sum(isinstance(other, Publish) for other in visit.held) >= self.capacity:
                 return [Send(client, Refuse("too many events wait until the move is done"))]
-            as_promised = all(isinstance(other, Publish) for other in visit.held)
-            if as_promised and not self.base.broker.clients.may_publish(client, message.event):
+            unchanged = all(isinstance(other, Publish) for other in visit.held)
+            if unchanged and not self.base.broker.clients.may_publish(client, message.event):
                 return self._say(message, client, now)  # which is refused
         visit.held.append(message)
         return []
@@ -171,26 +171,26 @@ class Publishers(Part):
     def _move_in(self, message: MoveIn, client: str, now: float) -> list[Send]:
         visits = self._known(client)
         if visits and message.moves < visits[-1].number:
-            return []  # it has been here since
-        for visit in visits:  # it is back, and what it advertisements now is in the message
+            return []  # the client has arrived again since
+        for visit in visits:  # the client is back, with its present advertisements in the message
             visit.held = [other for other in visit.held if not isinstance(other, Leave | Unadvertise)]
         self._ends.pop(client, None)
-        promised = self._advertisements(client)
-        new = {id: filter for id, filter in message.advertisements.items() if id not in promised}
+        advertised = self._advertisements(client)
+        new = {id: filter for id, filter in message.advertisements.items() if id not in advertised}
         sends = self._advertise(client, new, now)
         policy = self._policy(client)
         if not (policy.holds and self.base.broker.strategy.advertisements is not None):
             self._visits[client] = [PublisherVisit(message.moves, message.source)]
         elif visits and (message.moves == visits[-1].number or message.source == self.base.name):
-            pass  # it is here again, and nobody else had to do with it
-        elif message.advertisements or promised:
+            pass  # the client returns, and no other broker was involved
+        elif message.advertisements or advertised:
             visit = PublisherVisit(message.moves, message.source, complete=False, until=now + self.patience)
             self._visits.setdefault(client, []).append(visit)
             sends += self._ask(client, visit, now)
         if policy.proxies and not message.source:
             others = [other for other in self.proxies(client) if other != self.base.name]
             sends += [self.base.envelope(other, PreparePublisher(client, message.advertisements)) for other in others]
-        for id, filter in promised.items():  # behind events that wait because they were promised so
+        for id, filter in advertised.items():  # behind the waiting events, which need the old advertisements
             if id not in message.advertisements:
                 sends += self._request(Unadvertise(id), client, now)
             elif message.advertisements[id] != filter:
@@ -265,7 +265,7 @@ class Publishers(Part):
             return sends
         return sends + self._end(client, now)
 
-    # Promises
+    # Advertisements
 
     def _policy(self, client: str) -> PublisherPolicy:
         return self.hints.get(client, self.policy)

@@ -76,7 +76,7 @@ class Relocation(SideTable):
             case MoveIn():
                 return self._move_in(message, sender, now)
             case MoveOut():
-                return []  # what is for the client is kept in any case
+                return []  # events for the client are kept in any case
             case Acknowledge():
                 for visit in self.visits.get(sender, {}).values():
                     visit.acknowledge(message.number)
@@ -194,7 +194,7 @@ class Relocation(SideTable):
         news = Resubscribe(client, visit.number, self.base.name, subscriptions, 0, visit.received, message.source)
         sends = self._follow(news, "", now)
         latest = self.entries[client].news
-        if latest.moves > visit.number:  # word from where it has gone since was faster
+        if latest.moves > visit.number:  # the message from the client's next broker was faster
             return sends + self._hand_over(latest, now)
         return sends + self._try(visit)
 
@@ -261,7 +261,7 @@ class Relocation(SideTable):
     def _change(self, message: m.Subscribe | m.Unsubscribe, client: str, now: float) -> list[Send]:
         entry = self.entries.get(client)
         if entry is None or entry.to:
-            return []  # it has gone on, and has said there what it wants
+            return []  # the client has moved on, and has sent its filters there
         wanted = {id: filter for id, filter in entry.news.subscriptions.items() if id != message.id}
         if isinstance(message, m.Subscribe):
             if message.filter.is_empty:

@@ -48,7 +48,7 @@ class SideTable(Part):
             return self._route_one(message, sender, now)
         broker = self.base.broker
         if broker.strategy.advertisements is not None and not broker.clients.may_publish(sender, message.event):
-            return self.base.submit(message, sender, now)  # which refuses it
+            return self.base.submit(message, sender, now)  # which refuses the event
         sequence, by = message.sequence, ""
         if sequence is None:  # the broker itself never gets to count
             self._count += 1

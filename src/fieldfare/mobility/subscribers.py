@@ -108,7 +108,7 @@ class Subscribers(Part):
             case PrepareSubscriber():
                 known = (*self.visits.get(message.client, ()), *self._over.get(message.client, ()))
                 if message.moves in known:
-                    return []  # the client was faster
+                    return []  # the client was faster than the message
                 visit = SubscriberVisit(message.moves, message.moves, sender)
                 return self._await(message.client, visit, message.subscriptions, now)
             case MoveUpdate():
@@ -161,7 +161,7 @@ class Subscribers(Part):
     def _begin(self, client: str, visit: SubscriberVisit, wanted: Mapping[str, Filter], now: float) -> list[Send]:
         visits = self.visits.setdefault(client, {})
         visits[visit.number] = visit
-        sends = self._want(client, wanted, now) if visit.number == max(visits) else []  # what it said last counts
+        sends = self._want(client, wanted, now) if visit.number == max(visits) else []  # the latest filters count
         sends += self.visit_begun(client, visit, now)
         return sends + [send for early in self._early.pop(client, []) for send in self._ask(early, now)]
 
@@ -209,10 +209,10 @@ class Subscribers(Part):
 
     def _ask(self, update: MoveUpdate, now: float) -> list[Send]:
         visits = self.visits.get(update.client, {})
-        if not visits and self._client(update.client).subscriptions:  # who has not said before that it moves
+        if not visits and self._client(update.client).subscriptions:  # a client without an earlier MoveIn
             visits = self.visits[update.client] = {-1: SubscriberVisit(-1, update.moves - 1, session=MobileSession())}
         visit = next((visit for visit in visits.values() if visit.announced == update.moves - 1), None)
-        if visit is None:  # word of the client is slower, or this comes again
+        if visit is None:  # the client's own message is slower, or the update comes again
             self._early.setdefault(update.client, []).append(update)
             return []
         visit.successor = update
@@ -229,10 +229,10 @@ class Subscribers(Part):
         del self.visits[client][visit.number]
         self._over.setdefault(client, deque(maxlen=4)).append(visit.number)
         if self.visits[client]:
-            return sends  # it has come back in the meantime
+            return sends  # the client has come back in the meantime
         del self.visits[client]
         sends += self._want(client, {}, now)
-        if not known.advertisements:  # those go their own way
+        if not known.advertisements:  # advertisements have a protocol of their own
             sends += self.base.submit(Leave(), client, now)
         return sends + self.visit_ended(client, now)
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 import uvicorn
 import websockets
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -26,6 +28,7 @@ from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import HTTP, Context
 from fieldfare.node.descriptors import raise_limit, share
 from fieldfare.node.handover_sender import HandoverSender
+from fieldfare.node.http.errors import Problem, respond
 from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
 from fieldfare.node.link_checks import LinkError
@@ -96,6 +99,11 @@ class _Dialled:
         await self._socket.close(code, reason)
 
 
+async def nowhere(request: Request, _: Exception) -> Response:
+    """Answer a request for a path that does not exist."""
+    return respond(Problem(404, f"there is no {request.url.path} here: GET / lists all paths"))
+
+
 def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> Starlette:
     """Return the ASGI application: WebSockets and HTTP routes."""
 
@@ -106,7 +114,7 @@ def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> S
         await _link(service, socket)
 
     routes = [WebSocketRoute("/", client), WebSocketRoute("/link", link), *more]
-    app = Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: nowhere})
     app.add_middleware(Origins, config=service.node.config, traffic=service.node.counters)
     return app
 

@@ -1,6 +1,7 @@
 """Events in bulk, on Spark: the same events, filters and engine as in a node. Needs `fieldfare[spark]`.
 
-`match_events(spark.read.parquet("events"), spark.read.parquet("subscriptions"))` is every event with each subscription.
+`match_events(spark.read.parquet("events"), spark.read.parquet("subscriptions"))` gives every event with each matching
+subscription.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The name of a micro-batch: a batch that runs again after a crash has the same name, and so adds nothing twice."""
+"""The name of a micro-batch: a batch that runs again after a crash has the same name, so that sinks recognise it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a source or sink, as a struct: a wrong, missing or unknown one is named."""
+"""The options of a source or sink as a struct; an error names a wrong, missing or unknown option."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Final, TypeVar
 import msgspec
 
 SPARKS: Final = frozenset({"checkpointlocation", "queryname"})
-"""options of the stream, which Spark hands on to the sink"""
+"""options of the stream that Spark passes on to the sink"""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be said with `.option(...)`; Spark gives all of it as text."""
+    """The base of all structs of options; Spark gives all values of `.option(...)` as text."""
 
 
 Given = TypeVar("Given", bound=Options)
 
 
 class OptionError(ValueError):
-    """An option that is missing, unknown or wrong."""
+    """A missing, unknown or wrong option."""
 
 
 def read(name: str, options: Mapping[str, str], kind: type[Given]) -> Given:
-    """The options of a format; OptionError says which one is no good, and which there are.
+    """Return the options of a format as a struct; OptionError names the problem and the known options.
 
     >>> class Some(Options):
     ...     url: str
@@ -59,7 +59,7 @@ def texts(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def needs(name: str, module: str, extra: str) -> None:
-    """OptionError if a module is not installed that a format cannot do without.
+    """Raise OptionError if a module that a format needs is not installed.
 
     >>> needs("mine", "no_such_module", "node")
     Traceback (most recent call last):

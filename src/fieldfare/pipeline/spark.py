@@ -1,10 +1,10 @@
 """A Spark session: on this machine by default, on a cluster by its address.
 
-    spark = session()                               # all cores of this machine
-    spark = session("spark://head:7077")            # a standalone cluster
-    spark = session("sc://head:15002")              # Spark Connect
+    spark = spark_session()                               # all cores of this machine
+    spark = spark_session("spark://head:7077")            # a standalone cluster
+    spark = spark_session("sc://head:15002")              # Spark Connect
 
-What is set here is what a small machine and the engine want; whatever the caller says goes before.
+The settings suit a small machine and the engine; settings of the caller count more.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, *, log: str | Path | None = None
 ) -> SparkSession:
-    """A session with what the pipeline wants to be set; the running one, if there is one.
+    """Return a Spark session with the settings of the pipeline, or the running Spark session.
 
-    What Spark says on standard error goes to `log`, if that is given.
+    Spark's messages on standard error go to the file `log`, if given.
     """
     if master is not None and master.startswith("sc://"):
         return SparkSession.builder.remote(master).getOrCreate()
@@ -71,7 +71,7 @@ def spark_session(
 
 @contextmanager
 def _errors_to(log: str | Path | None) -> Iterator[None]:
-    """Let processes that are started now write their errors to a file; ours stay where they are afterwards."""
+    """Send the standard error of processes that are started now to a file, and restore it afterwards."""
     if log is None:
         yield
         return
@@ -87,7 +87,7 @@ def _errors_to(log: str | Path | None) -> Iterator[None]:
 
 
 def _prepare() -> None:
-    """The environment that a Java virtual machine, and the Python workers, are started in."""
+    """Set the environment for the Java virtual machine and the Python workers."""
     java_home = spark_java.home()
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)

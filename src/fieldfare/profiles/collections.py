@@ -228,7 +228,7 @@ class TrackingService:
         return thing
 
     def _described(self, uri: str, owner: str) -> Description:
-        self._versions += 1  # one count for all objects: one that comes back never has an old version
+        self._versions += 1  # a common count of all objects, so that a returning object never has an old version
         return Description(uri, owner, self._versions)
 
     def _change_profiles(

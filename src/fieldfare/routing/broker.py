@@ -221,7 +221,7 @@ class Broker:
 
     def _matching(self, events: Sequence[m.Forward]) -> list[dict[str, list[str]]]:
         """Return the clients that each event matches, with the ids of their subscriptions."""
-        if len(events) == 1:  # a batch of one costs more than a single match
+        if len(events) == 1:  # a batch with a single event costs more than a match
             return [self.clients.match(events[0].event)]
         return self.clients.match_many([event.event for event in events])
 

@@ -51,7 +51,7 @@ class Clients:
         if filter is not None:
             kept[id] = filter
         if about == "subscriptions" and old != filter:
-            self._subscribe((client, id), filter)  # first the new one, then the old one: there is no gap
+            self._subscribe((client, id), filter)  # first the new filter, then the old, so that there is no gap
             self._unsubscribe((client, id), old)
         added = self._count(about, filter, client, id, +1)
         removed = self._count(about, old, client, id, -1)

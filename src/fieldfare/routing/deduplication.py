@@ -33,7 +33,7 @@ class Deduplication(msgspec.Struct):
 
     def is_new(self, event: EventId, now: float) -> bool:
         """Tell whether an event is seen for the first time, and remember the event."""
-        self.since = min(self.since, now)  # a clock that was set back
+        self.since = min(self.since, now)  # the clock may be set back
         if now - self.since > self.remember:
             forget = now - self.since > 2 * self.remember
             self.older, self.younger, self.since = (set() if forget else self.younger), set(), now

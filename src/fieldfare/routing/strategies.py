@@ -125,7 +125,7 @@ def by_name(name: str) -> Strategy:
 def with_advertisements(strategy: Strategy, table: MakeTable = IndexedTable) -> Strategy:
     """Return the strategy with a table of advertisements, towards which subscriptions are routed."""
     if strategy.table is None:
-        raise ValueError("flooding tells nobody anything: advertisements cannot narrow that")
+        raise ValueError("flooding sends no filters: advertisements cannot reduce them")
     return replace(strategy, name=f"{strategy.name}+ads", advertisements=table)
 
 

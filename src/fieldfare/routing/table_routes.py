@@ -142,13 +142,13 @@ class TableRoutes(LinkRoutes):
     def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """Apply a change of an interface's subscriptions or advertisements to the tables."""
         if update.about == "advertisements" and self.advertised is None:
-            return []  # nobody's way depends on advertisements
+            return []  # no direction depends on advertisements
         change = TableUpdate(update.added, update.removed)
         if update.all:
             had, added = dict.fromkeys(self.filters_of(sender, update.about)), dict.fromkeys(update.added)
             change = TableUpdate(tuple(f for f in added if f not in had), tuple(f for f in had if f not in added))
         if sender == LOCAL and update.about in self._locals:
-            # Neighbours need not notice what a client says if others say more.
+            # Neighbours need no update for a filter below the filter of another client.
             change = apply(self._locals[update.about], change, "client").get(LOCAL, _NOTHING)
         if update.about == "advertisements" and self.advertised is not None:
             updates = self.advertised.advertise(change, sender)

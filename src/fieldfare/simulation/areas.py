@@ -1,7 +1,7 @@
-"""Routers in areas, as the topology generator BRITE makes them, and the time that a message takes between any two.
+"""Routers in areas, after the topology generator BRITE, and the delay of a message between any two routers.
 
-Areas and the routers in them lie on a plane. In an area each new router chooses some of those before it, by Waxman's
-rule the near ones rather than the far; areas are joined in the same way, each time by a link of two of their routers.
+Areas and their routers lie on a plane. In an area each new router chooses some of the earlier routers, by Waxman's
+rule near routers rather than far routers; areas are joined in the same way, by a link between two routers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIDE: Final = 0.4
 
 
 class Routers(NamedTuple):
-    """A topology, with the delays of its links and the shortest ones between any two routers."""
+    """A topology, the delay of each link, and the shortest delay between any two routers."""
 
     topology: Topology
     links: Mapping[tuple[str, str], float]
@@ -32,14 +32,14 @@ class Routers(NamedTuple):
 def routers(
     areas: int = 4, size: int = 25, links: int = 2, *, longest: float = 0.0257, beta: float = 0.2, seed: int = 0
 ) -> Routers:
-    """So many areas of so many routers, of which each new one gets so many links.
+    """Make areas of routers; each new router gets `links` links to earlier routers of the area.
 
     Args:
         areas: how many there are.
         size: routers in each.
-        links: of a new router to those before it.
-        longest: seconds between the two routers that are farthest from each other.
-        beta: of Waxman's rule: the larger, the more far ones are chosen.
+        links: of a new router to earlier routers.
+        longest: seconds between the two routers farthest from each other.
+        beta: of Waxman's rule: a larger value chooses more routers far away.
         seed: of all chance.
     """
     dice = Random(f"routers {seed}")
@@ -90,7 +90,7 @@ def _somewhere(dice: Random) -> Place:
 
 
 def _waxman(places: Sequence[Place], links: int, beta: float, dice: Random) -> list[tuple[int, int]]:
-    """Each joined to some of those before it: with a weight that falls with the distance."""
+    """Join each router to some earlier routers, with a weight falling with the distance."""
     reach = beta * math.sqrt(2)
     pairs: list[tuple[int, int]] = []
     for new in range(1, len(places)):

@@ -1,8 +1,7 @@
-"""Virtual time: what happens when, in an order that never varies.
+"""Virtual time: a queue of actions, run in an order that never varies.
 
-A queue of actions by time; actions of the same time run in the order in which they were scheduled. Nothing waits: a day
-takes as long as what happens in it. Actions in the background (ticks) run when their time comes, but nobody waits for
-them.
+Actions of the same time run in the order of scheduling. Nothing waits: a day without actions takes no time. Actions in
+the background (ticks) run when due, but `settle` does not wait for background actions.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Action: TypeAlias = Callable[..., object]
 
 
 class VirtualClock:
-    """A clock that goes only when it is told to.
+    """A clock that moves only by `run`, `settle` and `advance`.
 
     >>> clock = VirtualClock()
     >>> clock.schedule(2.0, print, "two")
@@ -34,7 +33,7 @@ class VirtualClock:
     """seconds since the start"""
 
     def __init__(self, now: float = 0.0) -> None:
-        """Start at a time."""
+        """Start with an empty queue at a virtual time in seconds."""
         self.now = now
         self._number = 0
         self._background = 0
@@ -42,18 +41,18 @@ class VirtualClock:
 
     @property
     def pending(self) -> int:
-        """How many actions are scheduled, without those in the background."""
+        """The number of scheduled actions, background actions aside."""
         return len(self._queue) - self._background
 
     def schedule(self, time: float, action: Action, *arguments: object) -> None:
-        """Do something at a time; what is scheduled for now comes after all that is due by now."""
+        """Schedule an action; an action for the present time runs after all actions already due."""
         if time < self.now:
             raise ValueError(f"it is {self.now} already, too late for {time}")
         self._number += 1
         heappush(self._queue, (time, self._number, action, arguments))
 
     def schedule_background(self, time: float, action: Action, *arguments: object) -> None:
-        """The same, for what `settle` need not wait for."""
+        """Schedule an action without making `settle` wait for the action."""
         self._background += 1
         self.schedule(time, self._in_background, action, arguments)
 
@@ -62,7 +61,7 @@ class VirtualClock:
         action(*arguments)
 
     def run(self, until: float = inf) -> None:
-        """Do all that is due up to a time, also in the background; it is that time then."""
+        """Run all actions due up to a time, background actions too; then set the clock to the time."""
         queue = self._queue
         while queue and queue[0][0] <= until:
             time, _, action, arguments = heappop(queue)
@@ -72,7 +71,7 @@ class VirtualClock:
             self.now = max(self.now, until)
 
     def settle(self, until: float = inf) -> None:
-        """Run until nothing is scheduled any more, without waiting for what is in the background."""
+        """Run until only background actions are scheduled."""
         queue = self._queue
         while len(queue) > self._background and queue[0][0] <= until:
             time, _, action, arguments = heappop(queue)
@@ -80,5 +79,5 @@ class VirtualClock:
             action(*arguments)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Run all actions of the next seconds."""
         self.run(self.now + seconds)

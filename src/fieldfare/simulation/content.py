@@ -1,8 +1,8 @@
-"""What events are about: a market, sensors, or plain numbers.
+"""Content of events and filters: a market, sensors, or plain numbers.
 
-A subject makes filters as people would write them, and publishers with what they promise. Its things lie on a circle of
-length 1. Whoever has a *region* of the circle cares for what lies in it: that is how clients of one broker come to want
-similar things, and publishers to say them.
+A subject makes filters like filters written by people, and publishers with advertisements. All content lies on a circle
+of length 1. A client with a *region* of the circle subscribes to content of the region, and a publisher publishes such
+content: so clients of the same broker have similar interests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Region(NamedTuple):
     width: float = 1.0
 
     def at(self, share: float) -> float:
-        """The place that a share of the stretch leads to.
+        """Return the place at a share of the stretch.
 
         >>> Region(0.75, 0.5).at(0.5)
         0.0
@@ -38,7 +38,7 @@ class Region(NamedTuple):
 
 
 class Publisher(NamedTuple):
-    """Somebody who publishes."""
+    """A publisher: an advertisement, and a source of events inside the advertisement."""
 
     promised: Filter
     """every event of theirs matches it"""
@@ -47,27 +47,27 @@ class Publisher(NamedTuple):
 
 
 class Subject(Protocol):
-    """What events are about."""
+    """A subject makes filters and publishers for a region of content."""
 
     def filter(self, random: Random, region: Region) -> Filter:
-        """What somebody might want."""
+        """Make a filter for content of a region."""
 
     def publisher(self, random: Random, region: Region) -> Publisher:
-        """Somebody who says such things."""
+        """Make a publisher of content of a region."""
 
 
 class Market:
     """Quotes of shares: few symbols are popular, and prices walk at random."""
 
     def __init__(self, random: Random, symbols: int = 200, skew: float = 1.0) -> None:
-        """Symbols, the popular ones first."""
+        """Make a market with symbols in order of popularity."""
         self.symbols = [_ticker(number) for number in range(symbols)]
         self.prices = {symbol: random.lognormvariate(math.log(50), 0.8) for symbol in self.symbols}
         self._skew = skew
         self._ranked = lru_cache(maxsize=None)(self._find)
 
     def _find(self, region: Region) -> tuple[list[str], Callable[[Random], int]]:
-        """The symbols of a region and their ranks. Neighbours in popularity lie far apart, so each region has some."""
+        """Return the symbols of a region with ranks; neighbours in popularity lie far apart: all regions have some."""
         golden = (math.sqrt(5) - 1) / 2
         inside = [symbol for number, symbol in enumerate(self.symbols) if (number * golden) % 1.0 in region]
         inside = inside or [self.symbols[int(region.start * len(self.symbols))]]
@@ -78,7 +78,7 @@ class Market:
         return inside[rank(random)]
 
     def filter(self, random: Random, region: Region) -> Filter:
-        """Mostly a symbol and a range of prices; sometimes any price, a limit, or all symbols that begin alike."""
+        """Make a filter: mostly a symbol and a price range; sometimes any price, a limit, or symbols by prefix."""
         symbol = self._symbol(random, region)
         price = self.prices[symbol] * random.uniform(0.9, 1.1)
         kind = random.random()
@@ -92,7 +92,7 @@ class Market:
         return parse(f"symbol STARTS WITH '{symbol[:2]}'")
 
     def publisher(self, random: Random, region: Region) -> Publisher:
-        """An exchange that quotes the symbols of its region."""
+        """Make an exchange with quotes for the symbols of a region."""
         inside, rank = self._ranked(region)
         names = ", ".join(f"'{symbol}'" for symbol in inside)
 
@@ -121,7 +121,7 @@ def _kind(random: Random, region: Region) -> str:
 
 
 class Sensors:
-    """Measurements at places; each publisher is one sensor."""
+    """Measurements at places; each publisher is a sensor."""
 
     def filter(self, random: Random, region: Region) -> Filter:
         """An area, a threshold, a range of values, or an area and a threshold."""
@@ -141,7 +141,7 @@ class Sensors:
         return parse(f"kind = '{kind}' AND value > {high:.1f} AND {area}")
 
     def publisher(self, random: Random, region: Region) -> Publisher:
-        """A sensor of one kind at one place."""
+        """Make a sensor with a single kind and place."""
         kind = _kind(random, region)
         place = {"x": round(region.at(random.random()) * _SIDE, 1), "y": round(random.random() * _SIDE, 1)}
         value = gaussian(*_USUAL[kind])
@@ -152,7 +152,7 @@ class Sensors:
 
 
 class Numbers:
-    """Events of numbers from 0 to 1, spread as you like; a filter is a range of one or two of them."""
+    """Events of numbers from 0 to 1, spread as you like; a filter has a range for the first or for two numbers."""
 
     def __init__(self, draw: Draw, fields: int = 4, width: float = 0.1) -> None:
         """So many fields, and ranges so wide on the average."""
@@ -161,7 +161,7 @@ class Numbers:
         self._width = width
 
     def filter(self, random: Random, region: Region) -> Filter:
-        """A range of the first number, which is the one that lies in the region; perhaps one of another, too."""
+        """Make a filter: a range of the first number, inside the region, and sometimes a range of another number."""
         ranges = [self._range("a0", region.at(self._draw(random)), random)]
         if self._fields > 1 and random.random() < 0.5:
             ranges.append(self._range(f"a{random.randrange(1, self._fields)}", self._draw(random), random))
@@ -172,7 +172,7 @@ class Numbers:
         return f"{name} BETWEEN {centre - half:.4f} AND {centre + half:.4f}"
 
     def publisher(self, random: Random, region: Region) -> Publisher:
-        """Somebody whose first numbers lie in the region."""
+        """Make a publisher with first numbers inside the region."""
 
         def event(random: Random) -> Event:
             first = {"a0": round(region.at(self._draw(random)), 4)}

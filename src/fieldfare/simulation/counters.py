@@ -1,4 +1,4 @@
-"""What is counted in a run: the messages on each link, and what each broker had to do."""
+"""Counters of a run: the messages on each link, and the work of each broker."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import TypeVar
 
 @dataclass(slots=True)
 class Traffic:
-    """What was sent over a link, in one direction."""
+    """Counters of the messages over a link, in a single direction."""
 
     events: int = 0
     admin: int = 0
-    """messages that say what is wanted or promised"""
+    """filter updates and interest updates"""
     added: int = 0
-    """filters in them that are new"""
+    """filters added by updates"""
     removed: int = 0
-    """and those that are gone"""
+    """filters removed by updates"""
     other: int = 0
     """messages of neither kind, such as those about links"""
     lost: int = 0
-    """of all these, how many never arrived"""
+    """messages of all kinds that never arrived"""
     bytes: int = 0
-    """of all these, if asked for"""
+    """of messages of all kinds, if the network counts bytes"""
 
 
 @dataclass(slots=True)
 class Work:
-    """What a broker took in and gave to clients."""
+    """Counters of a broker's work: messages in, deliveries and refusals out, ticks."""
 
     received: int = 0
     """messages, of neighbours and clients"""
@@ -42,7 +42,7 @@ Counts = TypeVar("Counts", Traffic, Work)
 
 
 def add_up(counts: Iterable[Counts], zero: Counts) -> Counts:
-    """The sum, field by field.
+    """Add counters up, field by field.
 
     >>> add_up([Work(received=1), Work(received=2, ticks=1)], Work())
     Work(received=3, published=0, delivered=0, refused=0, ticks=1)

@@ -21,7 +21,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> Draw:
 
 
 def gaussian(mean: float = 0.0, deviation: float = 1.0) -> Draw:
-    """Mostly near the mean: two of three within one deviation."""
+    """Draw from a normal distribution: two of three values lie within a deviation of the mean."""
     return lambda random: random.gauss(mean, deviation)
 
 
@@ -55,7 +55,7 @@ SHARES: Final[dict[str, Draw]] = {
 
 
 def constant(random: Random, rate: float) -> Iterator[float]:
-    """One after the other, at the same distance.
+    """Yield times at equal distances.
 
     >>> from itertools import islice
     >>> list(islice(constant(Random(), 4), 3))
@@ -68,7 +68,7 @@ def constant(random: Random, rate: float) -> Iterator[float]:
 
 
 def poisson(random: Random, rate: float) -> Iterator[float]:
-    """Independent of each other."""
+    """Yield times of a Poisson process: independent of each other, exponential gaps."""
     time = 0.0
     while True:
         time += random.expovariate(rate)
@@ -82,7 +82,7 @@ def bursts(random: Random, rate: float, size: int = 10) -> Iterator[float]:
 
 
 def arrivals(kind: str, random: Random, rate: float, burst: int) -> Iterator[float]:
-    """Times by the name of their process: constant, poisson or bursts."""
+    """Return a process of times by name: constant, poisson or bursts."""
     if kind == "bursts":
         return bursts(random, rate, burst)
     return {"constant": constant, "poisson": poisson}[kind](random, rate)

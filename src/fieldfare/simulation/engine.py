@@ -1,6 +1,6 @@
 """The engine of a simulated network: each step of a broker, the messages on links, ticks, and the trace.
 
-A broker is a server that processes one message after another. Each step - a message or a tick - is atomic: the broker
+A broker processes messages in turn. Each step - a message or a tick - is atomic: the broker
 is called, the step is recorded, and the broker's answers go out on links or to local clients.
 """
 
@@ -32,7 +32,7 @@ from fieldfare.protocol.wire import encode
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
 from fieldfare.simulation.counters import Traffic, Work
-from fieldfare.simulation.host import Cable, M, Processing, Site, Skew, cost_of
+from fieldfare.simulation.host import Cable, Host, M, Processing, Skew, cost_of
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.trace import Record
 
@@ -41,7 +41,7 @@ Wires: TypeAlias = Wire | Callable[[str, str], Wire]
 
 
 class Engine(Generic[M]):
-    """Brokers and cables in virtual time; `Network` adds clients, links that come and go, and faults."""
+    """Brokers and cables in virtual time; `Network` adds clients, changes of links, and faults."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Engine(Generic[M]):
         """by sender and receiver, as long as the network lives"""
         self.taken: dict[str, int] = {}
         """the number of the last delivery that each client has got, if its broker counts them"""
-        self._sites: dict[str, Site[M]] = {}
+        self._hosts: dict[str, Host[M]] = {}
         self._wire = links if callable(links) else lambda _a, _b: links
         self._cost = cost_of(processing)
         self._skews = dict(skews or {})
@@ -82,21 +82,21 @@ class Engine(Generic[M]):
 
     @property
     def now(self) -> float:
-        """The virtual time."""
+        """The virtual time, in seconds since the start."""
         return self.clock.now
 
     @property
     def quiet(self) -> bool:
-        """Whether no message is under way."""
+        """Whether no message is under way; planned actions do not count."""
         return self.clock.pending == self._planned
 
-    def _site(self, name: str, broker: M, work: Work | None = None) -> Site[M]:
-        return Site(name, broker, self._skews.get(name), Work() if work is None else work)
+    def _host(self, name: str, broker: M, work: Work | None = None) -> Host[M]:
+        return Host(name, broker, self._skews.get(name), Work() if work is None else work)
 
     # Time
 
     def at(self, time: float, action: Action, *arguments: object) -> None:
-        """Do something at a time."""
+        """Plan an action for a virtual time."""
         self._planned += 1
         self.clock.schedule(time, self._do, action, arguments)
 
@@ -106,23 +106,23 @@ class Engine(Generic[M]):
         self._mark()
 
     def run(self, until: float) -> None:
-        """Let time pass up to a moment."""
+        """Run all steps and actions up to a virtual time."""
         self.clock.run(until)
 
     def settle(self) -> None:
-        """Run until nothing is under way or planned; unless brokers are lazy, nobody waits for their next ticks."""
+        """Run until no message is under way and no action planned; only lazy brokers' ticks are waited for."""
         self.clock.settle()
 
     def _cable(self, a: str, b: str, wire: Wire) -> Cable[M]:
-        """Each direction has its own chance, so that what happens on one link does not change another."""
+        """Make a cable; each direction has a random generator, so traffic on a link changes no other link."""
         if (a, b) not in self._randoms:
             self._randoms[a, b] = Random(f"{self._seed} {a} {b}")
-        return Cable(a, self._sites[b], wire, self._randoms[a, b], self.traffic[a, b])
+        return Cable(a, self._hosts[b], wire, self._randoms[a, b], self.traffic[a, b])
 
     # The step
 
     def _arrive(self, link: Cable[M], message: Message) -> None:
-        """A message gets to the end of a link."""
+        """Process or enqueue a message at the end of a link; a link now down has lost the message."""
         if not link.up:
             link.traffic.lost += 1
         elif self._cost is None:
@@ -132,47 +132,47 @@ class Engine(Generic[M]):
         if self._record:
             self._mark()
 
-    def _take(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None = None) -> None:
-        """A message gets to a broker that runs, and waits until it is done with those before."""
+    def _take(self, host: Host[M], message: Message, sender: str, link: Cable[M] | None = None) -> None:
+        """Enqueue a message at a running broker, behind earlier messages; without processing times, process at once."""
         if self._cost is None:
-            self._process(site, message, sender, link)
+            self._process(host, message, sender, link)
             return
-        site.busy = max(site.busy, self.clock.now) + self._cost(message, site.broker)
-        self.clock.schedule(site.busy, self._serve, site, message, sender, link)
+        host.busy = max(host.busy, self.clock.now) + self._cost(message, host.broker)
+        self.clock.schedule(host.busy, self._serve, host, message, sender, link)
 
-    def _serve(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None) -> None:
-        if site.up:
-            self._process(site, message, sender, link)
+    def _serve(self, host: Host[M], message: Message, sender: str, link: Cable[M] | None) -> None:
+        if host.up:
+            self._process(host, message, sender, link)
         self._mark()
 
-    def _process(self, site: Site[M], message: Message, sender: str, link: Cable[M] | None) -> None:
-        """A broker's step: the message, and what comes of it."""
-        site.work.received += 1
-        now = self.clock.now if site.skew is None else site.local(self.clock.now)
-        broker = site.broker
+    def _process(self, host: Host[M], message: Message, sender: str, link: Cable[M] | None) -> None:
+        """Run a broker's step: the message, and the sends it causes."""
+        host.work.received += 1
+        now = self.clock.now if host.skew is None else host.local(self.clock.now)
+        broker = host.broker
         if type(message) is Forward:  # by far the most
             effects = broker.receive(message, sender, now)
         else:
             if link is not None:
-                site.links[sender] = link
+                host.links[sender] = link
             elif type(message) is Disconnect:
-                site.links.pop(sender, None)
+                host.links.pop(sender, None)
             if self._arriving and self._arriving.get(sender) is message:
                 del self._arriving[sender]
             effects = broker.receive(message, sender, now)
-            self._note_said(site, message, sender, effects)
+            self._note_said(host, message, sender, effects)
         if effects:
-            self._send(site, effects)
+            self._send(host, effects)
         if broker.wakes is not None:
-            self._wake(site)
+            self._wake(host)
 
-    def _note_said(self, site: Site[M], message: Message, client: str, effects: Sequence[Send]) -> None:
-        """What a client said, in the same step as its consequences but before them."""
+    def _note_said(self, host: Host[M], message: Message, client: str, effects: Sequence[Send]) -> None:
+        """Record a client's message, in the same step as the consequences but before."""
         if type(message) is Publish:
-            site.work.published += 1
+            host.work.published += 1
         if not self._record or any(e.to == client and type(e.message) is Refuse for e in effects):
             return
-        name = site.name
+        name = host.name
         match message:
             case Publish():
                 self._note(records.Published, name, client, message.sequence, message.event)
@@ -187,23 +187,23 @@ class Engine(Generic[M]):
             case Leave():
                 self._note(records.Left, name, client)
 
-    def _send(self, site: Site[M], effects: Sequence[Send]) -> None:
-        clock, links, fast = self.clock, site.links, not self._count_bytes
+    def _send(self, host: Host[M], effects: Sequence[Send]) -> None:
+        clock, links, fast = self.clock, host.links, not self._count_bytes
         for effect in effects:
             message = effect.message
             link = links.get(effect.to)
-            if link is None and self._mesh and effect.to in self._sites:
-                if not self._sites[effect.to].up:
-                    self.clock.schedule(self.clock.now, self._unreachable, site, effect.to)
+            if link is None and self._mesh and effect.to in self._hosts:
+                if not self._hosts[effect.to].up:
+                    self.clock.schedule(self.clock.now, self._unreachable, host, effect.to)
                     continue
-                link = links[effect.to] = self._cable(site.name, effect.to, self._wire(site.name, effect.to))
+                link = links[effect.to] = self._cable(host.name, effect.to, self._wire(host.name, effect.to))
             if link is None:
-                self._hand_over(site, effect.to, message)
+                self._hand_over(host, effect.to, message)
                 continue
             if type(message) is Forward:
                 link.traffic.events += 1
                 if self._record:
-                    self._note(records.Forwarded, site.name, effect.to, message.publisher, message.sequence)
+                    self._note(records.Forwarded, host.name, effect.to, message.publisher, message.sequence)
             else:
                 self._count(link, message)
             if fast and link.latency is not None:
@@ -211,9 +211,9 @@ class Engine(Generic[M]):
             else:
                 self._transmit(link, message)
 
-    def _unreachable(self, site: Site[M], broker: str) -> None:
-        if site.up:
-            self._take(site, Disconnect(), broker)
+    def _unreachable(self, host: Host[M], broker: str) -> None:
+        if host.up:
+            self._take(host, Disconnect(), broker)
         self._mark()
 
     def _count(self, link: Cable[M], message: Message) -> None:
@@ -237,26 +237,26 @@ class Engine(Generic[M]):
         for time in arrivals:
             self.clock.schedule(time, self._arrive, link, message)
 
-    def _hand_over(self, site: Site[M], client: str, message: Message) -> None:
-        """A client gets a message; one that has gone elsewhere, or a neighbour whose link is down, does not."""
-        if self._clients.get(client) != site.name or client in self._arriving:
-            self.traffic[site.name, client].lost += 1
+    def _hand_over(self, host: Host[M], client: str, message: Message) -> None:
+        """Give a message to a client; a client gone elsewhere, or a neighbour without a link, does not get any."""
+        if self._clients.get(client) != host.name or client in self._arriving:
+            self.traffic[host.name, client].lost += 1
             return
         if type(message) is Deliver and message.number:
             if message.number <= self.taken.get(client, 0):
-                return  # it has got that before
+                return  # a repeated delivery
             self.taken[client] = message.number
         if self._hear is not None:
             self.clock.schedule(self.clock.now, self._answer, client, message)
         if type(message) is Deliver:
-            site.work.delivered += 1
+            host.work.delivered += 1
             if self._record:
                 said = message.publisher, message.sequence, message.event, message.subscriptions
-                self._note(records.Delivered, site.name, client, *said)
+                self._note(records.Delivered, host.name, client, *said)
         elif type(message) is Refuse:
-            site.work.refused += 1
+            host.work.refused += 1
             if self._record:
-                self._note(records.Refused, site.name, client, message.about, message.reason)
+                self._note(records.Refused, host.name, client, message.about, message.reason)
 
     def _answer(self, client: str, message: Message) -> None:
         assert self._hear is not None
@@ -265,29 +265,29 @@ class Engine(Generic[M]):
 
     # Ticks
 
-    def _wake(self, site: Site[M]) -> None:
-        """See to it that the broker gets its next tick when it wants it."""
-        wakes = site.broker.wakes
+    def _wake(self, host: Host[M]) -> None:
+        """Schedule the broker's next tick."""
+        wakes = host.broker.wakes
         if wakes is None:
             return
-        time = max(self.clock.now, wakes if site.skew is None else site.skew.true(wakes))
-        if time < site.alarm:
-            site.alarm = time
-            self._schedule_tick(time, self._tick, site, time)
+        time = max(self.clock.now, wakes if host.skew is None else host.skew.true(wakes))
+        if time < host.alarm:
+            host.alarm = time
+            self._schedule_tick(time, self._tick, host, time)
 
-    def _tick(self, site: Site[M], due: float) -> None:
-        wakes = site.broker.wakes
-        if due != site.alarm or not site.up:
-            return  # an earlier one has taken its place
-        site.alarm = inf
+    def _tick(self, host: Host[M], due: float) -> None:
+        wakes = host.broker.wakes
+        if due != host.alarm or not host.up:
+            return  # an earlier tick has replaced this tick
+        host.alarm = inf
         if wakes is not None:
-            now = site.local(self.clock.now)
-            if site.skew is not None and now < wakes and site.skew.true(wakes) <= self.clock.now:
-                now = site.shown = wakes  # the same moment but for rounding
+            now = host.local(self.clock.now)
+            if host.skew is not None and now < wakes and host.skew.true(wakes) <= self.clock.now:
+                now = host.shown = wakes  # the same moment but for rounding
             if now >= wakes:
-                site.work.ticks += 1
-                self._send(site, site.broker.tick(now))
-        self._wake(site)
+                host.work.ticks += 1
+                self._send(host, host.broker.tick(now))
+        self._wake(host)
         self._mark()
 
     # The trace

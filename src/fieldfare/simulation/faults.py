@@ -1,4 +1,4 @@
-"""Faults: what goes wrong in a scenario, or is mended, and when."""
+"""Faults of a scenario: links and brokers go down and come up, the network is partitioned, each at a time."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ Roles: TypeAlias = Mapping[tuple[str, str], Role]
 
 
 class _Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do"):
-    """Something that goes wrong, or is mended, at a time."""
+    """A fault, or the end of a fault, at a time."""
 
     time: Annotated[float, msgspec.Meta(ge=0)]
 
     def links(self) -> Iterable[tuple[str, str]]:
-        """The links that it names."""
+        """The links named by the fault, which must exist."""
         return ()
 
     def brokers(self) -> Iterable[str]:
-        """The brokers that it names."""
+        """The brokers named by the fault, which must exist."""
         return [broker for link in self.links() for broker in link]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Apply the fault to a network."""
         raise NotImplementedError
 
 
 class Down(_Fault, frozen=True, tag="down"):
-    """A link goes down."""
+    """A link goes down, and messages on the link are lost."""
 
     link: tuple[str, str]
 
     def links(self) -> Iterable[tuple[str, str]]:
-        """The one."""
+        """The single link or broker of the fault."""
         return [self.link]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Take the link down."""
         network.disconnect(*self.link)
 
 
 class Up(Down, frozen=True, tag="up"):
-    """It comes up again."""
+    """A link comes up after a `Down`."""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Bring the link up."""
         network.connect(*self.link, roles[self.link])
 
 
 class Crash(_Fault, frozen=True, tag="crash"):
-    """A broker stops."""
+    """A broker stops, and loses the messages in the queue."""
 
     broker: str
 
     def brokers(self) -> Iterable[str]:
-        """The one."""
+        """The single link or broker of the fault."""
         return [self.broker]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Stop the broker."""
         network.crash(self.broker)
 
 
 class Restart(Crash, frozen=True, tag="restart"):
-    """It is back."""
+    """A crashed broker restarts."""
 
     keep: bool = True
-    """whether it knows its clients still, from a snapshot"""
+    """whether the broker restarts from a snapshot, with clients and filters"""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Start the broker."""
         network.restart(self.broker, network.brokers[self.broker].snapshot() if self.keep else None)
 
 
@@ -86,19 +86,19 @@ class Partition(_Fault, frozen=True, tag="partition"):
     groups: list[list[str]]
 
     def brokers(self) -> Iterable[str]:
-        """All in some group."""
+        """The brokers of all groups."""
         return [broker for group in self.groups for broker in group]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """Part the network into the groups."""
         network.partition(*self.groups)
 
 
 class Heal(_Fault, frozen=True, tag="heal"):
-    """The partition ends."""
+    """The partition ends, and links between groups come up."""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Do it."""
+        """End the partition of the network."""
         network.heal()
 
 

@@ -1,4 +1,4 @@
-"""Where a broker runs: its clock, its queue, and the links it was told of."""
+"""The host of a broker: a clock, a queue, and the links known to the broker."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ Processing: TypeAlias = Callable[[Message], float] | Mapping[type[Message], Seco
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How wrong a broker's clock is."""
+    """The error of a host's clock."""
 
     offset: float = 0.0
-    """seconds that it is ahead at the start"""
+    """seconds ahead at the start"""
     drift: float = 0.0
-    """seconds that it gains in each second"""
+    """seconds gained in each second"""
 
     def local(self, now: float) -> float:
-        """What the clock shows."""
+        """Return the time shown by the clock at a true time."""
         return now + self.offset + self.drift * now
 
     def true(self, local: float) -> float:
-        """When it shows that."""
+        """Return the true time at which the clock shows a time."""
         return (local - self.offset) / (1 + self.drift)
 
 
 class Cable(Link, Generic[M]):
-    """A link with what it leads to, and its counters."""
+    """A link with the host at the end, and counters."""
 
     __slots__ = ("end", "traffic")
 
-    def __init__(self, source: str, end: Site[M], wire: Wire, random: Random, traffic: Traffic) -> None:
+    def __init__(self, source: str, end: Host[M], wire: Wire, random: Random, traffic: Traffic) -> None:
         super().__init__(source, end.name, wire, random)
         self.end = end
         self.traffic = traffic
 
 
-class Site(Generic[M]):
-    """Where a broker runs, from its start until it crashes."""
+class Host(Generic[M]):
+    """The host of a broker, from the start until a crash; a restart makes another host."""
 
     __slots__ = ("alarm", "broker", "busy", "links", "name", "shown", "skew", "up", "work")
 
@@ -61,16 +61,16 @@ class Site(Generic[M]):
         self.work = work
         self.up = True
         self.links: dict[str, Cable[M]] = {}
-        """those that the broker was told of"""
+        """the links known to the broker, by neighbour"""
         self.busy = -inf
-        """until when it works on what it has"""
+        """the time at which all messages in the queue are processed"""
         self.alarm = inf
-        """when its next tick is due, in true time"""
+        """the true time of the next tick"""
         self.shown = -inf
-        """the time that it was last given: a clock that is wrong still goes forward"""
+        """the last time given to the broker: a wrong clock still goes forward"""
 
     def local(self, now: float) -> float:
-        """The time that the broker is given."""
+        """Return the time given to the broker at a true time."""
         if self.skew is None:
             return now
         self.shown = max(self.shown, self.skew.local(now))
@@ -78,7 +78,7 @@ class Site(Generic[M]):
 
 
 def cost_of(processing: Processing) -> Callable[[Message, object], float] | None:
-    """The processing as a function of the message and the broker, if there is any."""
+    """Return the processing time as a function of message and broker, or None if processing takes no time."""
     if processing is None:
         return None
     if callable(processing):

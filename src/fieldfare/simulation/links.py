@@ -1,10 +1,10 @@
-"""Links: how long a message is on its way, and whether it arrives.
+"""Links: delay, loss and duplication of messages.
 
-A link keeps its order always, as TCP does. Time on a link is time to get onto it (size by bandwidth, one message after
-another) and time to travel (latency, constant or by chance). What overtakes on the way waits for what was sent before.
+A link keeps the order of messages, like TCP. The delay of a message is the time to get onto the link (size by
+bandwidth, after earlier messages) and the time to travel (latency, constant or random). No message overtakes another.
 
-A link is reliable unless told otherwise: what is lost is sent again after a timeout, and what follows is held back
-until it is there. An unreliable link really loses messages, or delivers them twice; brokers do not expect that.
+A link is reliable by default: a lost message is sent again after a timeout, and holds back later messages. A link that
+is not really loses messages, or delivers messages twice; brokers are not made for such links.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ Latency: TypeAlias = float | Callable[[Random], float]
 
 
 def uniform(low: float, high: float) -> Latency:
-    """Any time between two, each as likely."""
+    """Draw latencies between two bounds, all equally likely."""
     return lambda random: random.uniform(low, high)
 
 
 def exponential(mean: float, least: float = 0.0) -> Latency:
-    """Mostly short, sometimes long; never shorter than the least."""
+    """Draw latencies from an exponential distribution, on top of a least latency."""
     return lambda random: least + random.expovariate(1 / mean)
 
 
 def lognormal(median: float, sigma: float = 0.5) -> Latency:
-    """As measured between hosts on the internet: a long tail."""
+    """Draw latencies with a long tail, like latencies measured between hosts of the internet."""
     return lambda random: random.lognormvariate(math.log(median), sigma)
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What a link is made of."""
+    """The properties of a link."""
 
     latency: Latency = 0.01
-    """seconds on the way"""
+    """seconds from end to end"""
     bandwidth: float = math.inf
     """bytes per second"""
     loss: float = 0.0
     """the probability that a transmission is lost"""
     duplication: float = 0.0
-    """the probability that one arrives twice; a reliable link throws the second away"""
+    """the probability of a second arrival; a reliable link discards the second"""
     reliable: bool = True
-    """whether what is lost is sent again"""
+    """whether a lost message is sent again"""
     timeout: float = 0.2
-    """seconds until it is"""
+    """seconds until a lost message is sent again"""
 
     def __post_init__(self) -> None:
         if not (0 <= self.loss < 1 and 0 <= self.duplication <= 1):
@@ -64,19 +64,19 @@ class Wire:
 
 
 PLAIN: Final = Wire()
-"""each message takes as long as the other"""
+"""a constant latency, without loss"""
 
 
 class Link:
-    """One direction of a link, from when it comes up until it goes down; then another one takes its place."""
+    """A single direction of a link, from coming up to going down; the next time up has another `Link`."""
 
     __slots__ = ("_free", "_last", "_random", "latency", "source", "target", "up", "wire")
 
     latency: float | None
-    """how long every message takes, if all take the same"""
+    """seconds from end to end if constant for all messages, else None"""
 
     def __init__(self, source: str, target: str, wire: Wire, random: Random) -> None:
-        """A link that is up and empty."""
+        """Make a link: up, without messages."""
         self.source = source
         self.target = target
         self.wire = wire
@@ -89,7 +89,7 @@ class Link:
         """when the last message arrives"""
 
     def arrivals(self, now: float, size: int) -> tuple[float, ...]:
-        """When a message that is sent now arrives: once, on an unreliable link also never or twice."""
+        """Return the arrival times of a message sent now: a single time; on an unreliable link also none or two."""
         wire, chance = self.wire, self._random.random
         self._free = max(now, self._free) + size / wire.bandwidth
         travel = wire.latency(self._random) if callable(wire.latency) else wire.latency

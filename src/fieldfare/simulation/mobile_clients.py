@@ -1,4 +1,4 @@
-"""Clients that move in a simulated network: they remember what they want, where they were and what they have got."""
+"""Mobile clients of a simulated network, which remember subscriptions, the last broker and the last delivery."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fieldfare.simulation.topologies import Topology
 
 
 class Roamer:
-    """A client that moves."""
+    """A client moving from broker to broker, with subscriptions and acknowledgements."""
 
     def __init__(self, network: Network[Any], name: str) -> None:
-        """It is nowhere, and wants nothing."""
+        """Make a client without a broker and without subscriptions."""
         self.network = network
         self.name = name
         self.subscriptions: dict[str, Filter] = {}
@@ -30,11 +30,11 @@ class Roamer:
 
     @property
     def here(self) -> str | None:
-        """The broker where it is."""
+        """The client's present broker, or None."""
         return self.network.where(self.name)
 
     def arrive(self, broker: str) -> None:
-        """Come to a broker, from another one or from being away."""
+        """Arrive at a broker, from another broker or from being away."""
         if broker != self.expected:
             self.source = self.expected or self.source
             self.moves += 1
@@ -44,7 +44,7 @@ class Roamer:
         self.network.move(self.name, broker, said)
 
     def depart(self, target: str = "") -> None:
-        """Go away: silently, or saying where it will be."""
+        """Leave the broker: silently, or with the name of the next broker."""
         if target and target != self.here:
             self.moves += 1
             self.expected = target
@@ -52,28 +52,28 @@ class Roamer:
         self.network.detach(self.name)
 
     def subscribe(self, id: str, filter: str) -> None:
-        """Ask for events."""
+        """Subscribe, now or at the next arrival."""
         self.subscriptions[id] = parse(filter)
         self.network.say(self.name, Subscribe(id, self.subscriptions[id]))
 
     def unsubscribe(self, id: str) -> None:
-        """Ask no more."""
+        """Unsubscribe, now or at the next arrival."""
         self.subscriptions.pop(id, None)
         self.network.say(self.name, Unsubscribe(id))
 
     def advertise(self, id: str, filter: str) -> None:
-        """Promise events."""
+        """Advertise, now or at the next arrival."""
         self.advertisements[id] = parse(filter)
         self.network.say(self.name, Advertise(id, self.advertisements[id]))
 
     def hear(self, message: Message) -> None:
-        """Acknowledge a delivery."""
+        """Acknowledge a delivery to the present broker."""
         if isinstance(message, Deliver) and message.number:
             self.network.say(self.name, Acknowledge(message.number))
 
 
 def ways(topology: Topology) -> Callable[[str], Callable[[str], str]]:
-    """For each broker of a tree: through which neighbour it reaches another one."""
+    """Return for each broker of a tree the neighbour on the path to any other broker."""
     neighbours = topology.neighbours()
     tables: dict[str, dict[str, str]] = {}
     for start in topology.brokers:

@@ -1,8 +1,8 @@
-"""How long brokers really work: measured on this machine, for simulations whose queues are to be like real ones.
+"""Processing times measured on the present machine, for simulations with realistic queues.
 
-`calibrate` fills a broker with more and more filters and measures the CPU time that events and tells take. Between the
-measured sizes times are interpolated, and beyond the largest they grow on. Two calibrations differ, and so do
-runs that use them: take constant times where a run must happen again exactly.
+`calibrate` fills a broker with more and more filters and measures the CPU time of events and filter updates. Times are
+interpolated between the measured sizes and extrapolated beyond the largest. Two calibrations differ, and so do runs
+with calibrated times: take constant times where a run must be repeatable.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _LOOK: Final = 16
 
 
 class Line(NamedTuple):
-    """Points with straight lines between them."""
+    """A function of straight lines between points."""
 
     xs: Sequence[float]
     ys: Sequence[float]
 
     def at(self, x: float) -> float:
-        """What the lines say; before the first point they are level, after the last the last one goes on, but not down.
+        """Return the value at a place: level before the first point, the last slope after the last, unless falling.
 
         >>> line = Line([10, 20, 40], [1.0, 2.0, 6.0])
         >>> line.at(5), line.at(15), line.at(50)
@@ -71,7 +71,7 @@ def calibrate(
     rounds: int = 100,
     clock: Callable[[], float] = time.process_time,
 ) -> Costs:
-    """Measure what an event and a tell cost a broker, each the mean of so many."""
+    """Measure the CPU time of an event and of a filter update, each the mean of many."""
     dice = Random(0)
     market = Market(dice)
     quote = market.publisher(dice, Region()).event
@@ -106,7 +106,7 @@ def calibrate(
 
 
 def measured(costs: Costs) -> Processing:
-    """Processing that takes as long as was measured, by the size of each broker's table at that time."""
+    """Return processing times by the present size of each broker's table."""
     sizes: WeakKeyDictionary[Broker, int] = WeakKeyDictionary()
     tells: WeakKeyDictionary[Broker, int] = WeakKeyDictionary()
 

@@ -1,4 +1,4 @@
-"""What can be simulated: a machine that takes messages and answers with messages. A broker is one."""
+"""The protocol of simulated machines: messages in, messages out. Brokers follow the protocol."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from fieldfare.protocol.messages import Message, Send
 
 
 class Machine(Protocol):
-    """A state without I/O, clock or chance."""
+    """A state machine without I/O, clock or chance."""
 
     def receive(self, message: Message, sender: str, now: float) -> Sequence[Send]:
-        """Take a message of a neighbour or client, and say what is to be sent."""
+        """Process a message of a neighbour or client; return the messages to send."""
 
     def tick(self, now: float) -> Sequence[Send]:
-        """Do what is due by now."""
+        """Do the work due at a time; return the messages to send."""
 
     @property
     def wakes(self) -> float | None:
-        """When it wants its next tick, if at all."""
+        """The time of the next tick, or None."""
 
     def snapshot(self) -> bytes:
-        """All that it knows, to be restored later."""
+        """Return the whole state, for a later restart."""

@@ -1,6 +1,6 @@
 """Scenarios: a whole simulation in a file of TOML, from the links to the faults.
 
-`load` reads one, and says of an error where it is. `run` does what it says.
+`load` reads a scenario, and names the place of a mistake. `run` simulates a scenario.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ STEPS: Final = 100
 
 
 class ScenarioError(ValueError):
-    """What is wrong with a scenario, and where: `topology.brokers`."""
+    """A mistake in a scenario, with the place: `topology.brokers`."""
 
     def __init__(self, place: str, problem: object) -> None:
         super().__init__(f"{place}: {problem}" if place else str(problem))
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; what it does not know is a mistake."""
+    """A table of the file; an unknown key is a mistake."""
 
 
 # Brokers and links
@@ -69,7 +69,7 @@ _TOPOLOGIES: Final[dict[str, Callable[..., Topology]]] = {
 
 
 class Brokers(_Part, frozen=True):
-    """Who is whose neighbour. Which parameters count depends on the kind."""
+    """The topology of brokers; the kind decides which parameters count."""
 
     kind: Literal[
         "line",
@@ -98,7 +98,7 @@ class Brokers(_Part, frozen=True):
     """of the hierarchy; the first broker if none is named"""
 
     def make(self, seed: int) -> Topology:
-        """The topology."""
+        """Make the topology; a parameter that does not fit the kind is a mistake."""
         function = _TOPOLOGIES[self.kind]
         known = signature(function).parameters
         given = {
@@ -130,7 +130,7 @@ class Brokers(_Part, frozen=True):
 
 
 class Links(_Part, frozen=True):
-    """What links are made of."""
+    """The properties of all links."""
 
     latency: Annotated[float, msgspec.Meta(ge=0)] = 0.01
     """seconds"""
@@ -146,7 +146,7 @@ class Links(_Part, frozen=True):
     """seconds until it is"""
 
     def wire(self) -> links.Wire:
-        """A link as the network wants it."""
+        """Make the wire of all links."""
         spread: dict[str, links.Latency] = {
             "constant": self.latency,
             "uniform": links.uniform(self.latency / 2, self.latency * 3 / 2),
@@ -165,7 +165,7 @@ class Processing(_Part, frozen=True):
     """on each message, if constant"""
 
     def make(self, strategy: Strategy) -> Seconds:
-        """As the network wants it; what is to be measured is measured now."""
+        """Make the processing times; `measured` measures now."""
         if self.kind == "measured":
             return processing.measured(processing.calibrate(strategy))
         return self.seconds if self.kind == "constant" else None
@@ -175,14 +175,14 @@ class Processing(_Part, frozen=True):
 
 
 class Clients(workloads.Workload, frozen=True, kw_only=True):
-    """What clients do: a workload that is made, or one in a file."""
+    """The actions of clients: a random workload, or a workload in a file."""
 
     file: str | None = None
     """a Parquet file, beside the scenario; then all else does not count"""
 
 
 class Scenario(_Part, frozen=True):
-    """A simulation."""
+    """A scenario: topology, links, processing, strategy, workload and faults."""
 
     strategy: str = "covering"
     seed: int = 0
@@ -225,7 +225,7 @@ def parse(text: str) -> Scenario:
 
 
 def strategy_of(name: str) -> Strategy:
-    """A strategy by name; ScenarioError if there is none, or none that a scenario can have."""
+    """Return a strategy by name; ScenarioError for unknown names, or strategies impossible in scenarios."""
     try:
         strategy = by_name(name)
     except ValueError as error:
@@ -237,7 +237,7 @@ def strategy_of(name: str) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a run."""
+    """The result of a run: figures, trace and violations."""
 
     scenario: Scenario
     topology: Topology
@@ -256,7 +256,7 @@ class Result:
 
 
 def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked: bool = True) -> Result:
-    """Do what a scenario says; `progress` is told how far it is, STEPS + 1 times.
+    """Simulate a scenario; `progress` is called STEPS + 1 times, with the share of the run done.
 
     >>> few = Clients(subscribers=5, subscriptions=5, publishers=1, events=20)
     >>> run(Scenario(workload=few)).violations
@@ -323,7 +323,7 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
 
 
 def _check_clients(actions: list[Action], topology: Topology) -> None:
-    """Those of a file may be anybody, and those that are made may be called as a broker is."""
+    """Refuse actions at unknown brokers, actions of absent clients, and clients with the name of a broker."""
     here: set[str] = set()
     for action in sorted(actions, key=lambda action: action.time):
         if isinstance(action, workloads.Attach):
@@ -339,7 +339,7 @@ def _check_clients(actions: list[Action], topology: Topology) -> None:
 
 
 def actions_of(scenario: Scenario) -> list[Action]:
-    """What clients do in a scenario."""
+    """Return the actions of all clients in a scenario."""
     if scenario.workload.file is None:
         return workloads.generate(scenario.workload, scenario.topology.make(scenario.seed).brokers, scenario.seed)
     try:

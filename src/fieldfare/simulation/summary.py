@@ -1,4 +1,4 @@
-"""What a run comes to, in a few figures."""
+"""The summary of a run in a few figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Hop: TypeAlias = tuple[str, str]
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The figures."""
+    """The figures of a run: events, deliveries, messages, table sizes, violations."""
 
     events: int
     """published"""
@@ -44,7 +44,7 @@ class Figures(msgspec.Struct, frozen=True):
     due: int | None = None
     """deliveries that clients had asked for when the event was published; None: not checked"""
     judged: int | None = None
-    """of these, those whose absence would have been a violation"""
+    """due deliveries whose absence would have been a violation"""
 
 
 def figures(
@@ -54,7 +54,7 @@ def figures(
     tables: Iterable[int],
     checked: tuple[list[Violation], Tally] | None,
 ) -> Figures:
-    """All of them."""
+    """Compute the figures of a run."""
     times, sizes = sorted(latencies(trace)), list(tables)
     return Figures(
         events=work.published,
@@ -89,7 +89,7 @@ def latencies(trace: Trace) -> list[float]:
 
 
 def false_positives(trace: Trace) -> int:
-    """How often an event went over a link and no delivery came of it; the second time to the same broker always."""
+    """Count events sent over a link without a delivery there or beyond; second copies to a broker always count."""
     hops: defaultdict[EventId, dict[str, str]] = defaultdict(dict)
     """by event: where it came from, for each broker that it was sent to"""
     reached: defaultdict[EventId, set[str]] = defaultdict(set)

@@ -9,26 +9,26 @@ Due: TypeAlias = tuple[str, tuple[str, int]]
 
 
 class Tally:
-    """Deliveries that were asked for, and those of them whose absence would have been a violation."""
+    """Counts of due deliveries, and of due deliveries whose absence would be a violation."""
 
     def __init__(self) -> None:
         self.due = 0
         """a client had a subscription that matched when an event was published"""
         self.judged = 0
-        """of these, those that the specification demands in the end, with links and subscriptions as they were"""
+        """due deliveries that the specification demands, with links and subscriptions unchanged since"""
         self._at_once: set[Due] = set()
 
     def asks(self, count: int) -> None:
-        """So many clients have asked for an event that is published now."""
+        """Count the clients with a subscription for an event, at the publication."""
         self.due += count
 
     def judges_at_once(self, one: Due) -> None:
-        """Publisher and client are at one broker: whether it comes is seen in this very step."""
+        """Count a delivery judged in the step of the publication: publisher and client share a broker."""
         self.judged += 1
         self._at_once.add(one)
 
     def judges(self, one: Due) -> None:
-        """What was owed has come, or is missing for good."""
+        """Count a delivery judged later, unless judged at once before."""
         if one in self._at_once:
             self._at_once.discard(one)
         else:

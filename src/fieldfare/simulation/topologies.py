@@ -1,7 +1,7 @@
-"""Topologies: who is whose neighbour, and what they are to each other.
+"""Topologies: brokers, links and roles.
 
-Brokers are named `b0`, `b1` and so on. An edge says what the second broker is to the first. All are peers at first;
-`hierarchical` makes the same graph one of parents and children. Graphs are drawn by networkx (extra `lab`).
+Brokers are named `b0`, `b1` and so on. An edge has the role of the second broker for the first. All brokers are peers;
+`hierarchical` turns the same graph into parents and children. Graphs are drawn by networkx (extra `lab`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fieldfare.protocol.messages import Role
 
 
 class Edge(NamedTuple):
-    """Two neighbours."""
+    """A link between two brokers, with the role of the second for the first."""
 
     a: str
     b: str
@@ -26,7 +26,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Brokers and the links between them."""
+    """Brokers and links, without cycles or with."""
 
     brokers: tuple[str, ...]
     edges: tuple[Edge, ...] = ()
@@ -51,7 +51,7 @@ class Topology:
 
     @property
     def has_cycle(self) -> bool:
-        """Is there a link without which everybody could still reach everybody they can reach?"""
+        """Tell whether the graph has a cycle."""
         left = {broker: set(others) for broker, others in self.neighbours().items()}
         leaves = [broker for broker, others in left.items() if len(others) <= 1]
         while leaves:
@@ -90,7 +90,7 @@ class Topology:
 
 
 def from_edges(edges: Iterable[tuple[str, str] | tuple[str, str, Role]], brokers: Iterable[str] = ()) -> Topology:
-    """A topology of some edges, and of brokers that may have none.
+    """Make a topology of edges, and of brokers without edges.
 
     >>> from_edges([("hamburg", "berlin")]).brokers
     ('hamburg', 'berlin')
@@ -106,7 +106,7 @@ def line(brokers: int) -> Topology:
 
 
 def ring(brokers: int) -> Topology:
-    """A line with its ends joined."""
+    """A line with joined ends."""
     if brokers < 3:
         raise ValueError("a ring has three brokers or more")
     return _numbered(brokers, ((i, (i + 1) % brokers) for i in range(brokers)))
@@ -118,7 +118,7 @@ def star(brokers: int) -> Topology:
 
 
 def complete(brokers: int) -> Topology:
-    """All linked to all."""
+    """A link between any two brokers."""
     return _numbered(brokers, ((i, j) for i in range(brokers) for j in range(i + 1, brokers)))
 
 
@@ -140,12 +140,12 @@ def random_tree(brokers: int, seed: int = 0) -> Topology:
 
 
 def barabasi_albert(brokers: int, links: int = 2, seed: int = 0) -> Topology:
-    """Each new broker chooses so many neighbours, rather those that have many: few hubs, many leaves."""
+    """Few hubs, many leaves: each new broker chooses neighbours, preferably brokers with many links."""
     return _from_graph(_networkx().barabasi_albert_graph(brokers, links, seed=seed))
 
 
 def transit_stub(domains: int = 4, transits: int = 4, stubs: int = 3, size: int = 8, seed: int = 0) -> Topology:
-    """Like the internet: domains of transit brokers, joined to each other; each has stub networks below it.
+    """Like the internet: domains of transit brokers, joined to each other, with stub networks below each broker.
 
     Every domain is a ring of `transits` brokers (a tree where there are fewer than three), the domains are a random
     tree, and every transit broker has `stubs` random trees of `size` brokers.
@@ -169,7 +169,7 @@ def transit_stub(domains: int = 4, transits: int = 4, stubs: int = 3, size: int 
 
 
 def spanning_tree(topology: Topology, root: str | None = None) -> Topology:
-    """A tree of shortest paths from a root, for brokers that bear no cycles."""
+    """Return a tree of shortest paths from a root, for strategies without support for cycles."""
     start = topology.brokers[0] if root is None else root
     neighbours, seen, queue = topology.neighbours(), {start}, deque([start])
     roles = {(a, b): role for a, b, role in topology.edges} | {(b, a): r.opposite for a, b, r in topology.edges}

@@ -1,7 +1,7 @@
-"""A trace: what happened in a run, in one order, as plain records.
+"""A trace: the records of a run, in a total order.
 
-A record is made in the very step in which the broker does the thing, so that the order of records is the order of the
-states that the specification speaks of. An event is known by its publisher and the publisher's count.
+A record is made in the very step of the broker, so that the order of records is the order of states in the
+specification. Publisher and count together name an event.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Unsubscribed(NamedTuple):
 
 
 class Advertised(NamedTuple):
-    """A client promised events."""
+    """A client advertised a filter under an id."""
 
     time: float
     order: int
@@ -88,7 +88,7 @@ class Unadvertised(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A client left."""
+    """A client ended all subscriptions and advertisements."""
 
     time: float
     order: int
@@ -97,7 +97,7 @@ class Left(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """A client went away from its broker, which need not notice."""
+    """A client went away, which the broker need not notice."""
 
     time: float
     order: int
@@ -106,7 +106,7 @@ class Departed(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """A client that was away is at a broker again."""
+    """A client is back at a broker, after being away."""
 
     time: float
     order: int
@@ -115,7 +115,7 @@ class Arrived(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """What a client said has had no effect."""
+    """A broker refused a client's message."""
 
     time: float
     order: int
@@ -155,7 +155,7 @@ class Told(NamedTuple):
 
 
 class Up(NamedTuple):
-    """A link came up."""
+    """A link between two brokers came up."""
 
     time: float
     order: int
@@ -164,7 +164,7 @@ class Up(NamedTuple):
 
 
 class Down(NamedTuple):
-    """A link went down; what was on it is lost."""
+    """A link went down, and messages on the link are lost."""
 
     time: float
     order: int
@@ -173,7 +173,7 @@ class Down(NamedTuple):
 
 
 class Crashed(NamedTuple):
-    """A broker stopped, and its clients are cut off."""
+    """A broker stopped, and cut off all clients."""
 
     time: float
     order: int
@@ -181,7 +181,7 @@ class Crashed(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """A broker is back: with what it knew, or else with nothing."""
+    """A broker restarted: with the state before the crash, or empty."""
 
     time: float
     order: int

@@ -1,7 +1,7 @@
-"""Workloads: what clients do and when, as a list of timed actions.
+"""Workloads: timed actions of clients.
 
 A workload is made from a few parameters and a seed, saved in a Parquet file, and replayed on any network: the same
-actions whatever the strategy, so that strategies can be compared.
+actions for every strategy, for a fair comparison.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Unsubscribe(NamedTuple):
 
 
 class Advertise(NamedTuple):
-    """A client promises events."""
+    """A client advertises a filter under an id."""
 
     time: float
     client: str
@@ -78,7 +78,7 @@ class Publish(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """A client leaves."""
+    """A client ends all subscriptions and advertisements."""
 
     time: float
     client: str
@@ -94,7 +94,7 @@ Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters."""
+    """The parameters of a random workload."""
 
     subject: Literal["market", "sensors", "numbers"] = "market"
     """what events are about"""
@@ -164,7 +164,7 @@ def generate(workload: Workload, brokers: Sequence[str], seed: int = 0) -> list[
 
 
 def _stays(workload: Workload, dice: Random, end: float) -> Iterator[tuple[float, float]]:
-    """From when to when a subscription stays, and those that come after it in its place."""
+    """Return the periods of a subscription and of the subscriptions replacing it."""
     since = dice.uniform(0, workload.warmup / 2)
     while since <= end:
         until = since + dice.expovariate(1 / workload.lifetime) if workload.lifetime else math.inf
@@ -220,7 +220,7 @@ def write(actions: Iterable[Action], path: str) -> None:
 
 
 def read(path: str) -> list[Action]:
-    """The workload in a Parquet file; ValueError if there is none in it."""
+    """Read a workload from a Parquet file; ValueError if the file holds none."""
     try:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:

@@ -124,7 +124,7 @@ def as_filter(advertisement: Advertisement) -> Filter:
     >>> str(as_filter(Advertisement(parse("symbol = 'IBM'"))))
     "symbol IS MISSING OR symbol = 'IBM'"
     """
-    sides = {path: advertisement.promised(path) for path in sorted(advertisement.filter.fields())}
+    sides = {path: advertisement.advertised(path) for path in sorted(advertisement.filter.fields())}
     return Filter([Branch({path: values for path, values in sides.items() if not values.is_full})])
 
 

@@ -99,7 +99,7 @@ def immediate_covers(filters: Sequence[Filter], forest: Forest | None = None) ->
     """
     forest = forest or _forest(filters)
     place_of = {filter: place for place, filter in enumerate(filters)}
-    above: list[int] = []  # for each filter those that cover it, as the bits of a number
+    above: list[int] = []  # for each filter its covers, as the bits of a number
     for place, filter in enumerate(filters):
         places = (place_of[other] for other in forest.covering(filter))
         above.append(sum(1 << p for p in places if p < place or (p > place and not filter.covers(filters[p]))))

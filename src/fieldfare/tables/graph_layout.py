@@ -310,7 +310,9 @@ def _centres(net: _Net, gaps: Gaps) -> dict[int, float]:
         for layer, some in zip(net.layers, offsets, strict=True)
         for knot, offset in zip(layer, some, strict=True)
     }
-    for sweep in range(_SWEEPS + 1):  # the last goes downwards: what hangs on one box hangs straight below it
+    for sweep in range(
+        _SWEEPS + 1
+    ):  # the last sweep goes downwards, so that a single child hangs straight below its parent
         downwards = sweep % 2 == 0
         order = range(len(net.layers)) if downwards else range(len(net.layers) - 1, -1, -1)
         first, second = (net.up, net.down) if downwards else (net.down, net.up)

@@ -228,7 +228,7 @@ class IndexedTable(Table[Interface]):
         for filter in index.covering(entry.filter):
             cover = self._entries[filter]
             if cover is entry or (cover.order > entry.order and entry.filter.covers(filter)):
-                continue  # of two filters that mean the same, the older is the cover
+                continue  # of two filters with the same meaning, the older is the cover
             only = self._only(cover)
             if only is None:
                 return (cover,)
@@ -277,7 +277,7 @@ class IndexedTable(Table[Interface]):
         elif not exposed and filter in self._exposed:
             self._exposed.remove(filter)
 
-    # The filters of one interface
+    # The filters of an interface
 
     def _own_covering(self, filter: Filter, interface: Interface) -> bool:
         index = self._own_index.get(interface)

@@ -68,23 +68,23 @@ class SharedIndexPart:
     """The filters of a single table: like an `Index` whose ids are the filters themselves.
 
     >>> from fieldfare.filters import parse
-    >>> universe = SharedIndex()
-    >>> here, there = universe.part(), universe.part()
+    >>> shared = SharedIndex()
+    >>> here, there = shared.part(), shared.part()
     >>> here.add(parse("x < 5"), parse("x < 5"))
     >>> there.add(parse("x < 9"), parse("x < 9"))
     >>> here.covering(parse("x < 3")), there.covered(parse("x < 9")), here.match({"x": 7})
     ([parse('x < 5')], [parse('x < 9')], [])
     """
 
-    __slots__ = ("_own", "_universe")
+    __slots__ = ("_own", "_shared")
 
-    def __init__(self, universe: SharedIndex) -> None:
-        self._universe = universe
+    def __init__(self, shared: SharedIndex) -> None:
+        self._shared = shared
         self._own: dict[Filter, None] = {}
 
     def add(self, id: Filter, filter: Filter) -> None:
         """Store a filter in the part, and in the shared index if new."""
-        self._universe.see(filter)
+        self._shared.see(filter)
         self._own[filter] = None
 
     def add_many(self, items: Iterable[tuple[Filter, Filter]]) -> None:
@@ -107,21 +107,21 @@ class SharedIndexPart:
 
     def covering(self, filter: Filter) -> list[Filter]:
         """Return the filters of the part that cover a given filter."""
-        self._universe.see(filter)
-        return self._both(self._universe.larger[filter])
+        self._shared.see(filter)
+        return self._both(self._shared.larger[filter])
 
     def covered(self, filter: Filter) -> list[Filter]:
         """Return the filters of the part which a given filter covers."""
-        self._universe.see(filter)
-        return self._both(self._universe.smaller[filter])
+        self._shared.see(filter)
+        return self._both(self._shared.smaller[filter])
 
     def overlapping(self, filter: Filter) -> list[Filter]:
         """Return the filters of the part that overlap a given filter."""
-        return [other for other in self._universe.overlapping(filter) if other in self._own]
+        return [other for other in self._shared.overlapping(filter) if other in self._own]
 
     def match(self, event: Mapping[str, object]) -> list[Filter]:
         """Return the filters of the part that an event matches."""
-        return self._both(self._universe.matching(event))
+        return self._both(self._shared.matching(event))
 
     def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
         """Return the matching filters of the part for each of several events."""

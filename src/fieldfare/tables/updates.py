@@ -39,7 +39,7 @@ def apply(table: Table[Interface], update: TableUpdate, sender: Interface) -> Ta
     The sender gets no update: the own filters of a neighbour do not change the filters of the others.
     """
     for filter in update.added:
-        satisfiable(filter)  # all of the update, or nothing of it
+        satisfiable(filter)  # the update is applied as a whole or not at all
     named = dict.fromkeys((*update.removed, *update.added))
     before = {filter: _told(table, filter) for filter in named}
     removed, beneath = _remove(table, update.removed, sender)
@@ -53,8 +53,8 @@ def apply(table: Table[Interface], update: TableUpdate, sender: Interface) -> Ta
             lost.setdefault(neighbour, []).append(filter)
     gained: dict[Interface, list[Filter]] = {}
     for filter, told in after.items():
-        # Who knew a larger filter has forgotten this one. To ask whether it was told of it before would lose events: a
-        # forest in approximative mode also names neighbours that know a larger one.
+        # A neighbour that knew a larger filter has forgotten the smaller. `before` cannot replace this test without the
+        # loss of events: a forest in approximative mode also names neighbours that know a larger filter.
         forgotten = beneath.get(filter, frozenset()) & lost.keys()
         for neighbour in told:
             if neighbour in forgotten or neighbour not in before.get(filter, told):

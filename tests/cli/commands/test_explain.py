@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from tests.examples import few
 from tests.filters.strategies import value_sets
 from typer.testing import CliRunner, Result
 
@@ -93,6 +94,7 @@ def test_a_long_value_is_cut_short() -> None:
     assert len(row.lines[1]) < 30
 
 
+@few(30)
 @given(value_sets())
 def test_pieces_are_the_whole_set_and_any_set_can_be_drawn(values: ValueSet) -> None:
     for kind, part in values.kinds():

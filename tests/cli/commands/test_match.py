@@ -96,7 +96,7 @@ def test_the_sample_is_what_it_promises() -> None:
 
 
 def test_the_sample_is_made_by_its_tool(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     script = tmp_path / "tools" / "make_market_sample.py"
     script.parent.mkdir()
     script.write_bytes((root / "tools" / script.name).read_bytes())

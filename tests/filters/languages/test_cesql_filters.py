@@ -117,7 +117,7 @@ def known(expr: Expr) -> bool:
 
 
 def agrees(expr: Expr, event: Event) -> None:
-    lowered = translation.lower(expr)
+    lowered = translation.translate(expr)
     assert lowered.matches(event) == evaluate(expr, event).passes, lowered
     if lowered.is_empty:
         with pytest.raises(FilterSyntaxError):
@@ -148,7 +148,7 @@ def test_the_same_for_expressions_of_every_shape(expr: Expr, event: Event) -> No
 
 @given(conditions)
 def test_the_native_language_reads_what_is_written(expr: Expr) -> None:
-    lowered = translation.lower(expr)
+    lowered = translation.translate(expr)
     if not lowered.is_empty:
         assert native(str(lowered)) == lowered
 
@@ -157,7 +157,7 @@ def test_the_native_language_reads_what_is_written(expr: Expr) -> None:
     conditions, st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2), st.integers(-6, 6), st.integers(0, 3)
 )
 def test_an_interval_stands_for_its_points(expr: Expr, fields: dict[str, object], low: int, size: int) -> None:
-    lowered = translation.lower(expr)
+    lowered = translation.translate(expr)
     points = [lowered.matches(Event({**fields, "a": low + step})) for step in range(size + 1)]
     whole = Event({**fields, "a": Interval(low, low + size)})
     if any(points):

@@ -89,8 +89,8 @@ def test_the_same_filter_as_the_text(built: Filter, text: str) -> None:
         (lambda: field.x == {"a": 1}, "not a value that a field can be compared with"),
         (lambda: field.x == (field.y == 1), "not a value that a field can be compared with"),
         (lambda: field.x.isin("abc"), r"did you mean \['abc'\]"),
-        (lambda: field.x.like(5), "LIKE wants a string such as 'abc', not 5"),  # type: ignore[arg-type]
-        (lambda: field.x.startswith(field.y), "STARTS WITH wants a string"),  # type: ignore[arg-type]
+        (lambda: field.x.like(5), "LIKE needs a string such as 'abc', not 5"),  # type: ignore[arg-type]
+        (lambda: field.x.startswith(field.y), "STARTS WITH needs a string"),  # type: ignore[arg-type]
         (lambda: 1 < field.x < 5, r"\(1 < x\) & \(x < 5\)"),
         (lambda: field.x == 1 and field.y == 2, "combine filters with &"),
         (lambda: not field.x == 1, "combine filters with &"),  # noqa: SIM201
@@ -101,8 +101,8 @@ def test_the_same_filter_as_the_text(built: Filter, text: str) -> None:
         (lambda: field.tags[0], r"any\(\) and all\(\)"),  # type: ignore[index]
         (lambda: field.tags.any() + 1, "ANY tags can only be compared with constants"),
         (lambda: field.x == field.tags.any(), "ANY tags can only be compared with constants"),
-        (lambda: field.tags.any() == field.x, "ANY wants a condition on the elements of one field"),
-        (lambda: field.items.has("x"), "has wants a filter"),  # type: ignore[arg-type]
+        (lambda: field.tags.any() == field.x, "ANY needs a condition on the elements of a single field"),
+        (lambda: field.items.has("x"), "has needs a filter"),  # type: ignore[arg-type]
         (lambda: call("LENGTH"), "LENGTH does not take 0 arguments"),
         (lambda: {field.x: 1}, "unhashable"),
     ],

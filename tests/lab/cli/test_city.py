@@ -23,7 +23,7 @@ from fieldfare_lab.mobility import film as films
 from fieldfare_lab.mobility.film import Film, record
 
 CHROMIUM = shutil.which("chromium")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+needs_browser = pytest.mark.needs("chromium")
 app = typer.Typer()
 app.command()(city)
 

@@ -29,7 +29,7 @@ def test_without_its_client_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
         pass
 
 
-@pytest.mark.skipif(rabbitmq.missing() is not None, reason=str(rabbitmq.missing()))
+@pytest.mark.needs("RabbitMQ")
 def test_rabbitmq_gets_every_event_to_its_subscribers() -> None:
     load = loads.make(1, filters=100, subscribers=10)
     contender = rabbitmq.contender(rabbitmq.VARIANTS[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import typer
 from rich.console import Console
 from tools.waiting import PATIENCE
@@ -55,6 +56,7 @@ def total() -> int:
     return sum(map(oracle.count, made.events))
 
 
+@pytest.mark.long
 def test_the_operator_and_the_join_find_what_brute_force_finds(tmp_path: Path) -> None:
     found = in_spark(tmp_path, "operator", "join")
     operator, join = found["operator"], found["join"]
@@ -67,6 +69,7 @@ def test_the_operator_and_the_join_find_what_brute_force_finds(tmp_path: Path) -
     assert join[0]["bar"] == "against Spark SQL's join"
 
 
+@pytest.mark.long
 def test_a_catalogue_that_lacks_a_filter_is_found_out_and_nothing_is_timed(tmp_path: Path) -> None:
     made = small(tmp_path)
     matched = pq.read_table(made.events).slice(0, 50).to_pylist()

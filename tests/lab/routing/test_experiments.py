@@ -25,7 +25,7 @@ def test_experiments_run(name: str) -> None:
 
 def test_what_depends_on_no_size_holds_always() -> None:
     held = {claim.text: claim.holds for name in ("R1", "R6") for claim in EXPERIMENTS[name](TINY).claims}
-    assert held["simple: each is told on every link, always (30)"]
+    assert held["simple: each subscription goes over every link, always (30)"]
     assert held["a lone subscription is known to all brokers, or to O(log n) of them"]
 
 

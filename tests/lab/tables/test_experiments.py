@@ -16,7 +16,7 @@ from fieldfare_lab.tables.workload import Workload, operator
 
 SMALL = Settings(replications=1, scale=0.06, clock=itertools.count().__next__)
 ALWAYS = (
-    "same roots", "same entries", "tell the same", "no test at all", "nothing that was asked for is lost",
+    "same roots", "same entries", "send the same filters", "no test at all", "no matching event is lost",
     "the exported set means the roots", "always fewer than naive", "the same merged roots",
 )  # fmt: skip
 """claims that hold for any number of filters"""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.matching.strategies import RANGES, VECTORS, Tree, events, filters, modes
 from tests.matching.test_engine import KERNELS, pairs
 
@@ -136,7 +136,6 @@ def test_checks_agree_with_filters(text: str) -> None:
 
 
 @given(filters(), events(), modes)
-@settings(max_examples=300)
 def test_checks_agree_with_any_filter(wanted: Filter, tree: Any, mode: Mode) -> None:
     agree(wanted, fields_of(tree), mode)
 

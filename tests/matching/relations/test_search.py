@@ -6,8 +6,9 @@ import random
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.matching.strategies import filters
 
 from fieldfare.filters import Filter, parse
@@ -28,7 +29,7 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@settings(deadline=None)
+@few(20)
 @given(
     stored=st.lists(filters(), min_size=1, max_size=12),
     changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=8),
@@ -142,7 +143,6 @@ def test_a_filter_is_never_missed_while_it_is_updated() -> None:
         mover.join()
 
 
-@settings(deadline=None)
 @given(filters())
 def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
     for branch in wanted.branches:
@@ -155,7 +155,7 @@ def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
                     assert side.matches(found[path])
 
 
-@settings(max_examples=60, deadline=None)
+@few(50)
 @given(st.lists(filters(), min_size=1, max_size=8), st.booleans())
 def test_filters_read_back_as_they_were_added(stored: list[Filter], settle: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels="numba")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +23,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from tests import needs
+from tests.certificates import self_signed
 from tests.node.talking import settings, talking, until
 from tools.waiting import PATIENCE
 
@@ -36,8 +36,8 @@ from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.retry import Backoff
 
-PROGRAM = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed: apt-get install mosquitto")
+PROGRAM = needs.program("mosquitto")
+needs_mosquitto = pytest.mark.needs("mosquitto")
 
 
 class Mosquitto:
@@ -422,9 +422,8 @@ def test_what_an_earlier_configuration_subscribed_to_is_counted(broker: Mosquitt
 
 @needs_mosquitto
 def test_passwords_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = shutil.which("mosquitto_passwd")
-    if program is None:
-        pytest.skip("mosquitto_passwd is not installed")
+    program = needs.program("mosquitto_passwd")
+    assert program is not None
     users, rights = tmp_path / "users", tmp_path / "rights"
     subprocess.run([program, "-c", "-b", str(users), "plant", "secret"], check=True)
     rights.write_text("user plant\ntopic readwrite allowed/#\n")
@@ -479,13 +478,8 @@ def test_a_packet_that_is_too_large_is_a_problem(tmp_path: Path) -> None:
 @needs_mosquitto
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # paho, when it trusts no certificate
 def test_tls(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([openssl, *command.split(), *names], check=True, capture_output=True)
+    self_signed(certificate, key)
     broker = Mosquitto(tmp_path, f"certfile {certificate}", f"keyfile {key}")
     broker.url = broker.url.replace("mqtt:", "mqtts:")
     broker.start()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -289,7 +288,7 @@ def test_security() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.needs("curl")
 def test_curl() -> None:
     async def main() -> None:
         async with api() as found:

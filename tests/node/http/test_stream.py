@@ -246,7 +246,7 @@ def test_types_cannot_forge_messages() -> None:
     assert text.startswith("id: 2:1:c0\ndata: {")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.needs("curl")
 def test_curl() -> None:
     async def main() -> None:
         async with api() as found:

@@ -16,7 +16,8 @@ from tests.node.http.helpers import (
 )
 
 from fieldfare.filters import parse
-from fieldfare.node.http import addresses, sinks, webhooks
+from fieldfare.node.http import webhooks
+from fieldfare.node.http.webhooks import addresses, sinks
 
 
 def test_a_sink_that_does_not_agree_is_refused() -> None:
@@ -147,7 +148,7 @@ def test_whose_subscriptions_are_whose_and_where_sinks_may_be() -> None:
 
 
 def test_a_permission_for_a_type_is_enough_for_a_subscription_to_it() -> None:
-    wanted = webhooks.Wanted(sink="http://s/", protocol="HTTP", types=["sale"], source="/tills/7")
+    wanted = webhooks.Description(sink="http://s/", protocol="HTTP", types=["sale"], source="/tills/7")
     assert parse("type = 'sale'").covers(webhooks.filter_of(wanted))
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import ssl
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,13 @@ from typing import Any
 import jwt
 import msgspec
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.certificates import pem, public_pem, self_signed
+from tests.examples import few
 from tests.matching.strategies import events, filters
 
 from fieldfare.events import Event, Interval
@@ -328,6 +332,7 @@ def test_an_event_with_an_interval_must_lie_inside() -> None:
     assert not allowed(may_publish, principal, Event({"price": Interval(1, 11)}))
 
 
+@few(50)
 @given(filters(), filters(), events())
 def test_nothing_outside_a_permission_gets_in_by_a_subscription(
     permission: Filter, wanted: Filter, event: dict[str, object]
@@ -353,6 +358,7 @@ permissions = st.booleans() | filters()
 roles = st.builds(Role, permissions, permissions, permissions, st.booleans(), st.booleans())
 
 
+@few(50)
 @given(st.lists(roles, max_size=3), events(), filters())
 def test_several_roles_permit_what_one_of_them_does(
     several: list[Role], event: dict[str, object], wanted: Filter
@@ -477,13 +483,6 @@ def test_a_public_key_is_no_secret(secret: str) -> None:
     assert "abcdef" not in str(caught.value)
 
 
-def openssl(*arguments: str) -> None:
-    try:
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-
-
 def key_settings(file: Path, algorithm: str) -> Config:
     return Config(
         security=SecuritySettings(
@@ -505,14 +504,18 @@ def test_a_public_key_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "kind"), [("EdDSA", ["ed25519"]), ("RS256", ["RSA"]), ("ES256", ["EC", "-pkeyopt", "ec_paramgen_curve:P-256"])]
-)  # fmt: skip
-def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, kind: list[str]) -> None:
-    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
-    openssl("genpkey", "-algorithm", *kind, "-out", str(private))
-    openssl("pkey", "-in", str(private), "-pubout", "-out", str(public))
+    ("algorithm", "make"),
+    [
+        ("EdDSA", ed25519.Ed25519PrivateKey.generate),
+        ("RS256", lambda: rsa.generate_private_key(65537, 2048)),
+        ("ES256", lambda: ec.generate_private_key(ec.SECP256R1())),
+    ],
+)
+def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, make: Callable[[], PrivateKeyTypes]) -> None:
+    private, public = make(), tmp_path / "public.pem"
+    public.write_bytes(public_pem(private.public_key()))
     security = security_of(key_settings(public, algorithm))
-    token = jwt.PyJWS().encode(msgspec.json.encode(GOOD), private.read_text(), algorithm)
+    token = jwt.PyJWS().encode(msgspec.json.encode(GOOD), pem(private).decode(), algorithm)
     assert principal_of(token, security, NOW) == Principal("ana", ("trader",), Role(True, False, True), GOOD["exp"] + LEEWAY)  # fmt: skip
     with pytest.raises(Unauthenticated):
         principal_of(token[:-4] + "AAAA", security, NOW)
@@ -521,8 +524,7 @@ def test_tokens_by_a_pair_of_keys(tmp_path: Path, algorithm: str, kind: list[str
 
 
 def test_a_short_key_is_refused(tmp_path: Path) -> None:
-    openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024", "-out", str(tmp_path / "private.pem"))
-    openssl("pkey", "-in", str(tmp_path / "private.pem"), "-pubout", "-out", str(tmp_path / "public.pem"))
+    (tmp_path / "public.pem").write_bytes(public_pem(rsa.generate_private_key(65537, 1024).public_key()))
     with pytest.raises(ConfigError, match="too short"):
         security_of(key_settings(tmp_path / "public.pem", "RS256"))
 
@@ -533,11 +535,7 @@ def test_a_short_key_is_refused(tmp_path: Path) -> None:
 def certificate(folder: Path, name: str) -> Tls:
     """A certificate that vouches for itself."""
     files = {"certificate": str(folder / f"{name}.pem"), "key": str(folder / f"{name}.key")}
-    openssl(
-        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"),
-        *("-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"),
-        *("-keyout", files["key"], "-out", files["certificate"]),
-    )
+    self_signed(Path(files["certificate"]), Path(files["key"]), name)
     return Tls(**files, authorities=files["certificate"])
 
 
@@ -575,7 +573,7 @@ def test_a_client_trusts_the_given_authorities_only(tmp_path: Path) -> None:
 def test_files_that_hold_no_certificates_are_named(tmp_path: Path) -> None:
     oslo, rome = certificate(tmp_path, "oslo"), certificate(tmp_path, "rome")
     locked = tmp_path / "locked.key"
-    openssl("pkey", "-in", oslo.key, "-aes128", "-passout", "pass:abcd", "-out", str(locked))
+    locked.write_bytes(pem(serialization.load_pem_private_key(Path(oslo.key).read_bytes(), None), b"abcd"))
     (tmp_path / "empty.pem").touch()
     for tls, problem in [
         (Tls(authorities=str(tmp_path / "empty.pem")), "tls.authorities: contains no certificates"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from fieldfare.node.storage.log import export
 from fieldfare.node.storage.storage import Storage
 from fieldfare.protocol.journal import JournalEntry, Row
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
+pytestmark = pytest.mark.needs("file modes")
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_what_spark_leaves_out_no_filter_matches(table: DataFrame, capsys: pytes
 
 def test_all_filters_at_once_would_have_received_what_they_match(table: DataFrame, tmp_path: Path) -> None:
     subscriptions = [Subscription(f"s{n}", text, f"o{n % 3}") for n, text in enumerate([*FILTERS, "n = 77"])]
-    catalogue.publish(tmp_path, subscriptions)
+    catalogue.write_version(tmp_path, subscriptions)
     since, until = START + timedelta(seconds=60), START + timedelta(seconds=200)
     deliveries = received(table, tmp_path, since, until).select("id", "subscription", "owner").collect()
     expected = Counter((id, one.id) for one in subscriptions for id in brute(one.filter, since, until))

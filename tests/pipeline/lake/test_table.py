@@ -15,7 +15,7 @@ from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake import table as lake
 from fieldfare.pipeline.lake.commits import load
 from fieldfare.pipeline.lake.folders import folder_name
-from fieldfare.pipeline.lake.table import keep, read_table, write_table
+from fieldfare.pipeline.lake.table import read_table, write_stream, write_table
 from fieldfare.pipeline.table.normalisation import normalise
 from fieldfare.pipeline.table.schema import TableError
 
@@ -135,7 +135,9 @@ def test_a_stream_that_is_killed_writes_each_batch_once(
     def run() -> None:
         raw = spark.readStream.option("maxFilesPerTrigger", 1).text(str(source)).withColumnRenamed("value", "event")
         table = normalise(raw, "id string, type string")
-        keep(table, events, quarantine=bad, checkpoint=state).trigger(availableNow=True).start().awaitTermination()
+        write_stream(table, events, quarantine=bad, checkpoint=state).trigger(
+            availableNow=True
+        ).start().awaitTermination()
 
     real = lake.write_table
     calls = 0

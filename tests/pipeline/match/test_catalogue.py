@@ -37,7 +37,7 @@ def test_amended_versions_match_like_the_dictionary(
 ) -> None:
     path = tmp_path_factory.mktemp("catalogue")
     held = dict(first)
-    catalogue.publish(path, [Subscription(id, text, f"owner of {id}") for id, text in held.items()])
+    catalogue.write_version(path, [Subscription(id, text, f"owner of {id}") for id, text in held.items()])
     for added, removed in [({}, set[str]()), *then]:
         version = catalogue.amend(path, [Subscription(id, text, id) for id, text in added.items()], removed)
         held = {id: text for id, text in held.items() if id not in removed} | added
@@ -51,12 +51,12 @@ def test_amended_versions_match_like_the_dictionary(
 
 def test_ids_are_texts_or_integers_of_one_kind(tmp_path: Path) -> None:
     with pytest.raises(SubscriptionError, match="all texts or all integers"):
-        catalogue.publish(tmp_path, [Subscription("a", "x = 1"), Subscription(2, "x = 1")])
+        catalogue.write_version(tmp_path, [Subscription("a", "x = 1"), Subscription(2, "x = 1")])
     with pytest.raises(SubscriptionError, match="row 1: a subscription needs an id"):
-        catalogue.publish(tmp_path, [Subscription(None, "x = 1")])  # type: ignore[arg-type]
+        catalogue.write_version(tmp_path, [Subscription(None, "x = 1")])  # type: ignore[arg-type]
     for id in (2**63, 1.5, True):
         with pytest.raises(SubscriptionError, match=f"row 1: .* a text or an integer of 64 bits, not {id}"):
-            catalogue.publish(tmp_path, [Subscription(id, "x = 1")])  # type: ignore[arg-type]
+            catalogue.write_version(tmp_path, [Subscription(id, "x = 1")])  # type: ignore[arg-type]
     assert not catalogue.is_catalogue(tmp_path)
     with pytest.raises(SubscriptionError, match="there is no catalogue of subscriptions at"):
         catalogue.current(tmp_path)
@@ -69,7 +69,7 @@ def _pin(path: str, moment: int) -> int:
 def test_all_tasks_of_a_micro_batch_pin_the_same_version(tmp_path: Path) -> None:
     """Four processes ask for two hundred moments while versions are published."""
     path = str(tmp_path)
-    catalogue.publish(path, [Subscription(1, "x = 1")])
+    catalogue.write_version(path, [Subscription(1, "x = 1")])
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         asked = [pool.apply_async(_pin, (path, n // 4)) for n in range(400)]
         for n in range(20):
@@ -82,7 +82,7 @@ def test_all_tasks_of_a_micro_batch_pin_the_same_version(tmp_path: Path) -> None
 
 def test_a_version_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
     for n in range(3):
-        catalogue.publish(tmp_path, [Subscription(n, "x = 1")], keep=1)
+        catalogue.write_version(tmp_path, [Subscription(n, "x = 1")], keep=1)
     with pytest.raises(SubscriptionError, match=r"version 1 of the catalogue .* is gone: publish with a larger `keep`"):
         catalogue.opened(str(tmp_path), 1)
 
@@ -95,16 +95,16 @@ def ids(path: Path, version: int | None = None) -> list[Any]:
 
 def test_ids_change_their_kind_only_when_there_are_none(tmp_path: Path) -> None:
     """A stream that runs has a column of integers, or of texts."""
-    catalogue.publish(tmp_path, [])
+    catalogue.write_version(tmp_path, [])
     catalogue.amend(tmp_path, [Subscription(5, "x = 1")])
     other = "are integers, and running streams depend on it; these are texts: publish them at another path"
-    for change in (catalogue.publish, catalogue.amend):
+    for change in (catalogue.write_version, catalogue.amend):
         with pytest.raises(SubscriptionError, match=other):
             change(tmp_path, [Subscription("five", "x = 1")])
     with pytest.raises(SubscriptionError, match=r"'5' cannot be removed: the ids in the catalogue .* are integers"):
         catalogue.amend(tmp_path, remove=["5"])
     assert ids(tmp_path) == [5]
-    for version in [catalogue.amend(tmp_path, remove=[5, 6]), catalogue.publish(tmp_path, [])]:
+    for version in [catalogue.amend(tmp_path, remove=[5, 6]), catalogue.write_version(tmp_path, [])]:
         opened = catalogue.opened(str(tmp_path), version)
         assert (opened.about.count, str(opened.ids.type)) == (0, "int64")
     catalogue.amend(tmp_path, [Subscription("five", "x = 1")], [5])
@@ -114,7 +114,7 @@ def test_ids_change_their_kind_only_when_there_are_none(tmp_path: Path) -> None:
 
 def test_what_is_amended_at_the_same_time_is_all_there(tmp_path: Path) -> None:
     """Four threads; few versions are kept, so that some are forgotten while others read them."""
-    catalogue.publish(tmp_path, [Subscription("base", "x = 0")])
+    catalogue.write_version(tmp_path, [Subscription("base", "x = 0")])
 
     def change(thread: int) -> list[int]:
         return [catalogue.amend(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=1) for n in range(15)]
@@ -133,7 +133,7 @@ def test_publishers_do_not_disturb_each_other(tmp_path: Path) -> None:
 
     def change(thread: int) -> None:
         for n in range(40):
-            catalogue.publish(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=2)
+            catalogue.write_version(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=2)
             catalogue.pinned(tmp_path, 1000 * thread + n)
 
     with ThreadPoolExecutor(3) as threads:
@@ -143,11 +143,11 @@ def test_publishers_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 def test_a_catalogue_made_anew_at_its_path_is_not_taken_for_the_old(tmp_path: Path) -> None:
     path = tmp_path / "catalogue"
-    catalogue.publish(path, [Subscription("old", "x = 1")])
+    catalogue.write_version(path, [Subscription("old", "x = 1")])
     assert ids(path, 1) == ["old"]
     shutil.rmtree(path)
     assert ids(path, 1) == ["old"], "who has it open keeps it"
-    catalogue.publish(path, [Subscription("new", "y = 1")])
+    catalogue.write_version(path, [Subscription("new", "y = 1")])
     assert ids(path, 1) == ["new"]
     catalogue.amend(path, [Subscription("more", "z = 1")])
     assert catalogue.opened(str(path), 2).about.fields == ["y", "z"]
@@ -156,8 +156,8 @@ def test_a_catalogue_made_anew_at_its_path_is_not_taken_for_the_old(tmp_path: Pa
 def test_a_version_is_not_forgotten_while_it_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others publish after the version for a micro-batch is chosen, before its pin is there."""
     some = [Subscription("a", "x = 1")]
-    catalogue.publish(tmp_path, some)
-    others = threading.Thread(target=lambda: [catalogue.publish(tmp_path, some, keep=1) for _ in range(9)])
+    catalogue.write_version(tmp_path, some)
+    others = threading.Thread(target=lambda: [catalogue.write_version(tmp_path, some, keep=1) for _ in range(9)])
     current = catalogue.current
 
     def slow(path: str | Path) -> int:
@@ -178,7 +178,7 @@ def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, mo
     """Two streams share a catalogue; one is down, its last micro-batch half done."""
     monkeypatch.setattr(catalogue, "_PINS_KEPT", 10)
     some = [Subscription("a", "x = 1")]
-    catalogue.publish(tmp_path, some)
+    catalogue.write_version(tmp_path, some)
     assert catalogue.pinned(tmp_path, 99) == 1
 
     def after(hours: int, then: Callable[[], object]) -> int:
@@ -192,10 +192,10 @@ def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, mo
         return lambda: [catalogue.pinned(tmp_path, first + n) for n in range(15)]
 
     assert after(0, batches(100)) == 16
-    assert after(20, lambda: catalogue.publish(tmp_path, some, keep=1)) == 16
+    assert after(20, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 16
     assert catalogue.pinned(tmp_path, 99) == 1, "pushed out by the other's"
     assert catalogue.versions(tmp_path) == [1, 2]
     assert after(5, lambda: None) == 16
     assert after(0, batches(200)) == 9 + 15, "nobody publishes, and old pins stay"
-    assert after(30, lambda: catalogue.publish(tmp_path, some, keep=1)) == 10
+    assert after(30, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 10
     assert catalogue.versions(tmp_path) == [2, 3]

@@ -171,7 +171,7 @@ def test_a_path_below_has_looks_at_all_keys_of_a_map(tmp_path: Path) -> None:
 
 
 def matched(path: Path, filters: list[str], fields: Any, rest: Any = None, mode: Mode = "point") -> list[set[str]]:
-    version = catalogue.publish(path, [Subscription(text, text) for text in filters])
+    version = catalogue.write_version(path, [Subscription(text, text) for text in filters])
     found = matches(catalogue.opened(str(path), version), fields, rest, mode=mode)
     return [{one["subscription"] for one in row["matches"]} for part in found for row in part.to_pylist()]
 

@@ -152,7 +152,7 @@ def test_a_saved_index_is_a_table_of_subscriptions(spark: SparkSession, tmp_path
 
 def test_an_event_that_all_want_is_one_long_list(spark: SparkSession, tmp_path: Path) -> None:
     count = 100_000
-    catalogue.publish(tmp_path / "all", (Subscription(n, _anything(), None) for n in range(count)))
+    catalogue.write_version(tmp_path / "all", (Subscription(n, _anything(), None) for n in range(count)))
     frame = spark.createDataFrame([(n, n % 2) for n in range(30)], "n int, x int")
     deliveries = match_events(frame, tmp_path / "all")
     assert deliveries.groupBy("n").agg(F.countDistinct("subscription").alias("c")).where(f"c = {count}").count() == 15
@@ -225,7 +225,7 @@ def test_a_stream_takes_up_changes_between_micro_batches(spark: SparkSession, tm
 
 
 def test_a_repeated_micro_batch_uses_the_version_it_had(tmp_path: Path) -> None:
-    catalogue.publish(tmp_path, [Subscription("a", "x = 1")])
+    catalogue.write_version(tmp_path, [Subscription("a", "x = 1")])
     assert catalogue.pinned(tmp_path, 17) == 1
     for n in range(9):
         catalogue.amend(tmp_path, [Subscription("b", f"x = {n}")], keep=2)

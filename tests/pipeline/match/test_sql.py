@@ -34,7 +34,7 @@ def test_times_are_those_of_the_table_wherever_the_machine_is(tmp_path: Path) ->
     paths = ["t", "deep.t", "ANY many", "map.k"]
     wanted = [(path, f"{path} = TIMESTAMP '{moments[1].isoformat()}'") for path in paths]
     wanted.append(("wall", "wall = TIMESTAMP '2026-11-01T06:30:00Z'"))
-    version = catalogue.publish(tmp_path, [Subscription(id, text) for id, text in wanted])
+    version = catalogue.write_version(tmp_path, [Subscription(id, text) for id, text in wanted])
     kind = (
         StructType()
         .add("t", TimestampType())

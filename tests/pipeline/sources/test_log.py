@@ -77,5 +77,5 @@ def test_mistakes_are_named(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     with pytest.raises(PySparkException, match="there is no folder"):
         spark.read.format("fieldfare_log").load(str(tmp_path / "nowhere")).count()
-    with pytest.raises(PySparkException, match="unknown field `rows`; its options: path, since, max_rows, gaps"):
+    with pytest.raises(PySparkException, match="there is no option `rows`; its options: path, since, max_rows, gaps"):
         spark.read.format("fieldfare_log").option("rows", 5).load(str(tmp_path)).count()

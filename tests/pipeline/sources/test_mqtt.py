@@ -57,7 +57,7 @@ def test_a_stream_misses_nothing_while_no_query_runs(spark: SparkSession, tmp_pa
     asked = {"url": broker.url, "topics": "rooms/#, halls/+", "folder": str(tmp_path / "kept"), "max_rows": "40"}
     stream = spark.readStream.format("fieldfare_mqtt").options(**asked).load()
     first = Receiver(MqttOptions(**{**asked, "max_rows": 40}))  # type: ignore[arg-type]
-    first.settle()  # else it may hang up before it has subscribed
+    first.drain()  # else it may hang up before it has subscribed
     first.stop()
     publish(broker, range(60))
     rows, batches = collected(spark, stream, tmp_path / "out")
@@ -76,7 +76,7 @@ def test_what_the_broker_has_accepted_is_received_though_connections_break(
     monkeypatch.setattr(receiver, "SEGMENT", 2000)
     given = MqttOptions(url=broker.url, topics="rooms/#", folder=str(tmp_path / "kept"))
     first = Receiver(given)
-    first.settle()
+    first.drain()
     publish(broker, range(200))
     until(lambda: first._log.last >= 200)
     cast("socket.socket", first._client.socket()).shutdown(socket.SHUT_RDWR)  # and it comes back by itself

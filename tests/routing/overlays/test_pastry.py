@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.protocol.messages import Send
 from fieldfare.protocol.overlay_messages import Announce, Gone, Join, OverlayMessage, Repair, State, Welcome
@@ -123,6 +124,7 @@ changes = st.lists(
 )
 
 
+@few(15)
 @given(changes, st.integers(1, 4), st.integers(0, 2), st.integers())
 def test_after_joins_and_failures_all_leaves_are_right_and_all_ways_end_at_the_owner(
     changes: list[tuple[str, int, Random]], half: int, backups: int, seed: int

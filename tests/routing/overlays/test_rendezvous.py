@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tests.routing.runs import Step, steps
 
 from fieldfare.events.event import Event
@@ -119,7 +120,7 @@ class Cloud:
 
 
 @pytest.mark.parametrize("inner", [COVERING, IDENTITY, MERGING], ids=lambda strategy: strategy.name)
-@settings(max_examples=150)
+@few(30)
 @given(first=st.integers(1, 6), steps=steps)
 def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Sequence[Step]) -> None:
     cloud = Cloud(replace(RENDEZVOUS, table=inner.table, merging=inner.merging))
@@ -159,7 +160,7 @@ def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Se
     assert {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries} == {}
 
 
-@settings(max_examples=150)
+@few(30)
 @given(
     brokers=st.integers(3, 8),
     wanted=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(FILTERS)), min_size=3, max_size=8),

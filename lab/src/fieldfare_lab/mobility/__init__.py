@@ -1,1 +1,1 @@
-"""What moving costs: the experiments of the literature, run again."""
+"""Experiments on moving clients and publishers: the protocols of the literature and Fieldfare's, and films."""

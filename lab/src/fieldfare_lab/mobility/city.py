@@ -1,8 +1,8 @@
-"""A city with a street: brokers along it, publishers that drive, subscribers that stay. One run, and what it cost.
+"""A simulated city with a street: brokers along the street, publishers that drive, subscribers that stay.
 
-85 brokers are a tree in which each has four children. The 64 leaves stand along the street, half a kilometre each.
-A publisher drives to and fro at its speed; between two brokers it is cut off for a while. Each publishes one event of
-its own, promises just that, and each subscriber wants one of them.
+The 85 brokers are a tree in which each inner broker has four children. The 64 leaves stand along the street and serve
+half a kilometre each. A publisher drives to and fro at its speed, and is cut off for a while between two brokers. Each
+publisher publishes and advertises events with its own id, and each subscriber subscribes to the events of an id.
 """
 
 from __future__ import annotations
@@ -29,68 +29,68 @@ from fieldfare_lab.mobility.observed_brokers import NONE, Model, Remembering, Wa
 CELL: Final = 0.5
 """kilometres of street that a broker serves"""
 CUT_OFF: Final = 3.0
-"""seconds between two brokers"""
+"""seconds without connection between two brokers"""
 PROXIES: Final = 5
 WARM_UP: Final = 15.0
 _LINK: Final = Wire(0.00208)
-"""2 ms, and what 100 bytes take at 10 Mbit/s: links are never full, so each message takes the same time"""
+"""2 ms plus the time of 100 bytes at 10 Mbit/s; links are never full, so each message takes the same time"""
 _CLIENT_LINK: Final = 0.00825
-"""2 ms, and what 100 bytes take at 128 kbit/s"""
+"""2 ms plus the time of 100 bytes at 128 kbit/s"""
 _STRATEGY: Final = with_advertisements(COVERING)
 
 
 class Case(NamedTuple):
-    """A run, before it has happened."""
+    """The parameters of a run."""
 
     policy: PublisherPolicy
     model: Model
     publishers: int
     subscribers: int = 500
     speeds: tuple[float, ...] = (5.0, 50.0, 100.0)
-    """km/h, one of which each publisher has"""
+    """km/h; each publisher draws a speed"""
     roam: int | None = None
-    """how many brokers to each side of its first one a publisher drives to; None: all of the street. It has done so for
-    so long that it may be anywhere there when the run begins"""
+    """number of brokers to each side of home that a publisher drives to; None: the whole street. Publishers have driven
+    for long before the run, so a run may begin anywhere within this range"""
     beyond: int | None = None
-    """instead: how many brokers beyond the last of its proxies it drives to, and back to that"""
+    """instead of `roam`: publishers drive between the last proxy and so many brokers beyond it"""
     locality: float = 0.0
-    """the share of publishers that publish what others in their part of the city do"""
+    """share of publishers with the same events as others in the same part of the city"""
     every: float | None = None
-    """seconds between two events of a publisher, if it publishes at all"""
+    """seconds between two events of a publisher; None: publishers only move"""
     length: float = 45.0
-    """seconds, after the warm-up"""
+    """seconds after the warm-up"""
     seed: int = 1
 
 
 class Outcome(NamedTuple):
-    """What a run cost."""
+    """The counts and times of a run."""
 
     moves: int
     messages: int
-    """between brokers, without events; each link counts"""
+    """messages between brokers without events, counted on each link"""
     rebuilding: float
-    """seconds from coming until the last subscription that this caused is noted, on average"""
+    """mean seconds from the arrival of a publisher to the last subscription update that the arrival caused"""
     due: int
     delivered: int
     waits: float
-    """seconds from coming until events go out, on average, if they wait"""
+    """mean seconds from the arrival of a publisher until held events are sent"""
     load: float
-    """seconds of work in each second, for the broker that has most of it; more than one is too much"""
+    """seconds of work in each second at the busiest broker; above 1 queues grow"""
 
     @property
     def ratio(self) -> float:
-        """Delivered events, of those that were due."""
+        """Return the share of due events that were delivered; late events count as delivered."""
         return self.delivered / self.due if self.due else 1.0
 
 
 @lru_cache(maxsize=1000)
 def run(case: Case) -> Outcome:
-    """Let it happen."""
+    """Simulate a case; outcomes are cached, because several experiments share cases."""
     return _Run(case).outcome()
 
 
 class _Run:
-    """A network with its clients."""
+    """A simulated network with publishers and subscribers."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -103,9 +103,9 @@ class _Run:
         self.came: dict[tuple[str, int], float] = {}
         self.away: set[str] = set()
         self.home: dict[str, int] = {}
-        """the number of the leaf where each publisher came from"""
+        """number of each publisher's home leaf, in the middle of its proxies"""
         self.start: dict[str, int] = {}
-        """and where it is when the run begins"""
+        """number of each publisher's leaf at the beginning of the run"""
 
         def machine(name: str) -> Watched:
             mobile = Publishers(case.policy, proxies=self._proxies, patience=1e6)
@@ -115,16 +115,16 @@ class _Run:
 
         self.network: Network[Any] = Network(
             machine, topology, links=_LINK, processing=None if case.model == NONE else case.model.cost,
-            record=False, hear=self._hear, seed=case.seed,
+            record=False, hear=self._receive, seed=case.seed,
         )  # fmt: skip
         self.network.settle()
-        self.publications = self._settle_in()
-        self.wanted: Counter[int] = Counter()
+        self.publications = self._place_publishers()
+        self.subscribers: Counter[int] = Counter()
         for number in range(case.subscribers):
-            wanted = self.dice.choice(self.publications)
-            self.wanted[wanted] += 1
+            publication = self.dice.choice(self.publications)
+            self.subscribers[publication] += 1
             self.network.attach(f"s{number}", self.dice.choice(self.leaves))
-            self.network.subscribe(f"s{number}", "s", _filter(wanted))
+            self.network.subscribe(f"s{number}", "s", _filter(publication))
         self.network.settle()
 
     def _proxies(self, client: str) -> list[str]:
@@ -135,7 +135,7 @@ class _Run:
         return min(max(0, home - PROXIES // 2), len(self.leaves) - PROXIES)
 
     def _reach(self, home: int) -> tuple[int, int]:
-        """The first and the last leaf that a publisher drives to."""
+        """Return the numbers of the first and the last leaf that a publisher drives to."""
         end, beyond, roam = len(self.leaves) - 1, self.case.beyond, self.case.roam
         if beyond is not None:
             first = self._first_proxy(home)
@@ -143,12 +143,12 @@ class _Run:
             return (last, last + beyond) if last + beyond <= end else (first - beyond, first)
         return (0, end) if roam is None else (max(0, home - roam), min(end, home + roam))
 
-    def _hear(self, client: str, message: Message) -> None:
+    def _receive(self, client: str, message: Message) -> None:
         if isinstance(message, Deliver):
             self.delivered += 1
 
-    def _settle_in(self) -> list[int]:
-        """Publishers come to their first brokers; gives what each publishes."""
+    def _place_publishers(self) -> list[int]:
+        """Attach the publishers to their first brokers; return the id of each publisher's events."""
         publications = []
         for number in range(self.case.publishers):
             client, (low, high) = f"p{number}", self._reach(home := self.dice.randrange(len(self.leaves)))
@@ -158,8 +158,8 @@ class _Run:
             self.start[client], self.home[client] = place, home
             self.watch.moves[client] = 0
             self.network.attach(client, self.leaves[place])
-            promised = {"a": _filter(publications[-1])}
-            self.network.say(client, MoveIn(advertisements=promised))
+            advertised = {"a": _filter(publications[-1])}
+            self.network.say(client, MoveIn(advertisements=advertised))
         self.network.settle()
         return publications
 
@@ -173,7 +173,7 @@ class _Run:
         self.network.run(begin)
         before = self.network.total_traffic()
         self.watch.work.clear()
-        self.network.run(end + 20)  # what is delayed is done, too
+        self.network.run(end + 20)  # time for delayed messages
         self.network.settle()
         after = self.network.total_traffic()
         counted = {move: time for move, time in self.came.items() if time >= begin}
@@ -185,7 +185,7 @@ class _Run:
         )  # fmt: skip
 
     def _drive(self, number: int, start: float, end: float) -> None:
-        """Plan all moves of a publisher."""
+        """Schedule all moves of a publisher."""
         client, time, moves = f"p{number}", start, 0
         stay = CELL / self.dice.choice(self.case.speeds) * 3600
         place, (low, high) = self.start[client], self._reach(self.home[client])
@@ -209,8 +209,8 @@ class _Run:
         self.watch.moves[client] = moves
         self.came[client, moves] = self.network.now
         self.network.attach(client, target)
-        promised = {"a": _filter(self.publications[number])}
-        self.network.say(client, MoveIn(source, advertisements=promised, moves=moves))
+        advertised = {"a": _filter(self.publications[number])}
+        self.network.say(client, MoveIn(source, advertisements=advertised, moves=moves))
 
     def _publish(self, number: int, end: float) -> None:
         assert self.case.every is not None
@@ -219,7 +219,7 @@ class _Run:
         if f"p{number}" not in self.away:
             publication = self.publications[number]
             self.network.publish(f"p{number}", {"id": publication})
-            self.due += self.wanted[publication]
+            self.due += self.subscribers[publication]
         self.network.at(self.network.now + self.case.every, self._publish, number, end)
 
 

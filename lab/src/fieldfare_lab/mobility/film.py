@@ -1,11 +1,12 @@
-"""A film of a city: taxis drive from antenna to antenna, publish where they are, and hear of rides near them.
+"""A film of a city: taxis drive from antenna to antenna, publish positions, and subscribe to rides near by.
 
-Each cell of the city has an antenna, which is a broker; four and four are joined by an inner broker, and those by the
-root. A taxi is a client of the antenna of its cell. It moves as a subscriber by `PathUpdate` and as a publisher in the
-`SAFE` policy, and in the tunnel it hears nobody. So does a dispatcher, who walks. Customers and the office stay.
+Each cell of the city has an antenna, which is a broker; an inner broker joins four antennas, and the root joins the
+inner brokers. A taxi is a client of the antenna of its cell. A taxi moves as a subscriber by `PathUpdate` and as a
+publisher by the policy `SAFE`, and has no connection in the tunnel. A dispatcher walks and moves in the same way.
+Customers and the office stay.
 
-What is recorded is a simulated run, and the checker judges it. What a taxi wants follows it a moment after it has come:
-it first gets what has waited for it as it wanted it then.
+The film records a simulated run, and the trace checker judges the run. A taxi changes its subscription a moment after
+an arrival, so that events held for the old subscription come first.
 """
 
 from __future__ import annotations
@@ -36,67 +37,69 @@ ROOT: Final = "root"
 OFFICE: Final = "office"
 DISPATCHER: Final = "dispatcher"
 FREE_TAXIS: Final = "type = 'taxi' AND free = TRUE AND cell IN ('b2', 'c2', 'b3', 'c3')"
-"""what the dispatcher wants: those in the middle of the city"""
+"""filter of the dispatcher: free taxis in the middle of the city"""
 NEWS: Final = "type = 'traffic'"
 STRATEGY: Final[Strategy] = STRATEGIES["covering+ads"]
 _CUSTOMERS: Final = 10
 _NEAR: Final = Wire(uniform(0.01, 0.03))
 _FAR: Final = Wire(uniform(0.02, 0.06))
-"""where brokers send each other something directly: sessions"""
+"""delay between brokers that are no neighbours and exchange sessions directly"""
 _SETTLED: Final = 1.0
-"""so long after it has come to an antenna a taxi asks for rides there"""
+"""seconds between the arrival at an antenna and the subscription to rides near the antenna"""
 _LOOK: Final = 0.25
-"""so often it is looked how much waits for those in the tunnel"""
+"""seconds between two counts of the events that wait for clients in the tunnel"""
 
 
 class Handover(NamedTuple):
-    """A client has come to an antenna; and then its session."""
+    """The move of a client and its session to an antenna."""
 
     time: float
+    """arrival of the client"""
     done: float
+    """arrival of the session"""
     client: str
     source: str
     target: str
 
 
 class Film(NamedTuple):
-    """All that a run was. Its own times count from `start`; those in the trace do not."""
+    """A recorded run. Times count from `start`, except in the trace, which has times of the simulation."""
 
     start: float
     seconds: float
     topology: Topology
     places: dict[str, Point]
-    """of brokers, customers and the office"""
+    """places of brokers, customers and the office"""
     drives: dict[str, Drive]
-    """of taxis and the dispatcher"""
+    """drives of taxis and the dispatcher"""
     states: list[tuple[float, str, bool]]
-    """when which taxi is free, or no longer"""
+    """changes of taxis: time, taxi, free or busy"""
     handovers: list[Handover]
     waiting: list[tuple[float, str, int]]
-    """how much waits for whom, when that changes"""
+    """changes of the number of waiting events: time, client, number"""
     trace: Sequence[Record]
     violations: list[Violation]
 
     @property
     def lost(self) -> int:
-        """How many deliveries were due and did not come."""
+        """Return the number of due deliveries that never came."""
         return sum(violation.rule == "liveness" for violation in self.violations)
 
 
 def record(taxis: int = 12, seconds: float = 120.0, seed: int = 1, *, policy: PublisherPolicy = SAFE) -> Film:
-    """Let the city live for some seconds."""
+    """Simulate the city for some seconds of virtual time, and record a film."""
     return _City(taxis, seconds, seed, policy).film()
 
 
 def judged(trace: Trace) -> list[Violation]:
-    """What is wrong with a run. Nobody need get events at once that wait until a move is done."""
+    """Check a trace against the specification; events may wait until a handover is complete."""
     found = checker.safety(trace, advertisements=True) + checker.attribution(trace)
     found += checker.liveness(trace, advertisements=True) + checker.fifo(trace)
     return sorted(found, key=lambda violation: violation.order)
 
 
 def antennas() -> tuple[Topology, dict[str, Point]]:
-    """The tree of brokers, and where they stand: inner ones where their four cells meet."""
+    """Return the tree of brokers and their places; an inner broker stands where its four cells meet."""
     places = {ROOT: (streets.SIZE / 2, streets.SIZE / 2)}
     edges = []
     for cell in streets.cells():
@@ -111,13 +114,13 @@ def antennas() -> tuple[Topology, dict[str, Point]]:
 
 
 def rides_near(cell: str) -> str:
-    """What a taxi in a cell wants, beside the news."""
+    """Return the filter of a taxi for rides in its cell and in the cells around."""
     cells = ", ".join(f"'{other}'" for other in streets.around(cell))
     return f"type = 'ride' AND cell IN ({cells})"
 
 
 class _Watched(PathUpdate):
-    """Notes when sessions come."""
+    """A `PathUpdate` that reports the arrivals of sessions to the city."""
 
     def __init__(self, city: _City) -> None:
         super().__init__()
@@ -129,7 +132,7 @@ class _Watched(PathUpdate):
 
 
 class _City:
-    """A run."""
+    """A simulated run with all clients, and the lists that become a film."""
 
     def __init__(self, taxis: int, seconds: float, seed: int, policy: PublisherPolicy) -> None:
         self.dice = Random(seed)
@@ -143,7 +146,7 @@ class _City:
             return MobileBroker(Broker(name, STRATEGY), part, Publishers(policy), next_hop=way(name))
 
         self.network: Network[Any] = Network(
-            machine, self.topology, seed=seed, mesh=True, hear=self._hear,
+            machine, self.topology, seed=seed, mesh=True, hear=self._receive,
             links=lambda a, b: _NEAR if b in neighbours[a] else _FAR,
         )  # fmt: skip
         self.network.settle()
@@ -152,18 +155,18 @@ class _City:
         self.drives[DISPATCHER] = streets.drive(self.dice, seconds, (6, 9), tunnel=False)
         self.roamers = {name: Roamer(self.network, name) for name in self.drives}
         self.busy: dict[str, float] = {}
-        """until when"""
+        """time until which a taxi is busy"""
         self.taken: set[tuple[str, int]] = set()
-        """rides that a taxi has taken"""
+        """rides that a taxi has accepted"""
         self.arrivals: dict[tuple[str, int], float] = {}
         self.states: list[tuple[float, str, bool]] = []
         self.handovers: list[Handover] = []
         self.waiting: list[tuple[float, str, int]] = []
-        self.customers = self._settle_in()
+        self.customers = self._place_clients()
         self.start = self.network.now
 
-    def _settle_in(self) -> list[str]:
-        """All come to their first places, and say what they want and promise."""
+    def _place_clients(self) -> list[str]:
+        """Attach all clients at their first places, with subscriptions and advertisements; return the customers."""
         network = self.network
         self.places[OFFICE] = streets.SIZE / 2 + 26, streets.SIZE / 2 - 26
         network.attach(OFFICE, ROOT)
@@ -189,11 +192,11 @@ class _City:
 
     @property
     def now(self) -> float:
-        """Seconds since all have settled in."""
+        """Return the seconds since all clients are in place."""
         return self.network.now - self.start
 
     def film(self) -> Film:
-        """Let it happen."""
+        """Schedule all actions, run the simulation to its end, and return the film."""
         dice = self.dice
         for name, way in self.drives.items():
             for time, cell in streets.contacts(way)[1:]:
@@ -223,10 +226,10 @@ class _City:
             self._at(time, action, *arguments)
             time += self.dice.uniform(least, most)
 
-    # What they do
+    # Actions of the clients
 
     def _contact(self, name: str, cell: str) -> None:
-        """Somebody hears another antenna, or none."""
+        """Move a client to the antenna of another cell, or (no cell) out of reach."""
         roamer = self.roamers[name]
         if not cell:
             roamer.depart()
@@ -235,7 +238,7 @@ class _City:
         self.arrivals[name, roamer.moves] = self.now
 
     def handed_over(self, client: str, visit: SubscriberVisit, broker: str) -> None:
-        """A session is where its client is, or was."""
+        """Note that a session has arrived at a broker; the client may be elsewhere by now."""
         came = self.arrivals.pop((client, visit.number))
         self.handovers.append(Handover(came, self.now, client, visit.source, broker))
 
@@ -244,7 +247,7 @@ class _City:
             self.roamers[taxi].subscribe("rides", rides_near(cell))
 
     def _report(self, taxi: str) -> None:
-        """A taxi says where it is; in the tunnel there is nobody to hear it."""
+        """Publish the position of a taxi; in the tunnel there is no broker."""
         cell, way = self.roamers[taxi].here, self.drives[taxi]
         free = self.busy.get(taxi, 0.0) <= self.now
         if free and self.busy.pop(taxi, None) is not None:
@@ -263,8 +266,8 @@ class _City:
         cell, jam = self.dice.choice(streets.cells()), self.dice.random() < 0.5
         self.network.publish(DISPATCHER, {"type": "traffic", "cell": cell, "jam": jam})
 
-    def _hear(self, client: str, message: Message) -> None:
-        """Those who move acknowledge; the first free taxi that hears of a ride takes it."""
+    def _receive(self, client: str, message: Message) -> None:
+        """Acknowledge a delivery to a mobile client; the first free taxi that receives a ride accepts the ride."""
         if client not in self.roamers:
             return
         self.roamers[client].hear(message)
@@ -277,7 +280,7 @@ class _City:
             self.states.append((self.now, client, False))
 
     def _look(self) -> None:
-        """See how much waits for those who are away."""
+        """Count the events that wait for clients out of reach."""
         before = {name: count for _, name, count in self.waiting}
         for name, roamer in self.roamers.items():
             visits = self.sessions[roamer.source].visits.get(name, {}).values() if roamer.here is None else ()

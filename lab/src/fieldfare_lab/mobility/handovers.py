@@ -1,4 +1,4 @@
-"""Handovers of subscribers in a simulated network of routers, one after the other, and what each of them cost."""
+"""Handovers of subscribers in a simulated network of routers, one after the other, with the cost of each handover."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fieldfare.simulation.topologies import Topology, spanning_tree
 from fieldfare.tables.shared_index import SharedIndex
 
 PROCESSING: Final = 0.002
-"""seconds that a broker takes for a message; part of the link's time here, so that nobody queues"""
+"""seconds of work for a message; the simulation adds them to the link's time, so that no queues form"""
 RESEND: Final = 0.1
 TYPE: Final = "type = 't'"
-"""what all publishers promise"""
+"""the advertisement of all publishers"""
 
 
 class Protocol(NamedTuple):
-    """How subscribers move."""
+    """A handover protocol for subscribers, with or without a rendezvous point."""
 
     make: Callable[[], Subscribers]
     rendezvous: bool = False
@@ -48,63 +48,63 @@ PROTOCOLS: Final = {
 
 
 class Script(NamedTuple):
-    """Who wants what, who promises what, and who goes where: the same for all protocols."""
+    """Subscriptions, publishers and moves of a run: the same for all protocols."""
 
     routers: Routers
     tree: Topology
     point: str
     """the rendezvous point"""
     subscriptions: dict[str, tuple[str, str]]
-    """of each client: where it is first, and its filter"""
+    """first broker and filter of each client"""
     publishers: tuple[str, ...]
-    """where they are"""
+    """brokers of the publishers"""
     moves: tuple[tuple[str, str], ...]
-    """clients and where they go"""
+    """client and target of each move"""
 
     @property
     def depth(self) -> int:
-        """Links on the longest path to the rendezvous point."""
+        """Return the number of links on the longest path to the rendezvous point."""
         way = ways(self.tree)
         return max(_between(way, broker, self.point) + 1 for broker in self.tree.brokers if broker != self.point)
 
 
 class Handover(NamedTuple):
-    """What one cost."""
+    """The cost of a handover."""
 
     updated: int
-    """brokers, but for the old and the new one, each for everything that it is told"""
+    """updated brokers without the old and the new broker; a broker counts for each kind of update"""
     messages: int
-    """all between brokers, with those that take things back"""
+    """all messages between brokers, also those that withdraw filters"""
     latency: float
-    """seconds until the session is there"""
+    """seconds until the session has arrived"""
     path: int
-    """brokers between the old and the new one"""
+    """number of brokers between the old and the new broker"""
 
 
 class Counted:
-    """A broker whose messages are noted."""
+    """A broker that logs the messages it receives."""
 
     def __init__(self, broker: MobileBroker, log: list[tuple[float, str, Message]]) -> None:
-        """Note them in a log."""
+        """Wrap a broker; entries of the log are time, name of the broker, message."""
         self._broker = broker
         self._log = log
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message."""
+        """Log a message and pass the message to the broker."""
         self._log.append((now, self._broker.name, message))
         return self._broker.receive(message, sender, now)
 
     def tick(self, now: float) -> list[Send]:
-        """Let time pass."""
+        """Pass the tick to the broker."""
         return self._broker.tick(now)
 
     @property
     def wakes(self) -> float | None:
-        """When it wants a tick."""
+        """Return the time of the broker's next tick."""
         return self._broker.wakes
 
     def snapshot(self) -> bytes:
-        """All that it must not lose."""
+        """Return the broker's snapshot, unchanged."""
         return self._broker.snapshot()
 
 
@@ -118,10 +118,10 @@ def script(
     size: int = 25,
     wants: Callable[[Random], str] = lambda _: TYPE,
 ) -> Script:
-    """A topology of four areas of so many routers, as a tree, and clients on it; if `border`, at its leaves only.
+    """Make a script: four areas of `size` routers as a tree, with clients; if `border`, only at leaves of the tree.
 
-    More subscribers or handovers change nothing for those before. Subscribers want all that publishers promise, unless
-    they are told otherwise.
+    More subscribers or handovers leave earlier ones unchanged. Subscribers subscribe to everything that publishers
+    advertise, unless `wants` draws other filters.
     """
     net = routers(size=size, seed=seed)
     tree = spanning_tree(net.topology, min(net.delays, key=lambda broker: max(net.delays[broker].values())))
@@ -147,7 +147,7 @@ def _moves(
 
 
 def run(protocol: Protocol, script: Script) -> list[Handover]:
-    """Let everybody move as the script says, each when the network is quiet."""
+    """Run a script with a protocol; each move begins after the network has become quiet."""
     strategy: Strategy = COVERING if protocol.rendezvous else with_advertisements(COVERING)
     topology = script.tree.hierarchical(script.point) if protocol.rendezvous else script.tree
     links, delays, way, part = script.routers.links, script.routers.delays, ways(script.tree), SharedIndex().part
@@ -193,14 +193,14 @@ def _between(way: Callable[[str], Callable[[str], str]], a: str, b: str) -> int:
 def _judged(log: Sequence[tuple[float, str, Message]], start: float, source: str, target: str, path: int) -> Handover:
     told = {(broker, what) for _, broker, message in log if broker not in (source, target) for what in _news(message)}
     arrived = next(time for time, _, message in log if isinstance(message, SubscriberTransfer))
-    messages = len(log) - 1  # what the client says is none
+    messages = len(log) - 1  # without the client's own message
     return Handover(len(told), messages, arrived - start + PROCESSING, path)
 
 
 def _news(message: Message) -> Iterator[str]:
-    """What a message is about, if a broker is updated by it; a subscription and its update are one thing."""
+    """The kinds of updates in a message; a subscription and its later update are the same kind."""
     match message:
-        case FilterUpdate(removed=(), added=added):  # else it is part of what is taken back
+        case FilterUpdate(removed=(), added=added):  # an update with removals withdraws filters
             for filter in added:
                 kind = next((kind for kind in (PING, PONG) if kind in str(filter)), "filters")
                 yield f"{message.about} {kind}"

@@ -1,4 +1,4 @@
-"""Filters that depend on a place: what they cost against flooding, and what it costs to do without them."""
+"""L1: filters that depend on a place, compared with flooding and with subscribing anew at each move."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from fieldfare_lab.results import Claim, Result, Settings, curves_of
 from fieldfare_lab.routing.runs import tree
 
 _LATENCY: Final = 0.21
-"""seconds a hop; no multiple of it is one of a residence, so that nothing happens at the same time"""
+"""seconds a hop; no multiple of the latency is a multiple of a residence, so that events and moves never coincide"""
 _RATE: Final = 20.0
 """events a second, of all publishers together"""
 _SIDE: Final = 10
 _HOPS: Final = 8
 _RING: Final = 8
-"""places; nobody is back before news of them are"""
+"""number of places; the client is back at a place later than news of the place"""
 _BEGIN: Final = 10.0
-"""by then the first subscription is everywhere"""
+"""seconds after which all brokers know the first subscription"""
 
 
 def locations(settings: Settings) -> Result:
-    """L1: messages over time, for somebody who moves slowly or fast."""
+    """L1: messages over time, for a client that moves slowly or fast."""
     seconds = settings.size(100)
     rows: list[dict[str, Any]] = []
     missed = 0
@@ -50,9 +50,7 @@ def locations(settings: Settings) -> Result:
     for name, stays in _MODELS.items():
         rows += [{"scheme": name, "seconds": at, "messages": model(tree(4), stays) * at} for at in _times(seconds)]
     messages = curves_of(rows, title="messages, of events and of moves", x="seconds", line="scheme", value="messages")
-    shares = curves_of(
-        _shares(settings), title="share of wanted events that arrive", x="Δ", line="scheme", value="share"
-    )
+    shares = curves_of(_shares(settings), title="share of due events that arrive", x="Δ", line="scheme", value="share")
     lines = {name: [value or 0.0 for value in values] for name, values in messages.lines.items()}
     flooding, fast, slow = lines["flooding"], lines["Δ = 1 s"], lines["Δ = 10 s"]
     off = {name: lines[name][-1] / lines[f"{name}, model"][-1] - 1 for name in ("flooding", "Δ = 1 s", "Δ = 10 s")}
@@ -75,27 +73,28 @@ def locations(settings: Settings) -> Result:
                 "; ".join(f"flooding is {min(ratio):.1f} to {max(ratio):.1f} times as much" for ratio in ratios),
             ),
             Claim(
-                "savings are considerable (half at least), although each move is told on every link",
+                "savings are considerable (half at least), although each move sends a message over every link",
                 2 * fast[-1] < flooding[-1], f"{1 - fast[-1] / flooding[-1]:.0%} and {1 - slow[-1] / flooding[-1]:.0%}",
             ),
             Claim(
                 "the derived model holds (within a tenth)", all(abs(one) < 0.1 for one in off.values()),
                 ", ".join(f"{name}: {one:+.1%}" for name, one in off.items()),
             ),
-            Claim("nothing that flooding would have brought is missed", missed == 0, f"{missed} events"),
+            Claim("no event that flooding would have delivered is missed", missed == 0, f"{missed} events"),
             Claim(
-                "who subscribes anew at each move is blind for about 2·t_d, and starves if it never stays longer",
+                "a client that subscribes anew at each move misses events for about 2·t_d, and all events if its stays "
+                "are shorter",
                 all(a is not None and b is not None and abs(a - b) < 0.05
                     for a, b in zip(wrapper, expected, strict=True)),
                 ", ".join(f"Δ {at:g}: {a:.0%}" for at, a in zip(shares.at, wrapper, strict=True) if a is not None),
             ),
             Claim(
-                "who has ploc is never blind", all(value == 1.0 for value in shares.lines["ploc"]),
+                "a client with ploc misses no event", all(value == 1.0 for value in shares.lines["ploc"]),
                 ", ".join(f"{value:.0%}" for value in shares.lines["ploc"] if value is not None),
             ),
         ),
-        "The book prints neither its network nor its values. A broker must be ahead by the way there and back, not "
-        "only by the way that news take.",
+        "The book prints neither its network nor its values. A broker must look ahead by the time of a round trip, not "
+        "only by the time that a message takes.",
     )  # fmt: skip
 
 
@@ -104,7 +103,7 @@ _ROUND: Final = 2 * _HOPS * _LATENCY
 
 
 def torus(side: int) -> Graph:
-    """Places in rows and columns, each with four beside it."""
+    """Return places in rows and columns, each with four neighbours; the borders are joined."""
     return {
         f"{x},{y}": [f"{(x + dx) % side},{(y + dy) % side}" for dx, dy in ((0, 1), (1, 0), (0, -1), (-1, 0))]
         for x in range(side)
@@ -113,7 +112,7 @@ def torus(side: int) -> Graph:
 
 
 def model(topology: Topology, residence: float | None) -> float:
-    """The expected messages a second; None: flooding."""
+    """Return the messages a second that the derived model predicts; residence None: flooding."""
     neighbours, client = topology.neighbours(), topology.brokers[-1]
     links = len(topology.edges)
     if residence is None:
@@ -122,7 +121,7 @@ def model(topology: Topology, residence: float | None) -> float:
     first = next(iter(graph))
 
     def below(broker: str, above: str, hop: int) -> tuple[int, float]:
-        """How many brokers are there, and what they send towards the client."""
+        """Return the number of brokers in a subtree, and the messages a second towards the client."""
         brokers, sent = 1, 0.0
         for other in neighbours[broker]:
             if other != above:
@@ -143,16 +142,16 @@ def _times(seconds: float) -> list[float]:
 
 
 class Play(NamedTuple):
-    """What happens, however events are routed: a client walks about, and others publish."""
+    """The walk of a client and the events of publishers, the same for all ways of routing."""
 
     topology: Topology
     graph: Graph
     walk: list[tuple[float, str]]
     events: list[tuple[float, str, str]]
-    """when, at which broker, and of which place"""
+    """time, broker and place of each event"""
 
     def flooded(self) -> Run:
-        """Every event goes everywhere, and the client takes what is of the place where it is."""
+        """Run with flooding: every event reaches the client, which keeps the events of its present place."""
         moves = iter([*self.walk, (math.inf, "")])
         (_, place), (until, following) = next(moves), next(moves)
 
@@ -168,7 +167,7 @@ class Play(NamedTuple):
         return run
 
     def roaming(self, steps: Reach) -> Run:
-        """Brokers keep filters that depend on where the client is."""
+        """Run with filters that depend on the place of the client."""
         world = World(self.graph, steps)
 
         def make(name: str) -> MobileBroker:
@@ -181,28 +180,30 @@ class Play(NamedTuple):
 
 
 class Run:
-    """A play in a network."""
+    """A play, carried out in a simulated network."""
 
     def __init__(
         self, play: Play, make: Callable[[str], Any], wanted: Callable[[float, Event], bool] = lambda _t, _e: True
     ) -> None:
-        """The client is at the last broker, and takes what it wants when it arrives."""
+        """Schedule the play; the client is at the last broker and keeps the events that `wanted` accepts."""
         self.got: list[float] = []
-        """when events arrived"""
+        """arrival times of the kept events"""
         self._wanted = wanted
-        self.network: Network[Any] = Network(make, play.topology, links=Wire(_LATENCY), record=False, hear=self._hear)
+        self.network: Network[Any] = Network(
+            make, play.topology, links=Wire(_LATENCY), record=False, hear=self._receive
+        )
         self.network.attach("client", play.topology.brokers[-1])
         for broker in play.topology.brokers:
             self.network.attach(f"at {broker}", broker)
         for time, broker, place in play.events:
             self.network.at(time, self.network.publish, f"at {broker}", {"place": place})
 
-    def _hear(self, client: str, message: Message) -> None:
+    def _receive(self, client: str, message: Message) -> None:
         if isinstance(message, Deliver) and self._wanted(self.network.now, message.event):
             self.got.append(self.network.now)
 
     def counts(self, times: Iterable[float]) -> list[int]:
-        """The messages so far at some times, of all that go over links, since the beginning of the walk."""
+        """Run the network, and return the number of messages over links at each time since the walk began."""
         sent = []
         for time in (0.0, *times):
             self.network.run(_BEGIN + time)
@@ -213,7 +214,7 @@ class Run:
 
 
 def _play(residence: float, seconds: float, seed: int) -> Play:
-    """On the torus, with events from everywhere."""
+    """A play on the torus: a random walk, and events of random places at random brokers."""
     dice, topology, graph = Random(f"{seed} events"), tree(4), torus(_SIDE)
     times = accumulate((dice.expovariate(_RATE) for _ in range(round(_RATE * seconds))), initial=_BEGIN)
     events = [(time, dice.choice(topology.brokers), dice.choice(list(graph))) for time in times]
@@ -225,12 +226,12 @@ def _play(residence: float, seconds: float, seed: int) -> Play:
 
 
 def _since(places: Iterable[str], residence: float) -> list[tuple[float, str]]:
-    """Who goes on as soon as they may are there since then."""
+    """The walk through places with the arrival times, for a client that stays `residence` seconds at each place."""
     return [(_BEGIN + i * residence if i else 0.0, place) for i, place in enumerate(places)]
 
 
 def _shares(settings: Settings) -> list[dict[str, Any]]:
-    """How much of what it wants a client gets that goes round in a ring, by how long it stays."""
+    """The share of due events that a client receives on a ring of places, by the length of its stays."""
     rows: list[dict[str, Any]] = []
     graph: Graph = {f"{i}": [f"{(i + 1) % _RING}"] for i in range(_RING)}
     for residence in (1.0, 3.0, 4.0, 6.0, 10.0):

@@ -1,4 +1,4 @@
-"""Brokers that are watched: how long they work by a model, and which move caused what they say."""
+"""Brokers under observation: seconds of work by a cost model, and the move that caused each message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fieldfare.tables.shared_index import SharedIndex
 
 
 class Model(NamedTuple):
-    """How many seconds a broker works: an event is matched, a subscription matched and inserted."""
+    """The seconds of work of a broker: an event is matched, a subscription is matched and inserted."""
 
     name: str
     event: float = 0.0
@@ -23,7 +23,7 @@ class Model(NamedTuple):
     advertisement: float = 0.0
 
     def cost(self, message: Message) -> float:
-        """For a message; what is passed on by address costs nothing."""
+        """Return the seconds of work for a message; forwarding an addressed message costs nothing."""
         match message:
             case FilterUpdate():
                 each = self.subscription if message.about == "subscriptions" else self.advertisement
@@ -41,39 +41,39 @@ COMPLEX: Final = Model("complex", 0.140, 0.280, 0.140)
 
 
 class Remembering(SharedIndex):
-    """One that remembers what overlaps: the same few filters come and go all the time."""
+    """A shared index that caches overlaps, because the same few filters come and go all the time."""
 
     def __init__(self) -> None:
         super().__init__()
         self._overlapping: dict[Filter, list[Filter]] = {}
 
     def see(self, filter: Filter) -> None:
-        """Take up a filter, if it is new."""
+        """Add a filter to the index; a new filter empties the cache."""
         if filter not in self.larger:
             self._overlapping.clear()
         super().see(filter)
 
     def overlapping(self, filter: Filter) -> list[Filter]:
-        """All that overlap a filter."""
+        """Return all filters that overlap a filter, from the cache if possible."""
         if filter not in self._overlapping:
             self._overlapping[filter] = super().overlapping(filter)
         return self._overlapping[filter]
 
 
 class Watch:
-    """Which move caused a message: what a broker sends because of one has the same cause."""
+    """The log of causes: a message that a broker sends because of another message has the same cause, a move."""
 
     def __init__(self) -> None:
         self.caused: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.last: dict[tuple[str, int], float] = {}
-        """when the last subscription that a move caused was noted"""
+        """time of the last subscription update that a move caused"""
         self.released: dict[tuple[str, int], float] = {}
         self.moves: dict[str, int] = {}
         self.work: dict[str, float] = {}
 
 
 class Watched(MobileBroker):
-    """A broker that is watched."""
+    """A mobile broker that writes work and causes into a `Watch`."""
 
     def __init__(self, broker: Broker, part: Publishers, next_hop: NextHop, watch: Watch, model: Model) -> None:
         super().__init__(broker, part, next_hop=next_hop)
@@ -81,7 +81,7 @@ class Watched(MobileBroker):
         self._cost = model.cost
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
-        """Take a message, and note what it causes."""
+        """Process a message, and pass its cause on to the messages that result."""
         sends, watch = super().receive(message, sender, now), self._watch
         watch.work[self.name] = watch.work.get(self.name, 0.0) + self._cost(message)
         if isinstance(message, Forward | Publish):
@@ -100,7 +100,7 @@ class Watched(MobileBroker):
             watch.last[cause] = now
         for send in sends:
             of = cause
-            if isinstance(message, MoveOut):  # what ends has no cause, and what begins elsewhere that of the next move
+            if isinstance(message, MoveOut):  # an ending visit has no cause; a preparation belongs to the next move
                 content = send.message.content if isinstance(send.message, MobileEnvelope) else None
                 of = (sender, watch.moves[sender] + 1) if isinstance(content, PreparePublisher) else None
             if of is not None:

@@ -1,8 +1,8 @@
-"""A small city: cells with an antenna each, streets, and a tunnel without radio; and ways to drive through it.
+"""A small city: cells with an antenna each, streets, and a tunnel without radio; and drives through the city.
 
-The city is a square of 4 x 4 cells, `a1` to `d4`. Streets lie 100 apart, two in each cell both ways, so that no
-crossing is on the border of two cells. A drive is a list of moments, from one crossing to the next; between two of them
-the speed is constant, so all that is asked of a drive is answered by a little arithmetic.
+The city is a square of 4 x 4 cells, `a1` to `d4`. Streets lie 100 apart, two in each cell in each direction, so that no
+crossing is on the border of two cells. A drive is a list of moments, from crossing to crossing; between two moments the
+speed is constant, so position and speed at any time are a little arithmetic.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Final, NamedTuple, TypeAlias
 Point: TypeAlias = tuple[float, float]
 
 SIDE: Final = 4
-"""so many cells"""
+"""number of cells in a row and in a column"""
 CELL: Final = 200
 BLOCK: Final = 100
 SIZE: Final = SIDE * CELL
 TUNNEL: Final[tuple[Point, Point]] = ((350, 450), (650, 450))
-"""its mouths; cell c3 lies between them"""
+"""mouths of the tunnel; cell c3 lies between the mouths"""
 _STREETS: Final = range(BLOCK // 2, SIZE, BLOCK)
 
 
 class Moment(NamedTuple):
-    """At a crossing, on the way to the next."""
+    """A crossing of a drive, with the time of arrival."""
 
     time: float
     x: float
     y: float
     below: bool = False
-    """whether the way to the next is the tunnel"""
+    """whether the way to the next crossing is the tunnel"""
 
     @property
     def place(self) -> Point:
-        """Where that is."""
+        """Return the coordinates of the crossing."""
         return self.x, self.y
 
 
@@ -44,12 +44,12 @@ Drive: TypeAlias = tuple[Moment, ...]
 
 
 def cells() -> list[str]:
-    """All cells, row by row."""
+    """Return the names of all cells, row by row."""
     return [f"{column}{row + 1}" for row in range(SIDE) for column in "abcd"]
 
 
 def centre(cell: str) -> Point:
-    """Where the antenna of a cell stands.
+    """Return the place of a cell's antenna.
 
     >>> centre("a1"), centre("d2")
     ((100.0, 100.0), (700.0, 300.0))
@@ -58,12 +58,12 @@ def centre(cell: str) -> Point:
 
 
 def cell_at(place: Point) -> str:
-    """The cell in which a place is."""
+    """Return the name of the cell that contains a place."""
     return f"{'abcd'[int(place[0] // CELL)]}{int(place[1] // CELL) + 1}"
 
 
 def around(cell: str) -> list[str]:
-    """A cell and those that touch it.
+    """Return a cell and all cells that touch the cell.
 
     >>> around("a1")
     ['a1', 'b1', 'a2', 'b2']
@@ -73,7 +73,7 @@ def around(cell: str) -> list[str]:
 
 
 def drive(dice: Random, seconds: float, speeds: tuple[float, float], *, tunnel: bool = True) -> Drive:
-    """Drive about by chance, without turning round; nobody is in the tunnel at the start and at the end."""
+    """Make a random drive without U-turns, and outside the tunnel at the start and at the end."""
     here: Point = (dice.choice(_STREETS), dice.choice(_STREETS))
     before, time = here, 0.0
     moments: list[Moment] = []
@@ -90,7 +90,7 @@ def drive(dice: Random, seconds: float, speeds: tuple[float, float], *, tunnel: 
 
 
 def _next(place: Point) -> Iterator[Point]:
-    """The crossings next to one; where the tunnel is, there is no street above it."""
+    """The crossings next to a crossing; above the tunnel there is no street."""
     x, y = place
     for other in ((x + BLOCK, y), (x - BLOCK, y), (x, y + BLOCK), (x, y - BLOCK)):
         if 0 < other[0] < SIZE and 0 < other[1] < SIZE and not is_tunnel(place, other):
@@ -98,42 +98,42 @@ def _next(place: Point) -> Iterator[Point]:
 
 
 def is_tunnel(a: Point, b: Point) -> bool:
-    """Whether the street between two crossings is part of the tunnel."""
+    """Tell whether the way between two crossings is part of the tunnel."""
     (west, y), (east, _) = TUNNEL
     return a[1] == b[1] == y and west <= min(a[0], b[0]) and max(a[0], b[0]) <= east
 
 
 def streets() -> list[tuple[Point, Point]]:
-    """All streets, block by block."""
+    """Return all streets as pairs of neighbouring crossings."""
     crossings = [(float(x), float(y)) for x in _STREETS for y in _STREETS]
     return [(place, other) for place in crossings for other in _next(place) if place < other]
 
 
 def position(way: Drive, time: float) -> Point:
-    """Where one is at a time."""
+    """Return the position on a drive at a time."""
     a, b = _stretch(way, time)
     share = min(1.0, (time - a.time) / (b.time - a.time))
     return a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share
 
 
 def speed(way: Drive, time: float) -> float:
-    """How fast one is at a time."""
+    """Return the speed on a drive at a time."""
     a, b = _stretch(way, time)
     return _length(a.place, b.place) / (b.time - a.time)
 
 
 def contacts(way: Drive) -> list[tuple[float, str]]:
-    """Whose antenna one hears from when on; nobody's in the tunnel."""
+    """Return the changes of antenna on a drive: time and cell; the cell is "" in the tunnel."""
     found: list[tuple[float, str]] = []
 
-    def hear(time: float, cell: str) -> None:
+    def reach(time: float, cell: str) -> None:
         if not found or found[-1][1] != cell:
             found.append((time, cell))
 
     for a, b in pairwise(way):
-        hear(a.time, "" if a.below else cell_at(a.place))
+        reach(a.time, "" if a.below else cell_at(a.place))
         if not a.below and cell_at(a.place) != cell_at(b.place):  # the border is half way
-            hear((a.time + b.time) / 2, cell_at(b.place))
+            reach((a.time + b.time) / 2, cell_at(b.place))
     return found
 
 

@@ -1,4 +1,4 @@
-"""E9 to E12: what the thesis says of subscribers that move, run again. Brokers are counted, and time is simulated."""
+"""E9 to E12: the thesis' claims about moving subscribers, run again; brokers are counted, and time is simulated."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _THESIS: Final = {
     "ping/pong": "170 ± 26", "ping/pong, RP": "168 ± 22", "incomplete": "49 ± 16", "incomplete, RP": "48 ± 17",
     "complete": "39 ± 17", "complete, RP": "39 ± 17",
 }  # fmt: skip
-"""milliseconds in its table 5.4"""
+"""milliseconds in table 5.4 of the thesis"""
 _BOUNDS: Final[dict[str, tuple[Protocol, bool]]] = {
     "ping/pong": ("generic", True), "ping/pong, RP": ("generic RP", True),
     "incomplete": ("acyclic", False), "incomplete, RP": ("acyclic RP", False),
     "complete": ("acyclic", True), "complete, RP": ("acyclic RP", True),
 }  # fmt: skip
 _ACYCLIC: Final = ("incomplete", "incomplete, RP", "complete", "complete, RP")
-_WISHES: Final = (
-    "What subscribers want the thesis does not say; here all want what publishers promise. With ranges of values by "
-    "chance instead fewer are covered: complete and incomplete are nearer to each other."
+_FILTERS_NOTE: Final = (
+    "The thesis does not name the filters of subscribers; in these runs all subscribe to everything that publishers "
+    "advertise. With random ranges of values fewer filters are covered, and complete and incomplete are nearer to each "
+    "other."
 )
 
 
 class _Run(NamedTuple):
-    """The handovers of a protocol by a script."""
+    """The handovers of a script, carried out by a protocol."""
 
     protocol: str
     script: Script
@@ -48,13 +49,13 @@ class _Run(NamedTuple):
 
 
 def _runs(settings: Settings, protocols: Iterable[str] = PROTOCOLS, **options: Any) -> list[_Run]:
-    """All replications for all protocols, each by the same scripts."""
+    """Run all replications with all protocols; all protocols get the same scripts."""
     scripts = [script(seed, size=settings.size(25), **options) for seed in _seeds(settings)]
     return [_Run(name, one, run(PROTOCOLS[name], one)) for name in protocols for one in scripts]
 
 
 def handovers(settings: Settings) -> Result:
-    """E9: border brokers, more and more handovers."""
+    """E9: 20 to 200 handovers between border brokers."""
     counts = tuple(dict.fromkeys(settings.size(n) for n in (20, 50, 100, 200)))
     runs = _runs(settings, subscribers=settings.size(50), handovers=counts[-1])
     rows = [
@@ -113,16 +114,16 @@ def handovers(settings: Settings) -> Result:
                 f"{time('ping/pong, RP') - time('ping/pong'):+.1f}",
             ),
         ),
-        f"{_WISHES} Our rendezvous point is the root of a hierarchy: every event goes to it, pings too. So nothing has "
-        "to be promised before the first ping, which is not lost and not sent again: ping/pong saves the 100 ms "
-        "that it waits elsewhere, and most of its brokers; then it costs less than an update that is flooded, which "
-        "visits everybody with the same wish. Without it our ping/pong takes longer than the thesis': the promise of "
-        "the ping has to get to the old broker, and its subscription back, before a ping gets through.",
+        f"{_FILTERS_NOTE} Our rendezvous point is the root of a hierarchy: every event goes to the root, pings too. So "
+        "a ping needs no advertisement, and the first ping is not lost and not repeated: ping/pong saves the 100 ms of "
+        "waiting and most of its brokers, and costs less than a flooded update, which visits every broker with the "
+        "same filter. Without a rendezvous point our ping/pong takes longer than the thesis': the advertisement of the "
+        "ping must reach the old broker, and the subscription must come back, before a ping gets through.",
     )  # fmt: skip
 
 
 def everywhere(settings: Settings) -> Result:
-    """E10: full mobility against border mobility."""
+    """E10: handovers between any brokers against handovers between border brokers."""
     count = settings.size(100)
     runs = {
         place: _runs(settings, subscribers=settings.size(50), handovers=count, border=place == "border")
@@ -160,12 +161,12 @@ def everywhere(settings: Settings) -> Result:
                 "; ".join(f"{name} {line[0]:.0f} and {line[1]:.0f} ms" for name, line in latency.lines.items()),
             ),
         ),
-        _WISHES,
+        _FILTERS_NOTE,
     )  # fmt: skip
 
 
 def subscribers(settings: Settings) -> Result:
-    """E11: more and more subscribers."""
+    """E11: the cost of a handover with 1 to 100 subscribers."""
     counts = tuple(dict.fromkeys(max(1, round(n * settings.scale)) for n in (1, 5, 10, 20, 30, 40, 50, 75, 100)))
     rows: list[dict[str, Any]] = []
     for place in ("border", "full"):
@@ -215,14 +216,14 @@ def subscribers(settings: Settings) -> Result:
                 f"border {_list(lines['complete, border'])}, full {_list(lines['complete, full'])}",
             ),
         ),
-        f"{_WISHES} Between border brokers covering applies more often, but when it does not the path is longer; "
-        "which of the two counts more depends on the number of subscribers. Where all brokers are targets "
-        "it takes more of them until covering prevails, so costs fall later.",
+        f"{_FILTERS_NOTE} Between border brokers covering applies more often, but where covering does not apply the "
+        "path is longer; the number of subscribers decides which effect is stronger. Where all brokers are targets, "
+        "covering prevails only with more subscribers, so costs fall later.",
     )  # fmt: skip
 
 
 def publishers(settings: Settings) -> Result:
-    """E12: more and more publishers."""
+    """E12: the cost of a handover with 1 to 20 publishers."""
     counts, names = (1, 2, 5, 10, 20), _ACYCLIC
     rows = [
         {"protocol": one.protocol, "publishers": count, **_means(one)}
@@ -250,7 +251,7 @@ def publishers(settings: Settings) -> Result:
                 "; ".join(f"{name} {_list(lines[name])}" for name in ("incomplete, RP", "complete, RP")),
             ),
         ),
-        _WISHES,
+        _FILTERS_NOTE,
     )  # fmt: skip
 
 
@@ -263,7 +264,7 @@ def _setup(settings: Settings, runs: Sequence[_Run] = ()) -> str:
     clients = f"{settings.size(50)} subscribers, 1 publisher; " if runs else ""
     return (
         f"{4 * settings.size(25)} routers in 4 areas as a tree; {clients}25.7 ms between the farthest two, "
-        "2 ms at each broker, a ping after 100 ms again"
+        "2 ms at each broker, a lost ping repeated after 100 ms"
     )
 
 
@@ -295,7 +296,7 @@ def _spread(runs: Iterable[_Run], name: str) -> str:
 
 
 def _least(runs: Iterable[_Run], name: str) -> int:
-    """The bound that is hardest to keep."""
+    """The smallest upper bound among the runs of a protocol."""
     return min(run.bound for run in runs if run.protocol == name)
 
 

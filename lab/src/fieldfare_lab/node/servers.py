@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 600.0
 """longest time in which a server may start"""
 
 
@@ -71,7 +71,7 @@ def child(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, how)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(30)
+                process.wait(300)
 
 
 # Pipes between the benchmark and its client processes

@@ -84,7 +84,7 @@ class Data:
 
     def _publish(self, folder: Path) -> None:
         named = enumerate(self._workload.parsed)
-        catalogue.publish(folder, (Subscription(f"s{n}", filter, f"o{n % OWNERS}") for n, filter in named))
+        catalogue.write_version(folder, (Subscription(f"s{n}", filter, f"o{n % OWNERS}") for n, filter in named))
 
     def _write_joins(self, folder: Path) -> None:
         plan = joins.plan(self._workload)

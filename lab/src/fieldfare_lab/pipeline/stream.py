@@ -64,7 +64,7 @@ def measure(filters: int, events: int, cores: int, step: Callable[[str], None]) 
         with _driven(made, home / "alone", events) as run:
             run(FIRST, None)
             alone = events / run(events, None).seconds
-        catalogue.publish(
+        catalogue.write_version(
             home / "subscriptions",
             (Subscription(number, one.text, str(one.subscriber)) for number, one in enumerate(made.filters)),
         )

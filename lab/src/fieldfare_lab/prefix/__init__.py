@@ -1,1 +1,1 @@
-"""What forwarding by prefix costs and saves: the experiments of the paper, run again, and those it left open."""
+"""Experiments X1 to X7 on forwarding by prefix: those of the paper, run again, and those that the paper left open."""

@@ -1,4 +1,4 @@
-"""All experiments by name, in their order."""
+"""The experiments on forwarding by prefix, by name and in order."""
 
 from __future__ import annotations
 

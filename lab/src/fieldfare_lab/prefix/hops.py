@@ -1,8 +1,8 @@
-"""X7: what a broker on the way does with an event: read its tag, ask the engine, or try one filter after another.
+"""X7: CPU time of a broker on the way of an event: reading a tag, asking the engine, or trying filter after filter.
 
-A broker that forwards by tags matches an event where it enters and reads a tag everywhere; with covering every broker
-asks its table, with our engine behind it; the naive way is to evaluate every filter. What is the same for all (links,
-duplicates, delivery to clients) is left out. CPU time; the answers are compared first.
+With tags, the first broker matches an event and every broker reads the tag; with covering, every broker asks its
+table, which uses Fieldfare's engine; the naive way evaluates every filter. Costs that all ways share (links,
+duplicates, delivery to clients) are left out. The answers are compared before the times are taken.
 """
 
 from __future__ import annotations
@@ -24,57 +24,61 @@ from fieldfare_lab.results import Claim, Curves, Result, Settings
 HOPS: Final = (2, 4, 8, 16)
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 COVERED: Final = 20_000
-"""with more filters the table is not filled one by one: all are kept, which makes the engine a little slower"""
+"""largest table that is filled filter by filter; larger tables keep covered filters, which slows the engine a little"""
 GROWN: Final = 100_000
-"""with more filters no tree is made: it would take more than ten minutes"""
+"""largest number of filters with a tree; more would take more than ten minutes"""
 ROUNDS: Final = 5
 EVENTS: Final = 200
 _TRIED: Final = 50_000
-"""filters that the naive way evaluates in a round"""
+"""number of filters that the naive way evaluates in a round"""
 _PAYLOAD: Final = 100
 
 
 class Case(NamedTuple):
-    """A broker."""
+    """The parameters of a measured broker."""
 
     name: str
     filters: int
     links: int = 4
     names: int = 100
     payload: int = 0
-    """attributes of an event that nobody asks about"""
+    """number of attributes of an event that no filter names"""
     depth: int | None = None
-    """of tags"""
+    """limit of the depth of tags; None: no limit"""
 
 
 class Cost(NamedTuple):
-    """CPU µs an event."""
+    """CPU microseconds for an event, at a broker where the event enters, passes or leaves."""
 
     entry: float
     inner: float
     exit: float
-    """with what clients there want"""
+    """including the match of local clients' filters"""
 
     def path(self, hops: int) -> float:
-        """From one broker to another: so many brokers have it."""
+        """Return the cost of a path over so many brokers."""
         return self.entry + (hops - 1) * self.inner
 
 
 class Costs(NamedTuple):
-    """Of a case."""
+    """All measured costs of a case."""
 
     ways: dict[str, Cost]
-    """tags, if there is a tree; covering; naive"""
+    """costs of `covering`, `naive` and, if there is a tree, `tags`"""
     decode: float
-    """to read an event from a wire"""
+    """CPU microseconds to decode an event"""
     build: float
-    """CPU s to make the tree"""
+    """CPU seconds to make the tree"""
     nodes: int
+    """nodes of the tree"""
     bytes: float
-    """of a tag"""
+    """mean size of a tag"""
 
     def ratio(self, hops: int, *, lazy: bool = False) -> float | None:
-        """Tags by covering; lazy: an event is read from the wire only where its content is looked at."""
+        """Return the cost of tags divided by the cost of covering, or None without a tree.
+
+        With `lazy`, an event is decoded only where its content is needed: with tags, only at the first broker.
+        """
         if "tags" not in self.ways:
             return None
         tags, covering = (self.ways[way].path(hops) for way in ("tags", "covering"))
@@ -82,7 +86,7 @@ class Costs(NamedTuple):
 
 
 def measure(case: Case, seed: int, clock: Callable[[], float]) -> Costs:
-    """All that a broker does with events, in rounds that take turns; the best counts."""
+    """Measure all steps of a broker, in rounds that the steps take in turns; the best round counts."""
     workload = Workload(seed, "gaussian", Mix(names=case.names))
     links = [f"link {number}" for number in range(case.links)]
     payload = {f"payload {number:03}": number for number in range(case.payload)}
@@ -129,7 +133,7 @@ def measure(case: Case, seed: int, clock: Callable[[], float]) -> Costs:
 
 
 class _Covering:
-    """What neighbours told a broker."""
+    """The table of a broker with the filters of its neighbours."""
 
     def __init__(self, pairs: Sequence[tuple[Filter, str]], links: Sequence[str]) -> None:
         self.match: Callable[[Mapping[str, object]], set[str]]
@@ -144,20 +148,20 @@ class _Covering:
         self.match = lambda event: {pairs[number][1] for number in index.match(event)}
 
     def try_all(self, event: Event) -> set[str]:
-        """The naive way."""
+        """Return the links of an event by evaluating every filter, the naive way."""
         fields = event.fields
         return {link for filter, link in self.pairs if filter.matches_fields(fields)}
 
 
 def _same(found: set[str] | None, expected: set[str]) -> None:
     if found != expected:
-        raise RuntimeError(f"an event would go to {found}, and is wanted by {expected}")
+        raise RuntimeError(f"an event would go to {found} instead of {expected}")
 
 
 def _timed(
     steps: Mapping[str, tuple[Callable[[Any], object], Sequence[Any]]], clock: Callable[[], float]
 ) -> dict[str, float]:
-    """The best µs of each."""
+    """The best CPU microseconds of each step."""
     best = dict.fromkeys(steps, float("inf"))
     gc.collect()
     gc.disable()
@@ -174,7 +178,7 @@ def _timed(
 
 
 def hops(settings: Settings) -> Result:
-    """X7: where does it pay to match once?"""
+    """X7: CPU time for paths of 2 to 16 brokers, with tags, with covering and naively."""
     sizes = tuple(dict.fromkeys(settings.size(size) for size in (SIZES if settings.scale >= 1 else SIZES[:2])))
     usual = sizes[1]
     cases = [Case(f"{size:,} filters", size) for size in sizes]
@@ -191,25 +195,25 @@ def hops(settings: Settings) -> Result:
     lazy = {case.name: [found[case].ratio(count, lazy=True) for count in HOPS] for case in (*grown, *variants)}
     return Result(
         "X7", "CPU time a hop",
-        "a broker with 4 links, gaussian filters with 100 names; tags without a limit, all filters have their nodes; "
+        "a broker with 4 links, gaussian filters with 100 names; tags without a limit, all filters have nodes; "
         f"best of {ROUNDS} rounds that take turns, {EVENTS} events",
         (
             _by_size("CPU µs where an event enters", "entry", cases, found),
             _by_size("CPU µs at a broker on the way", "inner", cases, found),
-            _by_size("CPU µs where it leaves, with its clients", "exit", cases, found),
+            _by_size("CPU µs where an event leaves, with local clients", "exit", cases, found),
             Curves(
                 f"CPU µs for a path, {usual:,} filters", "brokers", HOPS,
                 {way: tuple(cost.path(count) for count in HOPS) for way, cost in middle.ways.items()},
             ),
             Curves("tags / covering", "brokers", HOPS, {name: tuple(line) for name, line in lines.items()}),
             Curves(
-                "the same, if events are read from the wire only where they are matched", "brokers", HOPS,
+                "tags / covering, if events are decoded only where they are matched", "brokers", HOPS,
                 {name: tuple(line) for name, line in lazy.items()},
             ),
             Curves(
                 "the tree", "filters", tuple(float(case.filters) for case in grown),
                 {
-                    "CPU s to make it": tuple(found[case].build for case in grown),
+                    "CPU s to make the tree": tuple(found[case].build for case in grown),
                     "nodes": tuple(float(found[case].nodes) for case in grown),
                     "bytes of a tag": tuple(found[case].bytes for case in grown),
                 },
@@ -235,20 +239,21 @@ def hops(settings: Settings) -> Result:
                 "; ".join(f"{name} {line[-1]:.1f} times" for name, line in lines.items()),
             ),
             Claim(
-                f"with large events ({_PAYLOAD} attributes that nobody asks about) they do, if a broker that reads "
-                "the tag need not read the event",
+                f"with large events ({_PAYLOAD} attributes that no filter names) tags do, if a broker that reads "
+                "the tag need not decode the event",
                 (large.ratio(HOPS[-1], lazy=True) or 0) < 1,
-                f"{large.ratio(HOPS[-1], lazy=True) or 0:.2f} times; to read such an event takes {large.decode:.0f} µs",
+                f"{large.ratio(HOPS[-1], lazy=True) or 0:.2f} times; decoding such an event takes "
+                f"{large.decode:.0f} µs",
             ),
         ),
-        "To read a tag takes a step for every node that the event selects, and there are more of them than filters "
-        "that match: most paths are selected in part. Where an event enters, the engine has to find all these nodes "
-        "among ten times as many as there are filters. That has to be earned back on the way, by brokers that read a "
-        "tag instead of asking the engine; tags with a limit are read without compiled code. Our nodes read every "
-        "event from the wire, so what not to read it would save is only computed, from the times of its parts. With "
-        f"more than {COVERED:,} filters nothing is left out that others cover, for tags and engine alike. With more "
-        f"than {GROWN:,} no tree was tried: by what {grown[-1].filters:,} take, a million would take more than ten "
-        "minutes, and more memory than such machines have.",
+        "Reading a tag takes a step for every node that the event selects, and an event selects more nodes than "
+        "filters match: most paths are selected in part. Where an event enters, the engine must find all selected "
+        "nodes, among ten times as many nodes as filters. Brokers on the way, which read a tag instead of asking the "
+        "engine, must earn the cost back; tags with a limit are read without compiled code. Fieldfare's nodes decode "
+        "every event, so the savings of not decoding are only computed, from measured times of the parts. With more "
+        f"than {COVERED:,} filters covered filters are kept, for tags and engine alike. With more than {GROWN:,} no "
+        f"tree was made: judging by {grown[-1].filters:,} filters, a million would take more than ten minutes, and "
+        "more memory than such machines have.",
     )  # fmt: skip
 
 

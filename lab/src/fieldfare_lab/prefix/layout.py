@@ -1,4 +1,4 @@
-"""X5: does the order of attributes matter? The paper takes the alphabet and asks whether another would be better.
+"""X5: the order of attributes in the tree. The paper uses the alphabet and asks whether another order is better.
 
 All orders get the same filters, dealt to the links of a broker, and the same events. Popularity and selectivity are
 learned from filters and from other events.
@@ -24,44 +24,45 @@ ORDERS: Final = ("alphabet", "popularity", "selectivity")
 FILTERS: Final = (500, 1_500, 4_000)
 EVENTS: Final = 500
 SAMPLE: Final = 200
-"""events from which selectivity is learned, and five times as many filters"""
+"""number of events from which selectivity is learned, with five times as many filters"""
 LINKS: Final = 16
 ALPHABETS: Final = 3
 DEPTHS: Final = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 
 
 def orders(boxes: Sequence[Branch], sample: Sequence[Mapping[str, object]]) -> dict[str, Order]:
-    """The layouts to compare."""
+    """Return the orders to compare: alphabet, popularity and selectivity."""
     found = ALPHABET, by_popularity(boxes), by_selectivity(boxes[: 5 * SAMPLE], sample)
     return dict(zip(ORDERS, found, strict=True))
 
 
 class Limited(NamedTuple):
-    """Tags down to a depth."""
+    """The precision and size of tags with a limit of depth."""
 
     depth: int
     unwanted: float
-    """per cent of what is forwarded"""
+    """percentage of forwarded events without a match"""
     bytes: float
+    """mean size of a tag"""
 
 
 class Laid(NamedTuple):
-    """What an order makes of filters and events."""
+    """The trees and tags of an order of attributes."""
 
     distribution: Distribution
     order: str
     sizes: dict[int, Size]
-    """by the number of filters"""
+    """sizes by the number of filters"""
     limited: tuple[Limited, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """For curves of sizes."""
+        """Return the sizes as rows for `curves_of`."""
         line = f"{self.distribution}, {self.order}"
         return [{"line": line, "filters": count, **size._asdict()} for count, size in self.sizes.items()]
 
 
 def laid(settings: Settings, seed: int, distribution: Distribution) -> list[Laid]:
-    """Every order with the same filters and events."""
+    """Build a tree for each order, with the same filters and events."""
     counts = list(dict.fromkeys(settings.size(count) for count in FILTERS))
     workload = Workload(seed, distribution)
     boxes, events = workload.boxes(counts[-1]), workload.events(settings.size(EVENTS))
@@ -76,7 +77,7 @@ def laid(settings: Settings, seed: int, distribution: Distribution) -> list[Laid
 
 
 def placed(tree: Tree, boxes: Sequence[Branch]) -> Placements:
-    """A broker with a tree of some boxes, which its links want in turn."""
+    """Place boxes in a tree; the links of the broker get the boxes in turn."""
     places = Placements(tree)
     for number, box in enumerate(boxes):
         places.add(box, f"link {number % LINKS}")
@@ -84,7 +85,7 @@ def placed(tree: Tree, boxes: Sequence[Branch]) -> Placements:
 
 
 def limited(places: Placements, events: Sequence[Mapping[str, object]]) -> tuple[Limited, ...]:
-    """What is forwarded by tags of each depth that is not by whole ones."""
+    """Compare tags of each depth with unlimited tags: surplus forwards, and bytes."""
     tree = places.tree
     selected = [select(tree, event) for event in events]
     wanted = [_read(places, tag_of(tree, nodes)) for nodes in selected]
@@ -103,8 +104,8 @@ def _read(places: Placements, tag: Tag) -> set[str]:
 
 
 def layouts(settings: Settings) -> Result:
-    """X5: the order of attributes."""
-    # an alphabet is as good as chance made it: several, but for a first impression
+    """X5: sizes and false positives with three orders of attributes."""
+    # the quality of an alphabet is chance: several seeds, except for a first impression
     seeds = range(settings.seed, settings.seed + settings.replications * (ALPHABETS if settings.scale >= 1 else 1))
     found = [one for distribution in DISTRIBUTIONS for seed in seeds for one in laid(settings, seed, distribution)]
     sizes = [row for one in found for row in one.rows()]
@@ -119,14 +120,15 @@ def layouts(settings: Settings) -> Result:
     return Result(
         "X5", "The order of attributes",
         f"{settings.size(FILTERS[-1]):,} filters as in X1, dealt to {LINKS} links of a broker; "
-        f"{settings.size(EVENTS):,} events; false positives: forwarded by a tag down to a depth, not by a whole one",
+        f"{settings.size(EVENTS):,} events; false positives: forwarded by a tag with a limit of depth, not by an "
+        "unlimited tag",
         (*unwanted.values(), *size.values(), nodes, average),
         tuple(
             claim
             for d in DISTRIBUTIONS
             for claim in (
                 _better(f"{d}: popular attributes first make the RT smaller", _ends(nodes, d), "popularity"),
-                _better(f"{d}: selective ones first make FPTs smaller", _ends(average, d), "selectivity"),
+                _better(f"{d}: selective attributes first make FPTs smaller", _ends(average, d), "selectivity"),
                 _better(
                     f"{d}: and give limited tags fewer false positives (mean of all depths, %)",
                     _means(unwanted[d]), "selectivity", _at(unwanted[d]),
@@ -140,9 +142,10 @@ def layouts(settings: Settings) -> Result:
 _NOTES: Final = (
     "Filters come to links by chance, so near the root there are filters of all links below every node, whatever the "
     "order: a tag of a few levels says nothing. Orders differ from a depth of 8 on. Where names are uneven, selective "
-    "attributes first give the smallest FPTs and on average the fewest false positives, though not by much; where they "
-    "are not (uniform) there is little to learn. With popular ones first paths share more, but they are also split "
-    "more often, because those meet near the root that overlap: for pareto the first prevails, for gaussian the second."
+    "attributes first give the smallest FPTs and on average the fewest false positives, though not by much; where "
+    "names are even (uniform) there is little to learn. With popular attributes first, paths share more nodes, but are "
+    "also split more often, because overlapping constraints meet near the root: for pareto the first effect prevails, "
+    "for gaussian the second."
 )
 
 
@@ -157,7 +160,7 @@ def _by_depth(found: Sequence[Laid], distribution: Distribution, title: str, val
 
 
 def _better(text: str, ends: Mapping[str, float], order: str, more: str = "") -> Claim:
-    """Is an order better than the alphabet by a twentieth?"""
+    """The claim that an order is better than the alphabet by 5 % or more."""
     first = ends["alphabet"] or 1.0
     measured = "; ".join(f"{name} {_short(end)} ({end / first - 1:+.0%})" for name, end in ends.items())
     return Claim(f"{text} by 5 % or more", ends[order] <= 0.95 * first, measured + more)
@@ -168,12 +171,12 @@ def _short(value: float) -> str:
 
 
 def _ends(curves: Curves, distribution: Distribution) -> dict[str, float]:
-    """With all filters."""
+    """The value of each order with all filters."""
     return {name: last(curves, f"{distribution}, {name}") for name in ORDERS}
 
 
 def _means(curves: Curves) -> dict[str, float]:
-    """Over all depths."""
+    """The mean of each order over all depths."""
     return {name: mean(value or 0.0 for value in line) for name, line in curves.lines.items()}
 
 

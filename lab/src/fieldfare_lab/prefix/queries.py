@@ -1,4 +1,4 @@
-"""X4: a query log, each query a filter for texts that contain it. How large is the tag of a text?"""
+"""X4: a query log, in which each query is a filter for texts that contain the query; tags of texts are counted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SETS: Final = {"A": (43_238, 28), "B": (77_301, 11_276)}
 
 
 def queries(settings: Settings) -> Result:
-    """X4: a query log."""
-    settings = settings._replace(scale=settings.scale**2)  # to compare patterns takes time: first impressions are small
+    """X4: the size of tags for texts of 1 to 50 words and for queries themselves."""
+    settings = settings._replace(scale=settings.scale**2)  # comparing patterns is slow: first impressions are small
     seeds = range(settings.seed, settings.seed + settings.replications)
     rows = [row for name in SETS for seed in seeds for row in _rows(settings, name, seed)]
     share, nodes, largest = (
@@ -50,14 +50,14 @@ def queries(settings: Settings) -> Result:
                 for name in SETS
             ),
         ),
-        "The paper does not say what its events were, and their length decides: a query selects itself and what is in "
-        "it, and so less than 0.1 %; a short text selects about that. An RT of substrings is flat: any two of them may "
-        "overlap, and our tree keeps such constraints whole, as children of the root.",
+        "The paper does not name its events, and their length decides: a query selects itself and the queries that it "
+        "contains, less than 0.1 %; a short text selects about 0.1 %. An RT of substrings is flat: any two substrings "
+        "may overlap, and our tree keeps such constraints whole, as children of the root.",
     )  # fmt: skip
 
 
 def _rows(settings: Settings, name: str, seed: int) -> list[dict[str, Any]]:
-    """What texts of each length select of one log."""
+    """The sizes of tags for texts of each length, in the tree of a log."""
     count, users = SETS[name]
     log = query_log(seed, settings.size(count), max(1, round(users * settings.scale)))
     rng, tree, entry = random.Random(-seed), Tree(), Tagger()

@@ -1,4 +1,4 @@
-"""X1: how large Routing Trees become, and the tags of events (FPTs). Nodes and bytes are counted."""
+"""X1: the sizes of Routing Trees (RTs) and of events' tags (FPTs), in nodes and bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fieldfare_lab.prefix.workload import DISTRIBUTIONS, Distribution, Mix, Work
 from fieldfare_lab.results import Claim, Curves, Result, Settings, curves_of, last
 
 FILTERS: Final = (1_000, 3_000, 10_000, 30_000, 90_000)
-"""the last ones make a tree of about a million nodes"""
+"""numbers of filters; the last makes a tree of about a million nodes"""
 EVENTS: Final = 1_000
 FEW, MANY = Mix(), Mix(names=1_000)
 NAMES: Final = (20, 100, 1_000, 10_000)
@@ -25,7 +25,7 @@ EQUAL: Final = (0.0, 0.4, 0.8)
 
 
 def grow(tree: Tree, boxes: Iterable[Branch]) -> None:
-    """Insert boxes as an optimizer does, but without what it remembers for updates."""
+    """Insert boxes as an optimizer does, but without the optimizer's log of updates."""
     for box in boxes:
         for graft in plan(tree, tree.order.path(box)).grafts:
             at, over = graft.at, graft.over
@@ -36,53 +36,55 @@ def grow(tree: Tree, boxes: Iterable[Branch]) -> None:
 
 
 def levels(tree: Tree) -> Iterator[int]:
-    """How many nodes there are on each level, that below the root first."""
+    """Return the number of nodes on each level, beginning below the root."""
     level = [ROOT]
     while level := [child for id in level for child in tree[id].children]:
         yield len(level)
 
 
 class Size(NamedTuple):
-    """Of a tree and of the tags that it gives."""
+    """The size of a tree and of its tags."""
 
     nodes: int
-    """of the Routing Tree"""
+    """nodes of the Routing Tree"""
     mean: float
-    """nodes of an event's FPT"""
+    """mean number of nodes in an event's FPT"""
     largest: int
+    """nodes of the largest FPT"""
     bytes: float
+    """mean size of an FPT"""
 
 
 def matching(boxes: Iterable[Branch], events: Sequence[Mapping[str, object]]) -> float:
-    """How many boxes an event satisfies, on average."""
+    """Return the mean number of boxes that an event satisfies."""
     index: Index[int] = Index()
     index.add_many((number, Filter([box])) for number, box in enumerate(boxes))
     return mean(len(index.match(event)) for event in events)
 
 
 def size_of(tree: Tree, events: Sequence[Mapping[str, object]]) -> Size:
-    """What a tree makes of some events."""
+    """Measure a tree and the tags of some events."""
     tags = [match(tree, event) for event in events]
     nodes = [len(tag.steps) for tag in tags]
     return Size(tree.size, mean(nodes), max(nodes), mean(len(encode(tag)) for tag in tags))
 
 
 class Grown(NamedTuple):
-    """A tree that has grown: what it was whenever it was looked at, and its levels at the end."""
+    """The growth of a tree: its sizes at some numbers of filters, and its levels at the end."""
 
     distribution: Distribution
     mix: Mix
     sizes: dict[int, Size]
-    """by the number of filters"""
+    """sizes by the number of filters"""
     levels: tuple[int, ...]
 
     @property
     def line(self) -> str:
-        """Its name in curves."""
+        """Return the name of the tree's line in curves."""
         return f"{self.distribution}, {self.mix.names:,} names"
 
     def rows(self) -> list[dict[str, Any]]:
-        """For curves."""
+        """Return the sizes as rows for `curves_of`."""
         return [
             {"line": self.line, "distribution": self.distribution, "filters": count, **self.mix._asdict(),
              **size._asdict()}
@@ -91,7 +93,7 @@ class Grown(NamedTuple):
 
 
 def grown(seed: int, distribution: Distribution, mix: Mix, counts: Iterable[int], events: int) -> Grown:
-    """Let a tree grow, and look at it whenever it has so many filters."""
+    """Grow a tree, and measure its size at each of the given numbers of filters."""
     workload, tree, sizes, before = Workload(seed, distribution, mix), Tree(), dict[int, Size](), 0
     seen = workload.events(events)
     for count in counts:
@@ -117,8 +119,8 @@ def _matched(settings: Settings, count: int) -> list[dict[str, Any]]:
 
 
 def trees(settings: Settings) -> Result:
-    """X1: Routing Trees up to a million nodes."""
-    # what is large takes longer than all others together: too long for a first impression
+    """X1: Routing Trees up to a million nodes, with their tags, by distribution and number of names."""
+    # the large trees take longer than all others together: too long for a first impression
     counts = [settings.size(count) for count in (FILTERS if settings.scale >= 1 else FILTERS[:3])]
     middle = settings.size(3_000)
     main = _all(settings, (FEW, MANY), counts)
@@ -149,7 +151,7 @@ def trees(settings: Settings) -> Result:
     return Result(
         "X1", "Trees and tags against filters",
         f"2 to 8 constraints a filter, 2 to 12 attributes an event, values from -50 to 50; {FEW.names:,} names and "
-        f"{FEW.equal:.0%} equalities, if not said otherwise; {settings.size(EVENTS):,} events",
+        f"{FEW.equal:.0%} equalities, unless stated otherwise; {settings.size(EVENTS):,} events",
         (nodes, average, largest, size, _levels(main), *by_names, matched, *by_equal),
         (
             *(_largest(main, mix, counts[-1]) for mix in (FEW, MANY)),
@@ -165,18 +167,18 @@ def trees(settings: Settings) -> Result:
 
 
 _NOTES: Final = (
-    "The paper says neither how many names there are nor how frequent the operators, and its claims depend on both. "
-    "FPTs are smaller with more names, since fewer constraints are about what is in an event; but then hardly any "
-    "event satisfies a filter at all. Uneven filters meet on frequent names, overlap and are split more often, as the "
-    "paper says. But they also share more of their paths; and while filters become many for their names, even ones "
-    "meet as often. So uniform has the larger tree from some number of filters on, which is higher with more names. "
-    "With 20 names uneven filters ask twice about the same attribute, too, and have fewer constraints when they are "
-    "normalised. More equalities make trees and FPTs smaller."
+    "The paper names neither the number of names nor the frequency of operators, and its claims depend on both. With "
+    "more names FPTs are smaller, since fewer constraints are about attributes of an event; but hardly any event "
+    "satisfies a filter at all. Filters with uneven names meet on frequent names, overlap and are split more often, as "
+    "the paper says, but also share more of their paths; and with many filters for their names, filters with even "
+    "names meet as often. So uniform has the larger tree from some number of filters on, and the number is higher with "
+    "more names. With 20 names, filters with uneven names also constrain the same attribute twice, and have fewer "
+    "constraints in normal form. More equalities make trees and FPTs smaller."
 )
 
 
 def _largest(main: Iterable[Grown], mix: Mix, count: int) -> Claim:
-    """Of all replications."""
+    """The claim about the largest FPT, over all replications."""
     found = {d: [one.sizes[count] for one in main if one.mix == mix and one.distribution == d] for d in DISTRIBUTIONS}
     most = {d: max(size.largest for size in sizes) for d, sizes in found.items()}
     return Claim(
@@ -196,7 +198,7 @@ def _larger(nodes: Curves, distribution: Distribution, mix: Mix) -> Claim:
 
 
 def _levels(main: Sequence[Grown]) -> Curves:
-    """Of one run for each line, since a mean over trees of different heights says little; a dozen levels of all."""
+    """About a dozen levels of a single run for each line: a mean over trees of different heights says little."""
     height = max(len(one.levels) for one in main)
     shown = range(1, height + 1, -(-height // 12))
     lines: dict[str, tuple[float | None, ...]] = {

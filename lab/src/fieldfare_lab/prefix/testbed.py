@@ -1,11 +1,11 @@
-"""A simulated network of 27 brokers that forwards by tags, and what it did that nobody wanted.
+"""A simulated network of 27 brokers that forwards by tags, and counts false positives.
 
-Nine brokers are a tree, and each of them has one more broker with a subscriber and one with a publisher. So an event
-that comes to the broker of a subscriber who does not want it came for nothing else: a *false positive*.
+Nine brokers form a tree; each of the nine has a neighbour with a subscriber and a neighbour with a publisher. A broker
+of a subscriber passes no events on, so an event there without a matching subscription is a *false positive*.
 
-All brokers keep the same tree and find the same places in it. To have 27 of them in one process they share one tree and
-work out every place once (`Shared`), as simulated tables share a `SharedIndex`. That is the same as long as nothing is
-said of trees while an event is under way, which is so here: operations are far apart, and links are fast.
+All brokers keep the same tree and find the same places of filters. To have 27 brokers in a process, the brokers share a
+tree and compute every place once (`Shared`), as simulated tables share a `SharedIndex`. Sharing changes nothing as long
+as no update of the tree is under way together with an event; operations are far apart and links are fast.
 """
 
 from __future__ import annotations
@@ -38,81 +38,81 @@ from fieldfare.tables.shared_index import SharedIndex
 from fieldfare_lab.prefix.workload import Distribution, Mix, Workload
 
 CLIENTS: Final = 9
-"""publishers, and as many subscribers"""
+"""number of publishers, and of subscribers"""
 EVERY: Final = 3.0
 """seconds between two operations of a client"""
 NEVER: Final = 1e9
-"""seconds: a time bound that is none"""
+"""seconds; so long that there is no time bound"""
 _FLIGHT: Final = 0.01
-"""seconds: no event is longer under way"""
+"""seconds; longest way of an event"""
 _BEGIN: Final = 100.0
-"""when somebody is in charge, and all know"""
+"""seconds after which an optimizer is elected and known to all brokers"""
 
 
 def topology() -> Topology:
-    """27 brokers."""
+    """Return the tree of 27 brokers: `c0` to `c8`, with `s0` to `s8` and `p0` to `p8` at the leaves."""
     core = [(f"c{(number - 1) // 2}", f"c{number}") for number in range(1, CLIENTS)]
     return from_edges(core + [(f"c{number}", f"{kind}{number}") for kind in "sp" for number in range(CLIENTS)])
 
 
 class Course(NamedTuple):
-    """What happens in a run."""
+    """The parameters of a run."""
 
     distribution: Distribution
     prefix: PrefixOptions
     mix: Mix
     seed: int
     events: int
-    """that are published; there are as many operations of subscribers"""
+    """number of events, and of operations of subscribers"""
     sampled: int = 1
-    """every so manieth event is sent: none of them changes anything, so the others would only take time"""
+    """every n-th event is sent; events change no state, so that the others would only take time"""
     keep: int | None = None
-    """with so many subscriptions, every other operation takes the oldest back; None: there are ever more"""
+    """number of subscriptions from which every other operation removes the oldest; None: subscriptions only grow"""
     depths: tuple[int | None, ...] = (None,)
-    """an event is sent with a tag of each of these depths"""
+    """depths of tags; an event is sent with a tag of each depth"""
 
 
 class Window(NamedTuple):
-    """What happened between two moments to tags of a depth."""
+    """The counts of a part of a run, for tags of a depth."""
 
     depth: int | None
     events: int
-    """published up to the end"""
+    """number of events from the beginning of the run to the end of the window"""
     sent: int
-    """in between, of these"""
+    """number of sent events in the window"""
     arrived: int
-    """events at brokers of subscribers"""
+    """arrivals of events at brokers of subscribers"""
     unwanted: int
-    """those of them that no client there wanted"""
+    """arrivals without a matching subscription"""
     crossed: int
     """links that events crossed"""
     needless: int
-    """those of them behind which nobody wanted the event"""
+    """crossed links without a matching subscription behind the link"""
     tag: int
     """bytes of all tags"""
     updates: int
-    """of the tree, up to the end"""
+    """number of updates of the tree from the beginning of the run to the end of the window"""
     nodes: int
-    """of the tree at the end"""
+    """nodes of the tree at the end of the window"""
     loose: int
-    """filters that wait for nodes, at the broker that has most of them"""
+    """largest number of filters that wait for nodes at a broker"""
 
     @property
     def false(self) -> float:
-        """The percentage of arrivals that nobody wanted."""
+        """Return the percentage of arrivals without a matching subscription."""
         return 100 * self.unwanted / max(1, self.arrived)
 
     @property
     def needless_share(self) -> float:
-        """The percentage of links crossed for nothing."""
+        """Return the percentage of needlessly crossed links."""
         return 100 * self.needless / max(1, self.crossed)
 
 
 class Bed:
-    """The network, its clients, and the oracle that knows who wants what."""
+    """The network with its clients, and an oracle that knows all subscriptions."""
 
     def __init__(self, course: Course, *, shared: bool = True) -> None:
-        """The first broker is in charge of the tree; the beats of an optimizer that nothing happens to are rare."""
+        """Start the network; the optimizer is `c0`, with rare beats, because no broker fails."""
         self.course = course
         strategy = replace(PREFIX, prefix=replace(course.prefix, optimizers=("c0",), beat=20.0, patience=60.0))
         part = SharedIndex().part
@@ -130,7 +130,7 @@ class Bed:
             self.network.attach(f"publisher {number}", f"p{number}")
             self.network.attach(f"subscriber {number}", f"s{number}")
         self._workload = Workload(course.seed, course.distribution, course.mix)
-        self._wanted: Index[int] = Index()
+        self._subscribed: Index[int] = Index()
         self._oldest: deque[int] = deque()
         self._path = cache(_paths(topology()))
         self.network.run(_BEGIN)
@@ -142,11 +142,11 @@ class Bed:
 
     @property
     def updates(self) -> int:
-        """How many of the tree were published."""
+        """Return the number of published updates of the tree."""
         return self._routes("c0").followers[0].placements.tree.version.number
 
     def run(self, windows: int) -> Iterator[Window]:
-        """Let everything happen, and say what did: in each window one after the other for all depths."""
+        """Carry out the course; yield a `Window` for each depth at the end of each of so many windows."""
         course, size = self.course, max(1, self.course.events // windows)
         found = self._nothing()
         for number in range(course.events):
@@ -171,11 +171,11 @@ class Bed:
         if self.course.keep is not None and len(self._oldest) > self.course.keep:
             gone = self._oldest.popleft()
             self.network.unsubscribe(f"subscriber {gone % CLIENTS}", str(gone))
-            self._wanted.remove(gone)
+            self._subscribed.remove(gone)
             return
         filter = Filter([self._workload.box()])
         self.network.subscribe(f"subscriber {number % CLIENTS}", str(number), filter)
-        self._wanted.add(number, filter)
+        self._subscribed.add(number, filter)
         self._oldest.append(number)
 
     def _publish(self, entry: str, event: Event, found: Window) -> Window:
@@ -186,15 +186,15 @@ class Bed:
         self.network.publish(f"publisher {entry[1:]}", event)
         self.network.run(self.network.now + _FLIGHT)
         crossed = {link for link, traffic in self.network.traffic.items() if traffic.events > before.get(link, 0)}
-        wanting = {f"s{number % CLIENTS}" for number in self._wanted.match(event)}
-        needed = {link for home in wanting for link in self._path(entry, home)}
+        homes = {f"s{number % CLIENTS}" for number in self._subscribed.match(event)}
+        needed = {link for home in homes for link in self._path(entry, home)}
         if not needed <= crossed:
-            raise RuntimeError(f"an event was lost on its way from {entry} to {wanting}")
+            raise RuntimeError(f"an event was lost on its way from {entry} to {homes}")
         arrived = sum(there[0] == "s" for _, there in crossed)
         return found._replace(
             sent=found.sent + 1,
             arrived=found.arrived + arrived,
-            unwanted=found.unwanted + arrived - len(wanting),
+            unwanted=found.unwanted + arrived - len(homes),
             crossed=found.crossed + len(crossed),
             needless=found.needless + len(crossed - needed),
             tag=found.tag + tag,
@@ -205,7 +205,7 @@ def _paths(net: Topology) -> Callable[[str, str], frozenset[tuple[str, str]]]:
     neighbours = net.neighbours()
 
     def path(start: str, end: str) -> frozenset[tuple[str, str]]:
-        """The links of a tree from one broker to another."""
+        """Return the links of the tree on the way from `start` to `end`."""
         work = [(start, "", frozenset[tuple[str, str]]())]
         while work:
             here, before, links = work.pop()
@@ -217,20 +217,20 @@ def _paths(net: Topology) -> Callable[[str, str], frozenset[tuple[str, str]]]:
     return path
 
 
-# What brokers in one process have in common
+# State that all brokers of the process share
 
 
 class Commons:
-    """One tree, and what was found in it."""
+    """The shared tree of all brokers, with a cache of the places of boxes."""
 
     def __init__(self) -> None:
-        """The root."""
+        """Start with a tree that has only a root."""
         self.tree = Tree()
         self.entry = Tagger()
         self._plans: dict[Branch, Plan] = {}
 
     def advance(self, update: TreeUpdate) -> Tree:
-        """The first broker that hears of an update makes it for all."""
+        """Apply an update, unless another broker has applied it, and return the tree."""
         if update.version > self.tree.version:
             if update.base is None:
                 self.entry = Tagger()
@@ -239,7 +239,7 @@ class Commons:
         return self.tree
 
     def plan(self, box: Branch, splits: int) -> Plan:
-        """Where a box belongs."""
+        """Return the place of a box in the tree, from the cache if possible."""
         found = self._plans.get(box)
         if found is None:
             found = self._plans[box] = plan(self.tree, self.tree.order.path(box), splits)
@@ -247,15 +247,15 @@ class Commons:
 
 
 class Shared(Placements):
-    """The places of one of the brokers."""
+    """The placements of a broker, over the tree of the `Commons`."""
 
     def __init__(self, commons: Commons) -> None:
-        """Nobody wants anything yet."""
+        """Start without any placed box."""
         super().__init__(commons.tree)
         self._commons = commons
         self._entry = commons.entry
         self._version = commons.tree.version
-        """up to which this broker has heard of updates"""
+        """version of the last update that the broker received"""
 
     def _place(self, box: Branch) -> None:
         found = self._commons.plan(box, self._splits)
@@ -267,7 +267,7 @@ class Shared(Placements):
         self._stale(found.nodes)
 
     def apply(self, update: TreeUpdate) -> bool:
-        """Take an update, which another broker may have made."""
+        """Advance to an update, which another broker may have applied to the shared tree before."""
         if update.version <= self._version:
             return False
         if update.base is not None and update.base != self._version:

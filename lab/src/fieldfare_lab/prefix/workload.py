@@ -1,9 +1,9 @@
-"""The paper's filters and events, and a query log like the one it had.
+"""The filters and events of the paper, and a query log like the paper's.
 
 A filter has 2 to 8 constraints and an event 2 to 12 attributes, the number drawn from a normal distribution; values are
 whole numbers from -50 to 50. Names and values have the same distribution: *uniform*, *gaussian* (around the middle) or
-*pareto* (the first are by far the most frequent). The paper does not say how many names there are nor how often which
-operator comes: a `Mix` does. Which names are frequent has nothing to do with the alphabet.
+*pareto* (the first are by far the most frequent). The paper leaves the number of names and the shares of operators
+open; `Mix` sets both. The frequency of a name does not depend on its place in the alphabet.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LOWEST, HIGHEST = -50, 50
 
 
 class Mix(NamedTuple):
-    """What the paper leaves open."""
+    """The parameters that the paper leaves open."""
 
     names: int = 20
     equal: float = 0.4
-    """the share of constraints that are =; the others are <, ≤, > and ≥, each as likely"""
+    """share of constraints with =; all others are <, ≤, > and ≥, with the same probability"""
 
 
 class Workload:
-    """Random boxes and events; the same for the same seed."""
+    """Random filters (as boxes) and events; the same seed gives the same sequence."""
 
     def __init__(self, seed: int, distribution: Distribution, mix: Mix = Mix()) -> None:  # noqa: B008 - immutable
-        """One stream of random numbers for boxes and one for events: more of the ones do not change the others."""
+        """Prepare separate random generators for boxes and for events: more boxes do not change the events."""
         self._distribution: Distribution = distribution
         self._mix = mix
         self._boxes, self._events = random.Random(seed), random.Random(-seed)
@@ -46,28 +46,28 @@ class Workload:
         random.Random(f"{seed} names").shuffle(self._names)
 
     def box(self) -> Branch:
-        """A filter, normalised: what cannot be satisfied is drawn again."""
+        """Draw a filter in normal form; a constraint that makes the filter unsatisfiable is drawn again."""
         rng = self._boxes
         count, sides = _count(rng, CONSTRAINTS), dict[Dimension, Constraint]()
         while count:
-            name, wanted = self._name(rng), Constraint(self._wanted(rng))
-            both = sides[name] & wanted if name in sides else wanted
+            name, drawn = self._name(rng), Constraint(self._values(rng))
+            both = sides[name] & drawn if name in sides else drawn
             if not both.is_empty:
                 sides[name] = both
                 count -= 1
         return Branch(sides)
 
     def boxes(self, count: int) -> list[Branch]:
-        """So many filters."""
+        """Draw `count` filters; some may be equal."""
         return [self.box() for _ in range(count)]
 
     def event(self) -> dict[str, object]:
-        """An event; an attribute that is drawn twice has the later value."""
+        """Draw an event; an attribute that is drawn twice has the later value."""
         rng = self._events
         return {self._name(rng): self._value(rng) for _ in range(_count(rng, ATTRIBUTES))}
 
     def events(self, count: int) -> list[dict[str, object]]:
-        """So many events."""
+        """Draw `count` events in a row."""
         return [self.event() for _ in range(count)]
 
     def _name(self, rng: random.Random) -> str:
@@ -76,7 +76,7 @@ class Workload:
     def _value(self, rng: random.Random) -> int:
         return LOWEST + int(_unit(rng, self._distribution) * (HIGHEST - LOWEST + 1))
 
-    def _wanted(self, rng: random.Random) -> ValueSet:
+    def _values(self, rng: random.Random) -> ValueSet:
         value = self._value(rng)
         if rng.random() < self._mix.equal:
             return valueset.one_of([value])
@@ -86,7 +86,7 @@ class Workload:
 
 
 def _unit(rng: random.Random, distribution: Distribution) -> float:
-    """From 0 to 1, 1 excluded."""
+    """Draw a number from 0 to 1, 1 excluded."""
     value = -1.0
     while not 0 <= value < 1:
         match distribution:
@@ -100,7 +100,7 @@ def _unit(rng: random.Random, distribution: Distribution) -> float:
 
 
 def _count(rng: random.Random, limits: tuple[int, int]) -> int:
-    """A normal number between limits, four deviations from each other."""
+    """Draw a normally distributed number between limits, which lie four deviations apart."""
     low, high = limits
     while not low <= (count := round(rng.gauss((low + high) / 2, (high - low) / 4))) <= high:
         pass
@@ -108,27 +108,27 @@ def _count(rng: random.Random, limits: tuple[int, int]) -> int:
 
 
 class Log(NamedTuple):
-    """Who asked what, and how often the words of a language are."""
+    """A query log, with the words of its language and their frequencies."""
 
     queries: tuple[str, ...]
     words: tuple[str, ...]
     weights: tuple[float, ...]
-    """cumulative"""
+    """cumulative weights of the words"""
 
     def text(self, rng: random.Random, length: int) -> str:
-        """So many words, as frequent as in queries."""
+        """Draw a text of so many words, with the frequencies of the queries."""
         return " ".join(rng.choices(self.words, cum_weights=self.weights, k=length))
 
 
 REPEATED: Final = 1 / 3
-"""of the queries in logs of search engines users have asked before"""
+"""share of queries that the same user has asked before, in logs of search engines"""
 WORDS: Final = 50_000
 _LENGTHS: Final = (1, 1, 2, 2, 2, 3, 3, 4, 5)
 _LETTERS: Final = "etaoinshrdlucmfwygpbvkxqjz"
 
 
 def query_log(seed: int, queries: int, users: int, words: int = WORDS) -> Log:
-    """A synthetic log: words by Zipf's law, 1 to 5 a query, and users who repeat themselves."""
+    """Generate a log: queries of 1 to 5 words by Zipf's law, a third of them repeated by the same user."""
     rng = random.Random(seed)
     language = _language(rng, words)
     log = Log((), language, tuple(accumulate(1 / rank for rank in range(1, words + 1))))
@@ -144,7 +144,7 @@ def query_log(seed: int, queries: int, users: int, words: int = WORDS) -> Log:
 
 
 def _language(rng: random.Random, count: int) -> tuple[str, ...]:
-    """Different words, the short ones more frequent."""
+    """Make different words; short words are more frequent."""
     found: dict[str, None] = {}
     while len(found) < count:
         length = min(12, max(2, round(rng.gauss(3 + 6 * len(found) / count, 1.5))))
@@ -156,5 +156,5 @@ _FREQUENT: Final = tuple(accumulate(1 / (3 + place) for place in range(len(_LETT
 
 
 def substring(text: str) -> Branch:
-    """A query as a filter: texts that contain it."""
+    """Return the filter for texts that contain a query."""
     return Branch({"text": Constraint(valueset.like(pattern(MANY, *text, MANY)))})

@@ -1,1 +1,1 @@
-"""The strategies of routing, compared in simulated networks."""
+"""Experiments R1 to R9: the routing strategies, compared in simulated networks."""

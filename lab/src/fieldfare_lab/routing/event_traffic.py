@@ -1,4 +1,4 @@
-"""R4, R5: events on links while filters become wider and subscriptions more."""
+"""R4, R5: event messages on links, with few and with many subscriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fieldfare_lab.routing.runs import Run, tree
 
 
 def selectivity(settings: Settings) -> Result:
-    """R4: how much of the traffic of flooding remains, when more is wanted."""
+    """R4: event messages as a share of flooding's, while subscriptions become more."""
     sizes = tuple(dict.fromkeys(settings.size(n) for n in (10, 40, 160, 640)))
     rows = []
     for seed in seeds(settings):
@@ -35,7 +35,8 @@ def selectivity(settings: Settings) -> Result:
         "R4", "Selectivity", f"{BROKERS} brokers, 40 symbols, {EVENTS} events", (share,),
         (
             Claim(
-                "filtering wins where subscriptions are selective, and comes nearer to flooding as more is wanted",
+                "filtering wins where subscriptions are selective, and comes nearer to flooding with more "
+                "subscriptions",
                 rises(share.lines["covering"]) and (share.lines["covering"][0] or 1) < 0.3,
                 listed(share.lines["covering"]),
             ),
@@ -44,14 +45,14 @@ def selectivity(settings: Settings) -> Result:
 
 
 def saturation(settings: Settings) -> Result:
-    """R5: how many events a second a network bears, if a broker needs 2 ms for each."""
+    """R5: the highest rate of events that a network bears, if a broker needs 2 ms for each event."""
     rates = (100, 200, 400, 800, 1600)
     cost = {Forward: 0.002}
     rows = []
     for seed in seeds(settings)[:1]:
         for name, strategy, size in (
-            ("flooding, few wanted", FLOODING, 10), ("flooding, all wanted", FLOODING, 640),
-            ("covering, few wanted", COVERING, 10), ("covering, all wanted", COVERING, 640),
+            ("flooding, few subscriptions", FLOODING, 10), ("flooding, many subscriptions", FLOODING, 640),
+            ("covering, few subscriptions", COVERING, 10), ("covering, many subscriptions", COVERING, 640),
         ):  # fmt: skip
             for rate in rates:
                 run = Run(strategy, tree(4), seed, symbols=40, processing=cost)
@@ -68,19 +69,19 @@ def saturation(settings: Settings) -> Result:
     def bears(name: str) -> float:
         return max((rate for rate, value in zip(rates, late.lines[name], strict=True) if (value or 0) < 0.2), default=0)
 
-    few, all_ = "covering, few wanted", "covering, all wanted"
+    few, all_ = "covering, few subscriptions", "covering, many subscriptions"
     return Result(
         "R5", "Saturation", "31 brokers, 2 ms of work for each event that arrives over a link", (late,),
         (
             Claim(
-                "flooding saturates at the same rate, whatever is wanted",
-                bears("flooding, few wanted") == bears("flooding, all wanted"),
-                f"{bears('flooding, few wanted')} and {bears('flooding, all wanted')} events/s",
+                "flooding saturates at the same rate, with few and with many subscriptions",
+                bears("flooding, few subscriptions") == bears("flooding, many subscriptions"),
+                f"{bears('flooding, few subscriptions')} and {bears('flooding, many subscriptions')} events/s",
             ),
             Claim(
                 "filtering bears much more where subscriptions are selective",
-                bears(few) >= 2 * bears("flooding, few wanted"),
-                f"{bears(few)} events/s, against {bears(all_)} if all is wanted",
+                bears(few) >= 2 * bears("flooding, few subscriptions"),
+                f"{bears(few)} events/s, against {bears(all_)} with many subscriptions",
             ),
         ),
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The literature's claims about routing strategies, run again in simulated networks: all experiments by name.
 
-Messages and entries are counted; no clock is read.
+Messages and table entries are counted; no clock is read.
 """
 
 from __future__ import annotations

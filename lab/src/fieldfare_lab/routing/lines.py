@@ -1,4 +1,4 @@
-"""Strategies, seeds and lines that the experiments on routing share."""
+"""Strategies, seeds and checks of lines that the experiments on routing share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fieldfare_lab.results import Curves, Settings, curves_of
 
 ALL: Final = (SIMPLE, IDENTITY, COVERING, BOOK_MERGING, MERGING, IMPERFECT)
 BROKERS: Final = 31
-"""of a binary tree with five levels"""
+"""number of brokers in a binary tree with five levels"""
 EVENTS: Final = 300
 
 
@@ -38,7 +38,7 @@ def listed(values: Iterable[float | None]) -> str:
 
 
 def factor(values: Sequence[float | None]) -> float:
-    """Return by which factor a line grows from its first to its last value."""
+    """Return the factor by which a line grows from its first to its last value."""
     return (values[-1] or 0) / (values[0] or 1)
 
 

@@ -24,7 +24,7 @@ from fieldfare_lab.routing.runs import Run, tree
 
 
 def hierarchy(settings: Settings) -> Result:
-    """R6: hierarchical against peer-to-peer."""
+    """R6: hierarchies against peer-to-peer trees: who knows a subscription, and the size of tables."""
     rows: list[dict[str, Any]] = []
     for height in (2, 3, 4, 5):
         count = 2 ** (height + 1) - 1
@@ -67,7 +67,7 @@ def hierarchy(settings: Settings) -> Result:
 
 
 def brokers(settings: Settings) -> Result:
-    """R8: more and more brokers, with as many subscriptions each."""
+    """R8: growing networks, with five subscriptions for each broker."""
     rows: list[dict[str, Any]] = []
     for height in (2, 3, 4, 5):
         count = 2 ** (height + 1) - 1
@@ -84,7 +84,7 @@ def brokers(settings: Settings) -> Result:
     entries, admin, messages = (
         curves_of(rows, title=title, x="brokers", line="strategy", value=value)
         for value, title in (
-            ("entries", "remote entries a broker"), ("admin", "admin messages a subscription"),
+            ("entries", "remote entries a broker"), ("admin", "filter updates a subscription"),
             ("messages", "messages an event"),
         )
     )  # fmt: skip
@@ -98,7 +98,7 @@ def brokers(settings: Settings) -> Result:
                 f"× {factor(admin.lines['simple']):.1f} and × {factor(admin.lines['covering']):.1f}",
             ),
             Claim(
-                "tables: the same", factor(entries.lines["covering"]) < 0.7 * factor(entries.lines["simple"]),
+                "tables: the same bar", factor(entries.lines["covering"]) < 0.7 * factor(entries.lines["simple"]),
                 f"× {factor(entries.lines['simple']):.1f} and × {factor(entries.lines['covering']):.1f}",
             ),
         ),
@@ -106,7 +106,7 @@ def brokers(settings: Settings) -> Result:
 
 
 def rendezvous(settings: Settings) -> Result:
-    """R9: brokers that can all reach each other, and a rendezvous for each symbol."""
+    """R9: a rendezvous node for each symbol, among brokers that can all reach each other."""
     rows: list[dict[str, Any]] = []
     for height in (2, 3, 4, 5):
         count = 2 ** (height + 1) - 1
@@ -124,24 +124,25 @@ def rendezvous(settings: Settings) -> Result:
     entries, admin, messages = (
         curves_of(rows, title=title, x="brokers", line="strategy", value=value)
         for value, title in (
-            ("entries", "entries a broker"), ("admin", "admin messages a subscription"),
+            ("entries", "entries a broker"), ("admin", "filter updates a subscription"),
             ("messages", "messages an event"),
         )
     )  # fmt: skip
     return Result(
-        "R9", "Rendezvous", "five subscriptions a broker; a tree of links, or a DHT in which all reach each other",
+        "R9", "Rendezvous",
+        "five subscriptions a broker; a tree of links, or a DHT in which all brokers reach each other",
         (entries, admin, messages),
         (
             Claim(
-                "fewer admin messages than on a tree of links, in which everybody is told",
+                "fewer filter updates than on a tree of links, where updates reach every broker",
                 last(admin, "rendezvous") < last(admin, "covering"),
                 f"{last(admin, 'rendezvous'):.1f} against {last(admin, 'covering'):.1f}",
             ),
             Claim(
-                "and less to remember: only brokers on the way to a rendezvous do",
+                "and smaller tables: only brokers on the way to a rendezvous node keep entries",
                 last(entries, "rendezvous") < last(entries, "covering"),
                 f"{last(entries, 'rendezvous'):.0f} against {last(entries, 'covering'):.0f} entries",
             ),
         ),
-        "Entries of rendezvous count those for local clients too; the copies that others keep for it are not counted.",
+        "Entries of rendezvous include the entries for local clients, but not the copies that other brokers keep.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A simulated network with a strategy, filled with subscriptions and fed with events, and what that cost."""
+"""A simulated network with a strategy, filled with subscriptions and fed with events; counts messages and entries."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fieldfare_lab.routing.interests import Interests
 
 
 def tree(height: int) -> Topology:
-    """A balanced binary tree: 15 brokers for height 3, 31 for 4."""
+    """Return a balanced binary tree: 15 brokers for height 3, 31 brokers for height 4."""
     return balanced_tree(2, height)
 
 
 class Run:
-    """A network and its clients; beside it the oracle that knows what everybody wants."""
+    """A network with its clients, and an oracle that knows all subscriptions."""
 
     def __init__(
         self, strategy: Strategy, topology: Topology, seed: int, processing: Any = None, **options: Any
     ) -> None:
-        """Brokers without clients; the options are those of `Interests`."""
+        """Start the brokers without clients; `options` go to `Interests`."""
         part = SharedIndex().part
         mesh = strategy.overlay == "rendezvous"
         self.network = Network(
@@ -42,14 +42,14 @@ class Run:
         self.brokers = list(topology.brokers)
         self.interests = Interests(seed, topology, **options)
         self.subscriptions: list[str] = []
-        """the broker of each"""
+        """the broker of each subscription"""
         self.needed = 0
-        """links that events had to cross, for somebody behind them wanted them"""
-        self._wanted: Index[int] = Index()
+        """number of links that events had to cross, because of a subscription behind the link"""
+        self._subscribed: Index[int] = Index()
         self._ways = _Ways(topology)
 
     def subscribe(self, count: int) -> None:
-        """So many subscriptions more, each of a client of its own, at brokers by chance."""
+        """Add subscriptions of new clients at random brokers."""
         for _ in range(count):
             self._subscribe(self.interests.rng.choice(self.brokers))
 
@@ -58,31 +58,31 @@ class Run:
         client = self._client(broker, f"c{number}")
         self.network.subscribe(client, "s", filter)
         self.network.settle()
-        self._wanted.add(number, filter)
+        self._subscribed.add(number, filter)
         self.subscriptions.append(broker)
 
     def replace(self, count: int) -> None:
-        """So many subscriptions by chance go, and others come."""
+        """Replace so many random subscriptions with new subscriptions."""
         for _ in range(count):
-            number = self.interests.rng.choice(sorted(self._wanted))
+            number = self.interests.rng.choice(sorted(self._subscribed))
             self.network.leave(f"{self.subscriptions[number]}/c{number}")
             self.network.settle()
-            self._wanted.remove(number)
+            self._subscribed.remove(number)
             self.subscribe(1)
 
     def advertise(self, publishers: list[str]) -> None:
-        """Let there be a publisher at each of these brokers, which promises what it will publish."""
+        """Attach a publisher to each of the brokers; each advertises the events of a symbol."""
         for broker in publishers:
             symbol = self.interests.symbol(broker)
             self.network.advertise(self._client(broker, "p"), symbol, parse(f"symbol = '{symbol}'"))
         self.network.settle()
 
     def publish(self, count: int, rate: float | None = None) -> None:
-        """So many events at brokers by chance; at a rate, or each when all is quiet."""
+        """Publish events at random brokers: `rate` a second, or (None) each after the network has become quiet."""
         for i in range(count):
             broker = self.interests.rng.choice(self.brokers)
             event = self.interests.event(broker)
-            self.needed += self._ways.links(broker, {self.subscriptions[n] for n in self._wanted.match(event)})
+            self.needed += self._ways.links(broker, {self.subscriptions[n] for n in self._subscribed.match(event)})
             when = self.network.now if rate is None else self.network.now + i / rate
             self.network.at(when, self.network.publish, self._client(broker, "p"), event)
             if rate is None:
@@ -94,12 +94,12 @@ class Run:
         return client
 
     def entries(self) -> int:
-        """The entries of all tables that came from neighbours."""
+        """Count the entries of all tables that came from neighbours."""
         return sum(map(_remote, self.network.brokers.values()))
 
     @property
     def traffic(self) -> Traffic:
-        """What has gone over all links so far."""
+        """Return the number of messages over all links so far, by kind."""
         return self.network.total_traffic()
 
 
@@ -113,7 +113,7 @@ def _remote(broker: Broker) -> int:
 
 
 class _Ways:
-    """How many links of a tree join some brokers?"""
+    """The smallest number of links that connect given brokers of a tree."""
 
     def __init__(self, topology: Topology) -> None:
         neighbours = topology.neighbours()
@@ -125,7 +125,7 @@ class _Ways:
             waiting += new
 
     def links(self, source: str, homes: set[str]) -> int:
-        """A link is needed if some of the brokers are on one side of it, and some on the other."""
+        """Count the links with some of the brokers on each side."""
         ends = {source, *homes}
         below: dict[str, int] = {}
         for end in ends:

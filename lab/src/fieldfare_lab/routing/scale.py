@@ -1,7 +1,7 @@
-"""How large a network can be simulated, and how the time grows: from ten brokers to a thousand.
+"""The growth of simulation time with the network: from ten brokers to a thousand.
 
-With n brokers there are 100 n subscriptions and 100 n events. Interest is local, as it must be in a large network: were
-everything wanted everywhere, every event would visit every broker whatever the strategy.
+With n brokers there are 100 n subscriptions and 100 n events. Interest is local, as in every large network that works:
+with interest in everything everywhere, every event would visit every broker, whatever the strategy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldfare_lab.results import Claim, Result, Settings, curves_of
 from fieldfare_lab.routing.interests import Interests
 
 EACH = 100
-"""subscriptions, and events, for each broker"""
+"""number of subscriptions, and of events, for each broker"""
 
 
 def _network(topology: Topology) -> Network[Broker]:
@@ -29,7 +29,7 @@ def _network(topology: Topology) -> Network[Broker]:
 def scaling(
     settings: Settings, sizes: tuple[int, ...] = (10, 100, 1000), step: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """CPU time for subscriptions and for events, with the messages that they take."""
+    """Measure CPU time and messages for subscriptions and for events, with each number of brokers."""
     rows: list[dict[str, Any]] = []
     for size in sizes:
         step(f"{size:,} brokers")
@@ -63,7 +63,7 @@ def scaling(
             "tell": 1e6 * (middle - start) / max(told, 1),
         })  # fmt: skip
     titles = {
-        "fill": "CPU s for all subscriptions", "told": "admin messages", "tell": "CPU µs an admin message",
+        "fill": "CPU s for all subscriptions", "told": "filter updates", "tell": "CPU µs a filter update",
         "run": "CPU s for all events", "hops": "event messages", "delivered": "deliveries",
         "hop": "CPU µs an event message",
         "rate": "events simulated a CPU second",

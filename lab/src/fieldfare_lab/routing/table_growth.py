@@ -30,7 +30,7 @@ from fieldfare_lab.routing.runs import Run, tree
 
 
 def growth(settings: Settings) -> Result:
-    """R1: tables and tells while subscriptions grow."""
+    """R1: sizes of tables and numbers of filter updates, while subscriptions become more."""
     sizes = tuple(dict.fromkeys(settings.size(n) for n in (50, 100, 200, 400)))
     rows: list[dict[str, Any]] = []
     for seed in seeds(settings):
@@ -46,7 +46,7 @@ def growth(settings: Settings) -> Result:
                 })  # fmt: skip
                 before, told = size, admin
     entries = by_subscriptions(rows, "entries", "remote entries a broker")
-    each = by_subscriptions(rows, "each", "admin messages for each of the last subscriptions")
+    each = by_subscriptions(rows, "each", "filter updates for each of the last subscriptions")
     lines, cost = entries.lines, each.lines
     linear = sizes[-1] * (BROKERS - 1) / BROKERS
     return Result(
@@ -58,7 +58,7 @@ def growth(settings: Settings) -> Result:
                 abs(last(entries, "simple") - linear) < 0.01, f"{last(entries, 'simple'):.1f} of {linear:.1f}",
             ),
             Claim(
-                f"simple: each is told on every link, always ({BROKERS - 1})",
+                f"simple: each subscription goes over every link, always ({BROKERS - 1})",
                 all(value == BROKERS - 1 for value in cost["simple"]), listed(cost["simple"]),
             ),
             Claim(
@@ -84,12 +84,13 @@ def growth(settings: Settings) -> Result:
                 f"{last(entries, 'imperfect'):.0f}",
             ),
         ),
-        "book-merging merges what an interface has told a broker, in its own table; merging what goes to a neighbour.",
+        "book-merging merges the filters of an interface in the broker's own table; merging merges the filters that go "
+        "to a neighbour.",
     )  # fmt: skip
 
 
 def churn(settings: Settings) -> Result:
-    """R2: what a change costs when many are there."""
+    """R2: filter updates for a replaced subscription in a full network."""
     size, changes = settings.size(120), settings.size(40)
     rows: list[dict[str, Any]] = []
     for symbols in (5, 10, 40):
@@ -105,10 +106,11 @@ def churn(settings: Settings) -> Result:
                     "admin": (after.admin - before.admin) / changes / 2,
                     "filters": (after.added + after.removed - before.added - before.removed) / changes / 2,
                 })  # fmt: skip
-    admin = curves_of(rows, title="admin messages a change", x="symbols", line="strategy", value="admin")
-    filters = curves_of(rows, title="filters in them, a change", x="symbols", line="strategy", value="filters")
+    admin = curves_of(rows, title="filter updates a change", x="symbols", line="strategy", value="admin")
+    filters = curves_of(rows, title="filters in the updates, a change", x="symbols", line="strategy", value="filters")
     return Result(
-        "R2", "Subscriptions go and others come", f"{size} of them, {changes} replaced; fewer symbols: more alike",
+        "R2", "Subscriptions go and others come",
+        f"{size} subscriptions, {changes} replaced; fewer symbols: more alike",
         (admin, filters),
         (
             Claim(
@@ -118,7 +120,7 @@ def churn(settings: Settings) -> Result:
                 f"identity {listed(admin.lines['identity'])}, covering {listed(admin.lines['covering'])}",
             ),
             Claim(
-                "merging: the overhead may increase (more filters said a change than with covering)",
+                "merging: the overhead may increase (more filters in the updates of a change than with covering)",
                 last(filters, "merging") > last(filters, "covering"),
                 f"merging {listed(filters.lines['merging'])}, covering {listed(filters.lines['covering'])}",
             ),
@@ -127,7 +129,7 @@ def churn(settings: Settings) -> Result:
 
 
 def locality(settings: Settings) -> Result:
-    """R3: where events go, when interest is more and more local."""
+    """R3: event messages, while interest becomes more local."""
     size = settings.size(150)
     rows: list[dict[str, Any]] = []
     for share in (0.0, 0.5, 0.8, 0.95):
@@ -143,13 +145,14 @@ def locality(settings: Settings) -> Result:
     messages, unasked, entries = (
         curves_of(rows, title=title, x="locality", line="strategy", value=value)
         for value, title in (
-            ("messages", "messages an event"), ("unasked", "of them to where nobody wants it"),
+            ("messages", "messages an event"), ("unasked", "surplus messages an event"),
             ("entries", "remote entries a broker"),
         )
     )  # fmt: skip
     exact = ("simple", "covering", "merging")
     return Result(
-        "R3", "Local interest", f"{size} subscriptions, {EVENTS} events, 40 symbols; most of them of one's own part",
+        "R3", "Local interest",
+        f"{size} subscriptions, {EVENTS} events, 40 symbols; most of them from the broker's own part",
         (messages, unasked, entries),
         (
             Claim(
@@ -157,7 +160,7 @@ def locality(settings: Settings) -> Result:
                 listed(messages.lines["flooding"]),
             ),
             Claim(
-                "exact strategies send nothing to where nobody wants it",
+                "exact strategies send no event to a broker without a matching subscription behind",
                 not any(v for name in exact for v in unasked.lines[name]), "0",
             ),
             Claim(
@@ -174,7 +177,7 @@ def locality(settings: Settings) -> Result:
 
 
 def advertisements(settings: Settings) -> Result:
-    """R7: with few publishers, what do advertisements save?"""
+    """R7: entries and filter updates that advertisements save, with few and with many publishers."""
     sizes = tuple(settings.size(n) for n in (50, 100, 200))
     rows: list[dict[str, Any]] = []
     for publishers in (2, 8, 31):
@@ -190,7 +193,7 @@ def advertisements(settings: Settings) -> Result:
                     })  # fmt: skip
     entries, admin = (
         curves_of(rows, title=title, x="publishers", line="strategy", value=value)
-        for value, title in (("entries", "remote entries a broker"), ("admin", "admin messages a subscription"))
+        for value, title in (("entries", "remote entries a broker"), ("admin", "filter updates a subscription"))
     )
     return Result(
         "R7", "Advertisements", f"{sizes[-1]} subscriptions; each publisher advertises one of 10 symbols",
@@ -203,8 +206,9 @@ def advertisements(settings: Settings) -> Result:
                 f"covering {entries.lines['covering'][0]:.0f} → {entries.lines['covering+ads'][0]:.0f}",
             ),
             Claim(
-                "and so is what is told", all((admin.lines[f"{s.name}+ads"][0] or 0) < (admin.lines[s.name][0] or 0)
-                                              for s in (SIMPLE, IDENTITY, COVERING, MERGING)),
+                "and there are fewer filter updates",
+                all((admin.lines[f"{s.name}+ads"][0] or 0) < (admin.lines[s.name][0] or 0)
+                    for s in (SIMPLE, IDENTITY, COVERING, MERGING)),
                 f"covering {admin.lines['covering'][0]:.1f} → {admin.lines['covering+ads'][0]:.1f} messages",
             ),
         ),

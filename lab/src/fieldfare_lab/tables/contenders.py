@@ -1,4 +1,4 @@
-"""The structures that are compared, the filters that come and go in a run, and the curves of the outcome."""
+"""The compared structures, the filters that come and go in a run, and the curves of the outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRUCTURES: dict[str, Make] = {
     "Indexed": IndexedTable,
 }
 CHANGES = 100
-"""how often a filter is replaced in the add/remove scenario"""
+"""number of replaced filters in the add/remove scenario"""
 SCHEMAS = {"2D": (2, 2), "3D": (3, 3), "1–3": (1, 3)}
 """least and most constraints of a filter"""
 Pair = tuple[Filter, int]
@@ -35,9 +35,9 @@ Pair = tuple[Filter, int]
 def history(
     workload: Workload, rng: random.Random, size: int, interfaces: int, *, honest: bool
 ) -> tuple[list[Pair], list[tuple[Pair, Pair]]]:
-    """The pairs to add, and those to remove with what comes instead.
+    """Return the pairs to add, and then the replacements: the pair to remove and the pair to add instead.
 
-    Who is `honest` sends nothing that is covered by what it sent before, as neighbours do.
+    An `honest` interface sends no filter that an earlier filter of the same interface covers; neighbours are honest.
     """
     mirror: NaiveTable[int] = NaiveTable(redundant=not honest)
     adds = [
@@ -61,8 +61,8 @@ def drawn(rows: Sequence[dict[str, Any]], x: str, value: str, schema: str = "") 
     """Draw a value over `x`, a line for each structure."""
     titles = {
         "add": "cover tests, add", "churn": f"cover tests, {CHANGES} × remove and add", "roots": "roots",
-        "entries": "entries kept", "told": "filters told to neighbours, add",
-        "told again": f"filters told to neighbours, {CHANGES} × remove and add", "add ms": "CPU ms, add",
+        "entries": "entries kept", "told": "filters sent to neighbours, add",
+        "told again": f"filters sent to neighbours, {CHANGES} × remove and add", "add ms": "CPU ms, add",
         "churn ms": f"CPU ms, {CHANGES} × remove and add",
     }  # fmt: skip
     title = f"{titles[value]} ({schema})" if schema else titles[value]
@@ -70,7 +70,7 @@ def drawn(rows: Sequence[dict[str, Any]], x: str, value: str, schema: str = "") 
 
 
 def times(rows: Sequence[dict[str, Any]], x: str, schema: str = "") -> tuple[Curves, Curves]:
-    """Draw the CPU time of building and of changing."""
+    """Draw the CPU time of building a table and of changing a table."""
     return drawn(rows, x, "add ms", schema), drawn(rows, x, "churn ms", schema)
 
 

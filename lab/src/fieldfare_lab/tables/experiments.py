@@ -1,4 +1,4 @@
-"""All experiments by name, in their order."""
+"""The experiments of the thesis on routing tables, by name and in order."""
 
 from __future__ import annotations
 

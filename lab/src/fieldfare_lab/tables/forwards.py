@@ -1,4 +1,4 @@
-"""E6, E7: the filters that each neighbour must be told of, without local clients and with them."""
+"""E6, E7: the filters that a broker sends to each neighbour, without local clients and with local clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fieldfare_lab.tables.workload import Workload
 
 
 def without_clients(settings: Settings) -> Result:
-    """E6: with what each neighbour must be told."""
+    """E6: tables that also compute the filter updates for each of 3 to 15 neighbours."""
     rows = _forwarding(settings, [(count, 0) for count in (3, 9, 15)], settings.size(1000))
     adds, told = drawn(rows, "neighbours", "add"), drawn(rows, "neighbours", "told")
     churns = drawn(rows, "neighbours", "churn")
@@ -34,12 +34,12 @@ def without_clients(settings: Settings) -> Result:
         (adds, churns, told, drawn(rows, "neighbours", "told again"), *times(rows, "neighbours")),
         (
             Claim(
-                "FP, exact NRF and IndexedTable tell the same",
+                "FP, exact NRF and IndexedTable send the same filters",
                 told.lines["FP"] == told.lines["NRF exact"] == told.lines["Indexed"],
                 ", ".join(f"{value:.0f}" for value in told.lines["FP"] if value is not None),
             ),
             Claim(
-                "approximative NRF tells up to 15 % more, never less",
+                "approximate NRF sends up to 15 % more filters, never fewer",
                 all(0 <= e <= 0.15 for e in extra),
                 ", ".join(f"+{e:.1%}" for e in extra),
             ),
@@ -58,7 +58,7 @@ def without_clients(settings: Settings) -> Result:
 
 
 def with_clients(settings: Settings) -> Result:
-    """E7: four neighbours and more and more local clients."""
+    """E7: filter updates for four neighbours, with 10 to 200 local clients."""
     rows = _forwarding(settings, [(4, count) for count in (10, 50, 200)], settings.size(1000))
     adds, churns = drawn(rows, "clients", "add"), drawn(rows, "clients", "churn")
     told = drawn(rows, "clients", "told")
@@ -75,13 +75,15 @@ def with_clients(settings: Settings) -> Result:
                 )
                 for what, curves in (("add", adds), ("add/remove", churns))
             ),
-            Claim("approximative NRF tells at most 3 % more then", 0 <= extra <= 0.03, f"+{extra:.1%}"),
+            Claim(
+                "approximate NRF sends at most 3 % more filters with 200 clients", 0 <= extra <= 0.03, f"+{extra:.1%}"
+            ),
         ),
     )  # fmt: skip
 
 
 def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int) -> list[dict[str, Any]]:
-    """Rows with what neighbours are told, for some numbers of neighbours and clients."""
+    """Measure the filters sent to neighbours, for each pair of numbers of neighbours and of clients."""
     makes: dict[str, Make] = {
         "FP": Poset,
         "NRF exact": NonRedundantForest,
@@ -97,13 +99,13 @@ def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int
             for name, make in makes.items():
                 table = make(range(there))
                 start = settings.clock()
-                told = sum(_tell(table, TableUpdate(added=(f,)), i) for f, i in adds)
+                told = sum(_sent(table, TableUpdate(added=(f,)), i) for f, i in adds)
                 built, add = settings.clock(), table.tests.cover
                 table.tests.cover = 0
                 again = 0
                 for (old, interface), (new, _) in changes:
-                    again += _tell(table, TableUpdate(removed=(old,)), interface)
-                    again += _tell(table, TableUpdate(added=(new,)), interface)
+                    again += _sent(table, TableUpdate(removed=(old,)), interface)
+                    again += _sent(table, TableUpdate(added=(new,)), interface)
                 rows.append({
                     "structure": name, "neighbours": there, "clients": clients, "told": told, "told again": again,
                     "add": add,
@@ -113,6 +115,6 @@ def _forwarding(settings: Settings, counts: Sequence[tuple[int, int]], size: int
     return rows
 
 
-def _tell(table: Table[int], update: TableUpdate, sender: int) -> int:
-    """How many filters the neighbours are told of."""
-    return sum(len(said.added) for said in apply(table, update, sender).values())
+def _sent(table: Table[int], update: TableUpdate, sender: int) -> int:
+    """The number of filters that go to neighbours after an update of the table."""
+    return sum(len(sent.added) for sent in apply(table, update, sender).values())

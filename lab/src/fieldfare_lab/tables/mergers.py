@@ -1,6 +1,6 @@
 """E18–E21: merging, once for all and while roots come and go. Filters are drawn from seven operators.
 
-All filters are of one schema, so the thesis' type attribute, the same in all of them, is left out.
+All filters have the same schema, so the thesis' type attribute, the same in all filters, is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVENTS = 200
 
 
 def one_shot(settings: Settings) -> Result:
-    """E18: three interfaces, each of which merges what it sends."""
+    """E18: three interfaces that merge the filters before sending."""
     sizes = tuple(settings.size(n) for n in (100, 300, 500))
     rows = [{"filters": n, **row} for n in sizes for row in _sent(settings, n, 3, merged)]
     roots, inserts, matches = (_curves(rows, "filters", value) for value in ("roots", "inserts", "matches"))
@@ -90,7 +90,7 @@ def one_shot_interfaces(settings: Settings) -> Result:
 
 
 def imperfect(settings: Settings) -> Result:
-    """E20: filters of the same fields are merged even if the merger says more."""
+    """E20: merging of filters with the same fields, even if the merger accepts more events than the filters."""
     size = settings.size(500)
     rows: list[dict[str, Any]] = []
     for budget in (0.0, 0.1, 0.25, 0.5):
@@ -108,13 +108,13 @@ def imperfect(settings: Settings) -> Result:
                     "lost": sum(a and not b for a, b in zip(wanted, passed, strict=True)),
                 })  # fmt: skip
     left = curves_of(rows, title="share of the roots left", x="budget", line="schema", value="left")
-    false = curves_of(rows, title="share of events that pass unasked", x="budget", line="schema", value="false")
+    false = curves_of(rows, title="share of surplus events that pass", x="budget", line="schema", value="false")
     return Result(
         "E20", "Imperfect merging",
         f"the minimal cover of {size // 20} filters, merged within a budget of waste; 0 is perfect",
         (left, false),
         (
-            Claim("nothing that was asked for is lost", not sum(row["lost"] for row in rows), "0 of all events"),
+            Claim("no matching event is lost", not sum(row["lost"] for row in rows), "0 of all events"),
             Claim(
                 "far smaller than perfect merging where many filters share their fields (3D, budget ½: a third less)",
                 last(left, "3D") <= (left.lines["3D"][0] or 0) * 2 / 3,
@@ -191,7 +191,7 @@ def _is_flat(line: Sequence[float | None]) -> bool:
     return max(values) <= 1.3 * middle and min(values) >= 0.7 * middle
 
 
-# One run
+# A single run
 
 
 def _seeds(settings: Settings) -> range:
@@ -199,7 +199,7 @@ def _seeds(settings: Settings) -> range:
 
 
 def _sent(settings: Settings, size: int, interfaces: int, merge: Merge) -> list[dict[str, Any]]:
-    """Filters of some interfaces, merged by each or not, in a poset, a forest and an indexed table."""
+    """Measure a poset, a forest and an indexed table with the filters of some interfaces, merged and unmerged."""
     rows = []
     for seed in _seeds(settings):
         workload = Workload(seed, (1, 3), operator)
@@ -220,7 +220,7 @@ def _sent(settings: Settings, size: int, interfaces: int, merge: Merge) -> list[
 
 
 def _follow(seed: int, dimensions: tuple[int, int], highest: int, size: int, settings: Settings) -> dict[str, Any]:
-    """Mergers follow the roots of a forest, through so many additions and a hundred replacements."""
+    """Let mergers follow the roots of a forest, through `size` additions and a hundred replacements."""
     workload, rng = Workload(seed, dimensions, operator, highest), random.Random(seed)
     table: PosetForest[int] = PosetForest()
     merger, cascading, spent = RootMerger(Merging(cascade=False)), RootMerger(), 0.0
@@ -245,9 +245,9 @@ def _follow(seed: int, dimensions: tuple[int, int], highest: int, size: int, set
         table.add(live[place], place)
         follow()
     wrong = sum(
-        any(f.matches(event) for f in table.roots()) != any(f.matches(event) for f in them.exported())
+        any(f.matches(event) for f in table.roots()) != any(f.matches(event) for f in each.exported())
         for event in workload.events(EVENTS)
-        for them in (merger, cascading)
+        for each in (merger, cascading)
     )
     return {
         "roots": roots, "exported": exported, "later": len(merger.exported()), "cascade": cascade, "wrong": wrong,
@@ -261,7 +261,7 @@ def _curves(rows: Sequence[dict[str, Any]], x: str, value: str) -> Curves:
 
 
 def _halved(curves: Curves) -> bool:
-    """Does merging save half and more, in the poset and in the forest?"""
+    """Tell whether merging saves more than half, in the poset and in the forest."""
     return all(last(curves, f"{name}, merged") * 2 < last(curves, f"{name}, unmerged") for name in ("FP", "NRF"))
 
 

@@ -1,7 +1,7 @@
 """E13–E17: profiles against queries, by cover and by overlap, with bounds and with preloading.
 
-All comparisons are counted, those for finding a place in the own forest included. `Indexed` asks the engine, whose work
-is no comparison: look at CPU time.
+All comparisons of filters are counted, also those that find the place of a filter in its own forest. `Indexed` uses the
+engine, whose work is no comparison of filters: compare `Indexed` with the others by CPU time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPERATORS: tuple[Operator, ...] = ("cover", "overlap")
 
 
 def one_side(settings: Settings) -> Result:
-    """E13 and E14: a constant number on one side, more and more on the other."""
+    """E13 and E14: a constant number of filters on one side, a growing number on the other."""
     constant = settings.size(1000)
     curves: list[Curves] = []
     claims: list[Claim] = []
@@ -83,7 +83,7 @@ def both_sides(settings: Settings) -> Result:
 
 
 def preloaded(settings: Settings) -> Result:
-    """E16 and E17: some filters are known beforehand; or others are, in vain."""
+    """E16 and E17: preloading of filters that come later, or of other filters, which is useless."""
     size = settings.size(1000)
     parts = (0, 25, 50, 75, 100)
     curves: list[Curves] = []
@@ -136,7 +136,7 @@ def preloaded(settings: Settings) -> Result:
     )  # fmt: skip
 
 
-# One run
+# A single run
 
 Step = tuple[int, Filter]
 """a filter for the profiles (0) or the queries (1)"""

@@ -1,8 +1,8 @@
-"""How far each structure goes: the cost of a change, and of asking for the roots, from a thousand filters to a million.
+"""The growth of structures: the cost of a change, and of computing the roots, from a thousand filters to a million.
 
-Every filter is its own interface, so that all structures keep the same entries. A structure that cannot be filled
-within the budget is left out from there on: for the poset and the forests that is the point. It is given up as soon
-as it would be late even if it became no slower.
+Every filter has its own interface, so that all structures keep the same entries. A structure that cannot be filled
+within the budget is left out at larger sizes; posets and forests are expected to drop out. Filling stops as soon as the
+structure would be late even at its present speed.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ PROBES = 50
 
 
 class Cost(NamedTuple):
-    """CPU microseconds, mean of the probes."""
+    """CPU microseconds of a structure's operations, as the mean of the probes."""
 
     load: float
-    """a filter, while filling"""
+    """for each filter while filling the structure"""
     add: float
     remove: float
     worst: float
-    """the dearest of the probes"""
+    """the slowest of the probes"""
     roots: float
-    """asking for all roots, in milliseconds"""
+    """computing all roots, in milliseconds"""
     root_count: int
 
 
 def ranges(count: int) -> list[Filter]:
-    """2D ranges as in the experiments, but of a large domain."""
+    """Generate 2D ranges as in the experiments, but over a domain of a million values."""
     return Workload(1, (2, 2), highest=1_000_000).filters(count)
 
 
 def stocks(count: int) -> list[Filter]:
-    """A symbol, a price range and more: many small trees."""
+    """Generate different filters of the workload `stock`, which form many small trees."""
     return list(dict.fromkeys(generate("stock", count + count // 10 + 200, 1).parsed))[:count]
 
 
@@ -56,7 +56,7 @@ def scaling(
     budget: float = 60.0,
     step: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """Costs for each workload, structure and size, until the budget of CPU seconds is used up."""
+    """Measure each workload, structure and size; a structure drops out when its budget of CPU seconds is used up."""
     curves: list[Curves] = []
     claims: list[Claim] = []
     for workload, make_filters in WORKLOADS.items():
@@ -72,7 +72,11 @@ def scaling(
                 if cost is not None:
                     roots.add(cost.root_count)
             claims.append(
-                Claim(f"{workload}, {size:,} filters: all that finish have the same roots", len(roots) == 1, str(roots))
+                Claim(
+                    f"{workload}, {size:,} filters: all finished structures have the same roots",
+                    len(roots) == 1,
+                    str(roots),
+                )
             )
         curves += [
             Curves(
@@ -82,7 +86,7 @@ def scaling(
                 {name: tuple(None if cost is None else cost[i] for cost in line) for name, line in costs.items()},
             )
             for i, title in ((0, "CPU µs a filter, filling"), (1, "CPU µs, add"), (2, "CPU µs, remove"),
-                             (3, "CPU µs, dearest of the changes"), (4, "CPU ms, all roots"), (5, "roots"))
+                             (3, "CPU µs, slowest of the changes"), (4, "CPU ms, all roots"), (5, "roots"))
         ]  # fmt: skip
         changes = [cost.add + cost.remove for cost in costs["Indexed"] if cost is not None]
         claims.append(
@@ -93,7 +97,7 @@ def scaling(
             )
         )
     return Result(
-        "scaling", "How far each structure goes", f"each filter its own interface; {budget:.0f} CPU s to be filled",
+        "scaling", "Growth of the structures", f"each filter its own interface; {budget:.0f} CPU s to fill a structure",
         tuple(curves), tuple(claims),
     )  # fmt: skip
 
@@ -101,7 +105,7 @@ def scaling(
 def measure(
     table: Table[int], filters: list[Filter], fresh: list[Filter], budget: float, clock: Callable[[], float]
 ) -> Cost | None:
-    """The costs of a table of some filters; None if it cannot be filled within the budget."""
+    """Return the costs of a table with some filters; None if the table cannot be filled within the budget."""
     start = clock()
     part = max(1000, len(filters) // 20)
     for first in range(0, len(filters), part):

@@ -1,7 +1,7 @@
-"""E1–E5, E8: the cost of posets and forests in comparisons of filters, and our `IndexedTable` beside them.
+"""E1–E5, E8: the cost of posets, forests and Fieldfare's `IndexedTable` in comparisons of filters.
 
-The cost of a structure is the number of cover tests, which depends on no machine. `IndexedTable` asks the engine
-instead, whose work is no cover test: for a comparison with the others look at CPU time.
+The cost of a structure is the number of cover tests, the same on every machine. `IndexedTable` uses the engine, whose
+work is no cover test: compare `IndexedTable` with the others by CPU time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fieldfare_lab.tables.workload import Workload
 
 
 def local_clients(settings: Settings) -> Result:
-    """E1: every filter from a client of its own."""
+    """E1: every filter from another client, so that each filter has its own interface."""
     sizes = [settings.size(n) for n in (100, 250, 500)]
     rows = [
         {"filters": n, "same": (row["seed"], n), **row}
@@ -54,13 +54,13 @@ def local_clients(settings: Settings) -> Result:
                 f"{last(drawn(rows, 'filters', 'roots'), 'PF'):.0f} roots",
             ),
         ),
-        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removing: "
-        "whether a cover remains it reads from the graph, where every cover is a path.",
+        "Our poset makes fewer tests than the calibration's (123,000 and 71,700 at 500), above all in removals: "
+        "the graph shows without tests whether a cover remains, because every cover is a path.",
     )  # fmt: skip
 
 
 def dimensions(settings: Settings) -> Result:
-    """E2: the same with three attributes, and with one to three."""
+    """E2: the same as E1, with three attributes and with one to three attributes."""
     size = settings.size(500)
     rows = [
         {"schema": schema, **row}
@@ -117,13 +117,13 @@ def interfaces(settings: Settings) -> Result:
                 " < ".join(f"{value:,.0f}" for value in fp),
             ),
         ),
-        "The flat curves are those of the redundant forests. NRF also looks for what an interface has covered itself, "
-        "which takes most tests where an interface has many filters.",
+        "The flat curves are those of the redundant forests. NRF also looks for filters that other filters of the same "
+        "interface cover, which takes most tests where an interface has many filters.",
     )  # fmt: skip
 
 
 def neighbours(settings: Settings) -> Result:
-    """E4 and E5: what neighbours send, which is never covered by what they sent before."""
+    """E4 and E5: filters of neighbours; a neighbour sends no filter that its earlier filters cover."""
     size = settings.size(1000)
     counts = (3, 9, 15)
     curves: list[Curves] = []
@@ -160,13 +160,13 @@ def neighbours(settings: Settings) -> Result:
             )
     return Result(
         "E4/E5", "Neighbours, 2D and 3D filters",
-        f"{size} generated, those covered by what the neighbour sent before left out; NRF trusts its neighbours",
+        f"{size} generated filters, without those that earlier filters of the neighbour cover; NRF trusts neighbours",
         tuple(curves), tuple(claims),
     )  # fmt: skip
 
 
 def matching(settings: Settings) -> Result:
-    """E8: how many filters an event is compared with."""
+    """E8: the number of filters that an event is compared with."""
     size = settings.size(500)
     rows: list[dict[str, Any]] = []
     for seed in range(settings.seed, settings.seed + settings.replications):
@@ -197,7 +197,7 @@ def matching(settings: Settings) -> Result:
     )  # fmt: skip
 
 
-# One run
+# A single run
 
 
 def _trusting(neighbours: Sequence[int]) -> Table[int]:
@@ -207,7 +207,7 @@ def _trusting(neighbours: Sequence[int]) -> Table[int]:
 def _replicated(
     settings: Settings, schema: str, size: int, *, interfaces: int, names: dict[str, Make], honest: bool = False
 ) -> list[dict[str, Any]]:
-    """Rows for each structure and seed: build from nothing, then replace filters one by one."""
+    """Measure each structure with each seed: build the structure, then replace filters one by one."""
     rows = []
     for seed in range(settings.seed, settings.seed + settings.replications):
         steps = history(Workload(seed, SCHEMAS[schema]), random.Random(seed), size, interfaces, honest=honest)

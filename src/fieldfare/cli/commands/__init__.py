@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""One module for each command of `fieldfare`; `command` is the function that Typer calls."""

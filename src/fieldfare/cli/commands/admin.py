@@ -1,4 +1,4 @@
-"""`fieldfare admin`: look into a node, and put things right."""
+"""`fieldfare admin`: look into a node, end and hand over sessions, remove neighbours, make tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fieldfare convert`: a filter from one language into another."""
+"""`fieldfare convert`: filters from one language into another."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _converted(entry: NamedEntry | InputError, target: Target) -> str:
 
 
 def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
-    """What to convert; a name only where one was given."""
+    """Yield the filters to convert; an entry without a name in the input has the name ""."""
     if (text is None) == (file is None):
         raise InputError("", "give a filter or --file FILE, and not both")
     if text is not None and text != inputs.STDIN:

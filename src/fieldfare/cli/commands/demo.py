@@ -1,4 +1,4 @@
-"""`fieldfare demo`: three nodes, a market, and a few who watch it; all on this machine, in real processes."""
+"""`fieldfare demo`: three nodes, a publisher of quotes and four subscribers, in processes on this machine."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def command(
 
 
 def _other(port: int) -> int:
-    """Where a second demo has room."""
+    """Return a port for a second demo beside the first."""
     return port + 10 if port + 10 + len(NODES) <= 65536 else port - 10
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let no other demo have a folder meanwhile: its files would take the place of ours."""
+    """Lock a folder, so that a second demo does not write into the same files."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "demo.lock").open("a") as file:
         if fcntl is not None:
@@ -116,14 +116,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _node(name: str, port: int, folder: Path, join: str) -> Iterator[Check]:
-    """A node in a process of its own."""
+    """Run a node in a process of its own."""
     command = ["up", "--name", name, "--port", str(port), "--data", str(folder / name)]
     with _process(name, [*command, *(["--join", join] if join else [])], folder) as check:
         yield check
 
 
 def _declared(nodes: list[str]) -> str:
-    """A pipeline over the log of the first node, with the subscriptions of all."""
+    """Return the TOML of a pipeline over the log of the first node, with the subscriptions of all nodes."""
     return f"""\
 name = "market"
 state = "pipeline"
@@ -150,7 +150,7 @@ node = "{nodes[0]}"
 
 @contextmanager
 def _process(name: str, command: list[str], folder: Path) -> Iterator[Check]:
-    """A command of ours in a process of its own, whose output goes to a file; gives what raises once it has ended."""
+    """Run a command of `fieldfare` in a process, with its output in a file; yield a check that the process runs."""
     path = folder / f"{name}.log"
     with path.open("ab") as log:
         before = log.tell()
@@ -195,7 +195,7 @@ async def _play(
 
 
 async def _answers(url: str, checks: list[Check]) -> None:
-    """Wait until a node is there, however long, unless one of them has ended."""
+    """Wait until a node accepts connections; a check raises if a process has ended."""
     host, port = url.removeprefix("ws://").split(":")
     while True:
         for check in checks:
@@ -219,7 +219,7 @@ async def _watch(name: str, url: str, filter: str) -> None:
 
 
 def line(event: Mapping[str, object]) -> str:
-    """A quote, or whatever else somebody has published, as a line: what is usual, or else all there is.
+    """Return an event as a line: the usual fields of a quote, or all fields of another event.
 
     >>> line({"symbol": "IBM", "price": 119}), line({"change": [2], "note": "new"}), line({"note": "new"})
     ("symbol='IBM'  price=119", 'change=[2]', "note='new'")
@@ -247,7 +247,7 @@ async def _paced(events: Iterator[dict[str, object]], rate: float) -> AsyncItera
 
 
 def quotes(chance: random.Random) -> Iterator[dict[str, object]]:
-    """Prices that wander."""
+    """Yield quotes without end; each price wanders around its first value."""
     prices = dict(PRICES)
     while True:
         symbol = chance.choice(list(prices))

@@ -1,6 +1,6 @@
-"""`fieldfare explain`: what a filter means, how it stands to others, and why an event matches it or does not.
+"""`fieldfare explain`: the meaning of a filter, its relation to other filters, and the reasons for a match.
 
-With `--table` it is about many filters at once: which of them cover which, as a page or a picture.
+With `--table`, the command shows how many filters cover each other, as a page or a picture.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fieldfare.events.cloudevents import decode_any
 from fieldfare.filters.diagnosis import diagnose
 
 UNTRUE: Final = 1
-"""the exit code when the answer to --covers or --covered-by is no"""
+"""exit code if --covers or --covered-by is answered with no"""
 
 
 class Structure(StrEnum):
-    """Which covers a table shows."""
+    """The covers that a drawn table shows: all immediate covers of a filter, or one."""
 
     POSET = "poset"
     FOREST = "forest"

@@ -1,4 +1,4 @@
-"""`fieldfare match`: events from a file or a stream against filters, and who wanted what."""
+"""`fieldfare match`: match events of a file or a stream with filters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Output(StrEnum):
-    """What to make of the matches."""
+    """The form of the result."""
 
     TABLE = "table"
     JSONL = "jsonl"
@@ -32,7 +32,7 @@ class Output(StrEnum):
 
 
 class Reading(StrEnum):
-    """How an event with intervals is read."""
+    """The way in which an interval in an event matches."""
 
     OVERLAPS = "overlaps"
     COVERS = "covers"
@@ -114,7 +114,10 @@ def command(
 
 
 def indexed(filters: Sequence[Named]) -> Index[int]:
-    """The filters by their place. Kernels are used if they are compiled already: a command is too short to wait."""
+    """Return an index of the filters by their place, with compiled kernels only if the kernels are on disk already.
+
+    A command is too short to wait for a compilation.
+    """
     from fieldfare.matching import backend
     from fieldfare.matching.index import Index
 
@@ -132,7 +135,7 @@ def _matched(
     errors: Errors,
     tally: Tally,
 ) -> Iterator[Result]:
-    """Each event with its matches, counted in `tally` on the way."""
+    """Yield each event with its matches, and count both in `tally`."""
     for number, event in enumerate(events, 1):
         if isinstance(event, BadEvent):
             if errors is Errors.STOP:
@@ -153,7 +156,7 @@ def _wanted(filters: str | None, inline: Sequence[str], dialect: Dialect) -> lis
 
 
 def _exhaust(results: Iterable[Result], limit: int) -> list[Result]:
-    """Run through all of them, and keep the first few."""
+    """Run through all results, and return the first `limit` of them."""
     kept: list[Result] = []
     for result in results:
         if len(kept) < limit:

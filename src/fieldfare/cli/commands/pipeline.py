@@ -1,4 +1,4 @@
-"""`fieldfare pipeline run|check|status|explain pipeline.toml`: events in bulk, on Spark."""
+"""`fieldfare pipeline run|check|status|explain pipeline.toml`: process events in bulk, on Spark."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _facts(plan: Plan) -> Iterator[str]:
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
-    """What is allowed but may be a mistake: filters that look at fields which are not declared."""
+    """Yield remarks on filters that look at undeclared fields, which is allowed but may be a mistake."""
     from difflib import get_close_matches
 
     from fieldfare.pipeline.match import catalogue
@@ -206,7 +206,7 @@ def _need_spark() -> None:
 
 @contextmanager
 def _shown() -> Iterator[Any]:
-    """What is told of each batch: a line that stays where it is in a terminal, else a line each."""
+    """Yield a function that shows a report: in a terminal a line that changes, else a line for each batch."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""`fieldfare pub`: publish events."""
+"""`fieldfare pub`: publish events at a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fieldfare admin salvage`: keep what is whole in a damaged folder of a node."""
+"""`fieldfare admin salvage`: repair the damaged folder of a node."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command(
 
 
 def _shown(report: SalvageReport) -> str:
-    """A report for people."""
+    """Return a report as text, with a row for each loss."""
     lines = [*report.problems, *report.notes]
     rows = [
         (

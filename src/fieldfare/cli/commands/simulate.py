@@ -1,4 +1,4 @@
-"""`fieldfare simulate`: a network of brokers in virtual time, as a scenario file says."""
+"""`fieldfare simulate`: run a network of brokers in virtual time, from a scenario file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fieldfare.simulation.scenario import Result, Scenario
 
 _SHOWN = 5
-"""so many violations are printed"""
+"""violations that are printed at most"""
 
 
 @reported()

@@ -1,4 +1,4 @@
-"""`fieldfare sub`: see events as they come."""
+"""`fieldfare sub`: subscribe at a node and print the events."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(
 
 
 def _since(text: str) -> int | str | float | None:
-    """A position, a time, or how long ago."""
+    """Return a position, or a time as text or in seconds since 1970."""
     if not text:
         return None
     if text.isdecimal():
@@ -97,7 +97,7 @@ def _since(text: str) -> int | str | float | None:
 
 
 def _teller(session: str) -> Callable[[str, str], None]:
-    """Says once that the node is away, though each attempt to reach it is told."""
+    """Return a function that reports a lost connection once, not at every attempt to connect again."""
     before = ""
 
     def state(now: str, _: str) -> None:
@@ -147,7 +147,7 @@ async def _show(
 
 
 def _line(delivery: Any) -> str:
-    """An event for people: when, where in the log, and its fields."""
+    """Return an event as a line: time, position in the log, fields."""
     from fieldfare.cli.formats.values import shown
 
     when = datetime.fromtimestamp(delivery.time, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]

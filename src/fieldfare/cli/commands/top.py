@@ -1,4 +1,4 @@
-"""`fieldfare top`: a node as it works, in the terminal."""
+"""`fieldfare top`: rates, queues and links of an overlay in the terminal, updated every second."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(
 
 
 def _view(node: str, token: str, history: dict[str, list[float]]) -> RenderableType:
-    """All nodes of the overlay, as the first one knows them."""
+    """Return the table of nodes and the table of links, as the first node knows the overlay."""
     from rich.console import Group
     from rich.table import Table
 
@@ -109,7 +109,7 @@ def _view(node: str, token: str, history: dict[str, list[float]]) -> RenderableT
 
 
 def _others(first: dict[str, Any], node: str, token: str) -> list[dict[str, Any]]:
-    """The other nodes, asked by the first one: a token is not for whatever addresses nodes name."""
+    """Fetch the overviews of the other nodes through the first: a token must not go to addresses that nodes name."""
     found = []
     for name in sorted(first["overlay"]):
         if name != first["name"]:
@@ -121,7 +121,7 @@ def _others(first: dict[str, Any], node: str, token: str) -> list[dict[str, Any]
 
 
 def sparkline(values: list[float]) -> str:
-    """Values as a line of bars.
+    """Return values as a line of bars, the largest value as a full block.
 
     >>> sparkline([0, 5, 10])
     ' ▄█'

@@ -1,4 +1,4 @@
-"""`fieldfare up`: start a node."""
+"""`fieldfare up`: start a node in this process."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def command(
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The quicker loop, where there is one."""
+    """Return an event loop of uvloop, which is quicker, or else of asyncio."""
     try:
         import uvloop
     except ImportError:
@@ -145,17 +145,17 @@ async def _run(config: Config) -> None:
 
 
 def _routes(service: Context) -> list[BaseRoute]:
-    """All that a node answers beside WebSockets."""
+    """Return the HTTP routes of a node: the interface and, if the settings say so, the dashboard."""
     from fieldfare.node import dashboard, http
 
     return [*http.routes(service), *(dashboard.routes(service) if service.node.config.dashboard else [])]
 
 
 async def _collect_seldom(every: float = 600.0) -> None:
-    """Let Python look through all objects for cycles seldom, not whenever many have come.
+    """Let Python's garbage collector look through all objects every ten minutes, not whenever many were made.
 
-    With 10,000 filters each look is a pause of a sixth of a second, and under load there was one after the other.
-    What has just come is still looked through often; only what connections leave behind waits.
+    With 10,000 filters each full collection is a pause of a sixth of a second, and under load one followed the other.
+    Young objects are still collected often; only cycles that closed connections leave behind wait.
     """
     gc.collect()
     gc.freeze()  # what is there now stays

@@ -1,4 +1,4 @@
-"""`fieldfare warmup`: compile the kernels now, so that nobody waits for them later."""
+"""`fieldfare warmup`: compile the matching kernels before their first use."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Forms of input and output: files of events, filters and tables, and text for people."""
+"""Files that commands read and write, and the texts that commands print."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 
 def pairs(facts: dict[str, str]) -> str:
-    """Facts below each other, their names in a column."""
+    """Return facts as lines, with their names in a column."""
     width = max(map(len, facts))
     return "\n".join(f"{title:<{width}}  {text}" for title, text in facts.items())
 
 
 def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows in columns as wide as they must be; numbers stand to the right.
+    """Return rows in columns; a column of numbers is aligned to the right.
 
     >>> print(columns(("name", "count"), [("ana", "7"), ("robert", "1,234")]))
     name    count

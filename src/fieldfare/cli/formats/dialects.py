@@ -1,4 +1,4 @@
-"""The languages filters are written in and converted to, with errors that name the place."""
+"""Languages of filters, read and written with errors that name the place in a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Dialect", "Target", "parse", "render"]
 
 
 class Target(StrEnum):
-    """A language that filters are written in."""
+    """A language that filters can be written in; CESQL can only be read."""
 
     NATIVE = "native"
     CLOUDEVENTS = "cloudevents"
@@ -21,7 +21,7 @@ class Target(StrEnum):
 
 
 def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
-    """The filter of a text or, in the JSON dialects, of a document; `place` is for the error message."""
+    """Return the filter of a text or, in a JSON dialect, of a document; `place` stands in the error message."""
     try:
         return read(written, dialect)
     except ValueError as error:
@@ -29,7 +29,7 @@ def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
 
 
 def render(wanted: Filter, target: Target, place: str = "") -> str:
-    """The filter in another language, on one line."""
+    """Return the filter in another language, on one line."""
     try:
         match target:
             case Target.NATIVE:

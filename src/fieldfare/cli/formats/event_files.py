@@ -1,8 +1,8 @@
 """Events from JSON lines, CSV and Parquet, one at a time.
 
-A bad event does not end the reading: it comes as a `BadEvent`, and who reads decides. JSON lines may be CloudEvents,
-told by their `specversion`. A CSV file has no types, so a cell is what it looks like: 12, 1.5, true, an RFC 3339
-timestamp, or else a string; an empty cell is a missing field, and 007 is a string.
+A bad event does not end the reading: the reader yields a `BadEvent`, and the caller decides. JSON lines may be
+CloudEvents, which have a `specversion`. A CSV file has no types, so the text of a cell gives the type: 12, 1.5, true,
+an RFC 3339 timestamp, or else a string; an empty cell is a missing field, and 007 is a string.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH: Final = 1024
 
 
 class EventsFormat(StrEnum):
-    """How a file holds events."""
+    """The format of a file of events."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -34,7 +34,7 @@ class EventsFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BadEvent:
-    """An event that cannot be used, and where it is."""
+    """An event that cannot be decoded, with its place in the file."""
 
     place: str
     error: Exception
@@ -44,7 +44,7 @@ class BadEvent:
 
 
 def format_of(source: Source, forced: EventsFormat | None = None) -> EventsFormat:
-    """The format: as forced, or by the name of the file, or JSON lines."""
+    """Return the forced format, or the format by the name of the file, or JSON lines."""
     if forced is not None:
         return forced
     by_suffix = {"csv": EventsFormat.CSV, "parquet": EventsFormat.PARQUET, "pq": EventsFormat.PARQUET}
@@ -52,14 +52,14 @@ def format_of(source: Source, forced: EventsFormat | None = None) -> EventsForma
 
 
 def read_events(source: Source, format: EventsFormat) -> Iterator[Event | BadEvent]:  # noqa: A002
-    """The events in their order."""
+    """Yield the events of a file in their order."""
     readers = {EventsFormat.JSONL: _jsonl, EventsFormat.CSV: _csv, EventsFormat.PARQUET: _parquet}
     with source.open() as stream:
         yield from readers[format](stream, source.name)
 
 
 def count_events(source: Source, format: EventsFormat) -> int | None:  # noqa: A002
-    """About how many events there are, for a progress bar; None if that cannot be known."""
+    """Return about how many events a file has, for a progress bar; None for a stream."""
     if not source.again:
         return None
     with source.open() as stream:
@@ -84,7 +84,7 @@ def _jsonl(stream: IO[bytes], name: str) -> Iterator[Event | BadEvent]:
 
 
 def _batch(text: bytes, name: str) -> Iterator[Event | BadEvent]:
-    """A file that is one JSON array: a batch of CloudEvents."""
+    """Yield the events of a file with a single JSON array, which is a batch of CloudEvents."""
     try:
         yield from cloudevents.decode_batch(text)
     except EventError as error:
@@ -92,7 +92,7 @@ def _batch(text: bytes, name: str) -> Iterator[Event | BadEvent]:
 
 
 def _in_a_line(error: EventError, line: bytes) -> EventError:
-    """The error as the reader of a file wants it: the place already says which line."""
+    """Return an error without the number of the line, which the place of the error has already."""
     if not error.field and line.lstrip().startswith(b"["):
         return EventError("", "an event is a JSON object, one a line, and this is an array")
     return EventError(error.field, error.problem.replace("(line 1, column ", "(column "))

@@ -1,4 +1,4 @@
-"""An explanation of a filter, for people and for programs."""
+"""The explanation of a filter, as text with drawings or as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NARROWEST: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything that was asked about a filter."""
+    """The answers to all questions of a user about a filter."""
 
     filter: Filter
     coverings: Sequence[Covering]
@@ -40,12 +40,12 @@ class Explanation:
 
     @property
     def matches(self) -> bool:
-        """Does the event match, if there is one?"""
+        """Tell whether the event matches; False without an event."""
         return any(report.ok for report in self.reports or ())
 
 
 def show(found: Explanation) -> None:
-    """Print it for people."""
+    """Print an explanation, with a drawing of the values for each field."""
     console = Console(highlight=False)
     for covering in found.coverings:
         answer = "yes" if covering.holds else "no"
@@ -65,7 +65,7 @@ def show(found: Explanation) -> None:
 
 
 def as_json(found: Explanation) -> str:
-    """Everything as JSON."""
+    """Return an explanation as JSON."""
     tree: dict[str, Any] = {
         "filter": str(found.filter),
         "branches": [
@@ -107,7 +107,7 @@ def _show_branches(console: Console, wanted: Filter) -> None:
 
 
 def _remark_on_fields(console: Console, wanted: Filter) -> None:
-    """A text without quotes is the name of a field, which is seldom what was meant where it stands alone."""
+    """Print a remark on comparisons of two fields: a user may have meant a text, and left out the quotes."""
     pairs = {
         (dimension.left.path, dimension.right.path): None
         for branch in wanted
@@ -130,7 +130,7 @@ def _add_field(grid: Table, dimension: Dimension, constraint: Constraint, width:
 
 
 def _is_drawable(dimension: Dimension, constraint: Constraint) -> bool:
-    """Does a drawing say more than the words? Not if it is about less, equal, greater, or about true and false."""
+    """Tell whether a drawing says more than the words; a comparison, or true and false, needs no drawing."""
     if isinstance(dimension, str):
         return True
     return not isinstance(dimension, Compare) and any(True for _ in constraint.values.kinds())

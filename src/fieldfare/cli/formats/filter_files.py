@@ -1,10 +1,10 @@
 """Filters with names, from a text file, JSON lines, CSV or Parquet.
 
 In a text file a line is `NAME<TAB>FILTER`, or just `FILTER`, whose name is then the number of the line; blank lines and
-lines that start with `#` say nothing. A JSON line is `{"id": ..., "filter": ..., "dialect": ...}`, and needs only
-`filter`, a text or, in the dialects that are JSON, a document. CSV and Parquet have the columns `id` and `filter`.
+lines that start with `#` are skipped. A JSON line is `{"id": ..., "filter": ..., "dialect": ...}`, and needs only
+`filter`, a text or, in a JSON dialect, a document. CSV and Parquet have the columns `id` and `filter`.
 
-A bad line does not end the reading: it comes as an `InputError`, and who reads decides.
+A bad line does not end the reading: the reader yields an `InputError`, and the caller decides.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fieldfare.filters import Filter
 
 
 class Named(NamedTuple):
-    """A filter and whose it is."""
+    """A filter with the name of its subscriber."""
 
     name: str
     filter: Filter
 
 
 class NamedEntry(NamedTuple):
-    """A filter as a file has it, before it is parsed."""
+    """A filter as a file has it, not parsed yet."""
 
     place: str
     name: str
@@ -38,7 +38,7 @@ class NamedEntry(NamedTuple):
 
 
 def read_filters(source: Source, dialect: Dialect) -> list[Named]:
-    """The filters of a file; no two have one name."""
+    """Return the filters of a file; InputError if two filters have the same name."""
     found: dict[str, str] = {}
     filters = []
     for entry in read_entries(source, dialect):
@@ -53,7 +53,7 @@ def read_filters(source: Source, dialect: Dialect) -> list[Named]:
 
 
 def read_entries(source: Source, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
-    """What the file holds, in its order."""
+    """Yield the entries of a file in their order."""
     readers = {"jsonl": _jsonl, "ndjson": _jsonl, "json": _jsonl, "csv": _csv, "parquet": _parquet, "pq": _parquet}
     with source.open() as stream:
         yield from readers.get(source.suffix, _text)(stream, source.name, dialect)
@@ -119,7 +119,7 @@ def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEn
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, str | UnicodeDecodeError]]:
-    """The lines that are not blank, with their numbers."""
+    """Yield the lines that are not blank, with their numbers."""
     for number, raw in enumerate(stream, 1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()

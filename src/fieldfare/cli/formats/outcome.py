@@ -1,4 +1,4 @@
-"""What comes of matching: a `Result` per event, and the `Tally` of them all."""
+"""Results of matching: a `Result` for each event, and the `Tally` of all results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fieldfare.events import Event
 
 
 class Result(NamedTuple):
-    """An event, its number from 1 (bad ones count too), and the names of the filters it matches."""
+    """An event with its number, from 1 on with bad events counted, and the names of the filters that match."""
 
     number: int
     event: Event
@@ -31,7 +31,7 @@ class Tally:
     by_filter: Counter[str] = field(default_factory=Counter)
 
     def count(self, result: Result) -> None:
-        """Take in one more."""
+        """Add a result to the counts."""
         self.events += 1
         self.matches += len(result.matches)
         self.unmatched += not result.matches
@@ -47,7 +47,7 @@ class Tally:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """So many of something.
+    """Return a number with its noun, in the singular or the plural.
 
     >>> counted(1, "event"), counted(1000, "event"), counted(0, "match", "matches")
     ('1 event', '1,000 events', '0 matches')

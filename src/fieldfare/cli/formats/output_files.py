@@ -1,4 +1,4 @@
-"""Results for other programs: as JSON lines, or as a Parquet file."""
+"""Results of matching for other programs, as JSON lines or as a Parquet file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fieldfare.cli.formats.outcome import Result
 from fieldfare.events.json import write
 
 _ROWS: Final = 1 << 16
-"""so many rows are gathered before they are written to a Parquet file"""
+"""rows of a row group in a Parquet file"""
 
 
 def write_jsonl(results: Iterable[Result], to: Path | None) -> None:
-    """A line per event, at once: whoever reads them need not wait for the next."""
+    """Write a line for each event, and flush each line: a program that follows the stream gets a result at once."""
     with nullcontext(sys.stdout.buffer) if to is None else to.open("wb") as stream:
         for number, event, matches in results:
             stream.write(write({"event": number, "id": event.id, "matches": matches}) + b"\n")
@@ -24,7 +24,7 @@ def write_jsonl(results: Iterable[Result], to: Path | None) -> None:
 
 
 def write_parquet(results: Iterable[Result], to: Path) -> None:
-    """A row per match. The file gets its name when it is whole."""
+    """Write a row for each match; the file appears under its name when all rows are written."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""Results for people: the first events in a table, then the counts; in colour on a terminal, plain elsewhere."""
+"""Results of matching as text: a table of the first events, then the counts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fieldfare.events import Event
 
 _BUSIEST: Final = 5
 _NAMES: Final = 6
-"""so many names the table shows for an event"""
+"""names of filters that the table shows for an event"""
 
 
 def print_table(shown: Sequence[Result], tally: Tally) -> None:
-    """The first events with their matches, then the summary; in colour on a terminal, plain elsewhere."""
+    """Print the first events with their matches, then the summary; in colour on a terminal, plain elsewhere."""
     console = Console(highlight=False)
     style = box.ROUNDED if console.is_terminal else None
     if shown:

@@ -1,4 +1,4 @@
-"""How two filters stand to each other: which holds which, whether they meet, and what they merge into."""
+"""Relations of two filters: cover, overlap, and the filter that both merge into."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from fieldfare.filters import Filter, FilterTooComplex
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One filter beside another."""
+    """The relation of a filter to another filter."""
 
     name: str
     other: str
     relation: str
     """equals, covers, is covered by, overlaps or disjoint"""
     merger: str | None
-    """a filter that holds both; None if there is none within the limits"""
+    """a filter that covers both; None if the merger exceeds the limits"""
     perfect: bool
-    """does the merger hold nothing else?"""
+    """whether the merger is exactly the union"""
     precision: float
-    """the share of what the merger lets through that one of the two lets through; estimated unless perfect"""
+    """the share of the merger's events that match one of the two filters; estimated unless perfect"""
 
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """Whether one filter covers another, and why."""
+    """The answer whether a filter covers another, with the reason."""
 
     wide: str
     narrow: str
@@ -34,13 +34,13 @@ class Covering:
 
 
 def relate(mine: Filter, other: Filter, name: str) -> Relation:
-    """Everything there is to say about two filters."""
+    """Return the relation of two filters, with their merger."""
     merger, perfect, precision = _merger(mine, other)
     return Relation(name, str(other), relation(mine, other), merger, perfect, precision)
 
 
 def relation(mine: Filter, other: Filter) -> str:
-    """The one word that says most.
+    """Return the strongest relation of two filters, as a word.
 
     >>> from fieldfare.filters import parse
     >>> relation(parse("price < 10"), parse("price < 5"))
@@ -55,7 +55,7 @@ def relation(mine: Filter, other: Filter) -> str:
 
 
 def covering(wide: Filter, narrow: Filter) -> Covering:
-    """Does every event that matches `narrow` match `wide`? If not, which do not?"""
+    """Tell whether every event that matches `narrow` matches `wide`; the reason has a counterexample."""
     if wide.covers(narrow):
         reason = f"every event that matches {narrow} matches {wide}"
     else:

@@ -1,8 +1,8 @@
-"""A table from a file: filters, and the interfaces they came from.
+"""Tables from files: filters with the interfaces that they came from.
 
 A line is a filter, `INTERFACE: FILTER`, `INTERFACE<TAB>FILTER`, or a JSON object with `filter` and, if known,
-`interface`, a name or a list of them; blank lines and lines that start with `#` say nothing. If filters are JSON
-themselves, as in some dialects, the name of the file must end in `.jsonl` for objects to be read as lines of a table.
+`interface`, a name or a list of names; blank lines and lines that start with `#` are skipped. If filters are JSON, as
+in some dialects, the name of the file must end in `.jsonl` for objects to be read as lines of a table.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TEXTS: Final = (Dialect.NATIVE, Dialect.CESQL)
 
 
 def table_source(path: str) -> Source:
-    """A file, or by the name `sample:filters.txt` the filters of the bundled sample."""
+    """Return the source of a path; `sample:filters.txt` is the sample in the package."""
     return sample(path.removeprefix("sample:")) if path == "sample:filters.txt" else source_of(path)
 
 
 def read_table(source: Source, dialect: Dialect) -> list[Pair]:
-    """The filters of a file in its order, once for each interface."""
+    """Return the filters of a file in their order, once for each interface."""
     with source.open() as stream:
         lines = list(stream)
     objects = source.suffix in ("jsonl", "ndjson", "json")

@@ -3,8 +3,9 @@
     ──────○━━━━━━━━●──────
          100     120.5
 
-A heavy line is inside the set and a light one outside; a full dot belongs to it, a hollow one does not; an arrow has no
-end. Marks are evenly spread, not to scale. What has no order, or is no union of intervals, is said in words.
+A heavy line is inside the set and a light line outside; a full dot belongs to the set, a hollow dot does not; an arrow
+has no end. Marks are evenly spread, not to scale. Values without an order, and sets that are no union of intervals, are
+described in words.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _TAIL: Final = 6
 
 
 class Piece(NamedTuple):
-    """An interval, with None for no end; a single value is both its ends."""
+    """An interval, with None for no end; a single value is both ends."""
 
     low: Any
     high: Any
@@ -52,7 +53,7 @@ class Piece(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A part of a drawing: what it is about, and one or two lines."""
+    """A part of a drawing: a label, and a line or two."""
 
     label: str
     lines: tuple[str, ...]
@@ -66,7 +67,7 @@ class _Mark(NamedTuple):
 
 
 def pieces(part: Intervals) -> list[Piece]:
-    """The intervals as people write them: up to 'a', not below the string that follows it."""
+    """Return the intervals as people write them: up to 'a', not below the string that follows 'a'."""
     found = []
     for low, high in part.pieces():
         single = intervals.point(low, high)
@@ -79,7 +80,7 @@ def pieces(part: Intervals) -> list[Piece]:
 
 
 def draw(wanted: Constraint, width: int) -> list[Row]:
-    """The rows that show a constraint: a line for each ordered kind, and the rest in words."""
+    """Return the rows that show a constraint: a line for each ordered kind, and other values in words."""
     if wanted.is_plain:
         return _draw_set(wanted.values, width)
     rows = []
@@ -91,7 +92,7 @@ def draw(wanted: Constraint, width: int) -> list[Row]:
 
 
 def words(values: ValueSet) -> list[str]:
-    """What belongs to the set as a whole, by name."""
+    """Return the names of the values and kinds that belong to the set as a whole."""
     found = [word for bit, word in _ATOMS.items() if values.atoms & bit]
     return found + [_KINDS[kind] for kind, part in values.kinds() if part.is_full]
 
@@ -110,7 +111,7 @@ def _draw_set(values: ValueSet, width: int, *, elements: bool = False) -> list[R
 
 
 def _others(found: list[str], *, drawn: int, elements: bool) -> str:
-    """The words, or in short that it is everything else."""
+    """Return the words, or in short "anything else"."""
     missing = "missing" in found
     everything = len(_ATOMS) + len(_KINDS) - drawn - (2 if elements else 1)  # no element is missing or a list
     if drawn and len(found) - missing >= everything:
@@ -119,7 +120,7 @@ def _others(found: list[str], *, drawn: int, elements: bool) -> str:
 
 
 def _line(found: Sequence[Piece], width: int) -> tuple[str, str]:
-    """A line with marks, and the values beneath them; cut short if it does not fit."""
+    """Return a line with marks, and the values beneath the marks; a line that is too long is cut."""
     marks = list(_marks(found))
     line, labels = _start(marks[0].before), ""
     for number, mark in enumerate(marks):
@@ -144,7 +145,7 @@ def _stroke(inside: bool) -> str:
 
 
 def _marks(found: Sequence[Piece]) -> Iterator[_Mark]:
-    """The ends of the pieces, from left to right; a hole of one value is one mark."""
+    """Yield the ends of the pieces, from left to right; a hole of a single value is a single mark."""
     waiting: _Mark | None = None
     for low, high, closed in found:
         single = low is not None and low == high
@@ -164,7 +165,7 @@ def _marks(found: Sequence[Piece]) -> Iterator[_Mark]:
 
 
 def _shown(cut: Cut | None) -> tuple[Any, int]:
-    """The cut as people write it: just above a value rather than just below the next."""
+    """Return a cut as people write it: just above a value rather than just below the next value."""
     if cut is None:
         return None, 0
     value, above = cut

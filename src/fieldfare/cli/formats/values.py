@@ -1,4 +1,4 @@
-"""Values as a line of text, for people."""
+"""Values as text on a terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fieldfare.filters.literals import literal
 
 
 def printable(text: str) -> str:
-    """The text without what would move the cursor, or do worse to a terminal."""
+    """Return the text with a dot for each control character, which could move the cursor or do worse."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "·" for char in text)
 
 
 def shown(value: object) -> str:
-    """A value as a filter would write it; lists and objects as JSON.
+    """Return a value as a filter would write it; lists and objects as JSON.
 
     >>> shown("IBM"), shown(Interval(100, None)), shown((1, 2)), shown(MISSING)
     ("'IBM'", '[100, ∞)', '[1, 2]', 'missing')

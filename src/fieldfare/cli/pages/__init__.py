@@ -1,1 +1,1 @@
-"""Web pages in one file, with nothing from elsewhere."""
+"""Web pages that are single files and load nothing from elsewhere."""

@@ -1,8 +1,8 @@
-"""What a web page can evaluate of a filter, as JSON for `data/table/matcher.js`.
+"""Filters as JSON that a web page can evaluate, with `data/table/matcher.js`.
 
-Sets of numbers, strings and timestamps go along whole: cuts and LIKE patterns are enough to decide. What is computed,
-or would come out differently in a browser (case folding, integers that no float equals, bytes), is None: there the page
-does not know, and says so.
+Sets of numbers, strings and timestamps are passed on whole: cuts and LIKE patterns are enough to decide. A computed
+dimension is None, and so is a set for which a browser would decide differently (case folding, integers that no float
+equals, bytes): the page shows such a filter as undecided.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAFE: Final = 2**53
 
 
 def portable(wanted: Filter) -> Json:
-    """The branches, each a list of [field, constraint]; None for a constraint on something computed."""
+    """Return the branches of a filter, each a list of [field, constraint]; None for a computed dimension."""
     return [
         [[dimension, _constraint(side)] if isinstance(dimension, str) else None for dimension, side in branch.items()]
         for branch in wanted
@@ -51,7 +51,7 @@ def _set(values: ValueSet) -> Json:
 
 
 def _intervals(part: Intervals, place: Callable[[Any], Json]) -> Json:
-    """Is the bottom inside, and the cuts at which that changes: `[value, 0]` just below it, `[value, 1]` just above."""
+    """Return whether the lowest value is inside, and the cuts: `[value, 0]` is below a value, `[value, 1]` above."""
     if not part.cuts:
         return part.start
     cuts = [[place(value), side] for value, side in part.cuts]
@@ -65,7 +65,7 @@ def _number(value: float) -> float | str | None:
 
 
 def _microseconds(value: datetime) -> str:
-    """Since 1970; as text, since JSON numbers lose digits in a browser."""
+    """Return the microseconds since 1970 as text, because numbers of JSON lose digits in a browser."""
     return str((value - _EPOCH) // timedelta(microseconds=1))
 
 
@@ -81,7 +81,7 @@ def _diagram(part: Diagram) -> Json:
 
 
 def _pattern(pattern: Pattern) -> Json:
-    """Texts, and 0 for any character, 1 for any characters; None if case is ignored."""
+    """Return the texts of a pattern, with 0 for any character and 1 for any characters; None if case is ignored."""
     if pattern.ignore_case:
         return None
     return [token if isinstance(token, str) else int(token.value == "%") for token in pattern.tokens]

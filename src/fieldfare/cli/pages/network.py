@@ -1,7 +1,7 @@
-"""A run of a simulated network as a web page: messages move along links, in one file with nothing from elsewhere.
+"""A run of a simulated network as a web page: messages move along links, in a single file.
 
-Places are found and things are counted here; the script only shows what is so at a time. Of very many messages only
-every second, third and so on is put in, and the page says so; what is counted is always exact.
+Places and counts are computed here; the script only shows the state at a time. Of very many messages only every second,
+third and so on is in the page, and the page says so; counts are always exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_MESSAGES: Final = 15_000
 MOST_ASKED: Final = 5_000
 MOST_VIOLATIONS: Final = 100
 _NUMBERS: Final = 40_000
-"""so many counts are put in at most, roughly"""
+"""counts in a page at most, roughly"""
 _WIDTH: Final = 1000.0
 _HEIGHT: Final = 640.0
 _EDGE: Final = 50.0
@@ -32,18 +32,18 @@ _SPEEDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _COUNTERS: Final = (
     "events published",
     "events sent",
-    "events sent to it",
+    "events received",
     "deliveries",
-    "tells sent",
-    "tells sent to it",
-    "filters it was told",
-    "of them taken back",
+    "filter updates sent",
+    "filter updates received",
+    "filters added by them",
+    "filters removed by them",
 )
 Point: TypeAlias = tuple[float, float]
 
 
 def page(result: Result, title: str) -> str:
-    """The whole page."""
+    """Return the page of a run, with all data in the file."""
     places = layout(result.topology)
     known = facts(result, places)
     words = {
@@ -62,7 +62,7 @@ def page(result: Result, title: str) -> str:
 
 
 def shown_figures(result: Result) -> list[tuple[str, str]]:
-    """The figures of a run, for people."""
+    """Return the figures of a run with their names, formatted for people."""
     found = result.figures
     rows = [
         ("events", f"{found.events:,}"),
@@ -86,12 +86,12 @@ def shown_figures(result: Result) -> list[tuple[str, str]]:
 
 
 def warning(result: Result) -> str:
-    """What one must know before one believes in no violations: in this run nothing could have been missing."""
+    """Return a warning if the absence of violations proves nothing, because no delivery of the run could be judged."""
     found = result.figures
     if found.judged is None or found.judged > 0:
         return ""
     if not found.due:
-        return "NOTHING WAS JUDGED: no client had asked for any event when it was published."
+        return "NOTHING WAS JUDGED: no client had subscribed to any event when it was published."
     return (
         f"NOTHING WAS JUDGED: {found.due:,} deliveries were due, but links, brokers or subscriptions changed before "
         "the network came to rest. Let events be published while it is quiet."
@@ -103,7 +103,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def headline(result: Result) -> str:
-    """What was simulated, in a line."""
+    """Return a line with the size, strategy and duration of a run."""
     brokers, links = counted(len(result.topology.brokers), "broker"), counted(len(result.topology.edges), "link")
     return f"{brokers} · {links} · {result.scenario.strategy} · {result.seconds:.1f} s"
 
@@ -112,7 +112,7 @@ def headline(result: Result) -> str:
 
 
 def layout(topology: Topology) -> list[Point]:
-    """Where to draw each broker: by networkx, as if links were springs, or else in a circle."""
+    """Return a place for each broker: by networkx, as if links were springs, or else in a circle."""
     number = {broker: place for place, broker in enumerate(topology.brokers)}
     turns = [2 * math.pi * place / len(number) for place in number.values()]
     places = [(math.cos(turn), math.sin(turn)) for turn in turns]
@@ -131,13 +131,13 @@ def layout(topology: Topology) -> list[Point]:
 
 
 def _first_places(networkx: Any, graph: Any) -> Any:
-    """Without crossings if that can be: springs then seldom make some."""
+    """Return places without crossing links if the graph has such places: springs then seldom cross links."""
     planar, _ = networkx.check_planarity(graph)
     return networkx.planar_layout(graph) if planar else networkx.circular_layout(graph)
 
 
 def _fitted(places: Sequence[Point]) -> list[Point]:
-    """The same places, filling the picture."""
+    """Return the places stretched to the size of the picture."""
     xs, ys = [x for x, _ in places], [y for _, y in places]
 
     def fit(value: float, low: float, high: float, size: float) -> float:
@@ -147,11 +147,11 @@ def _fitted(places: Sequence[Point]) -> list[Point]:
     return [(fit(x, min(xs), max(xs), _WIDTH), fit(y, min(ys), max(ys), _HEIGHT)) for x, y in places]
 
 
-# What the script knows
+# Data for the script
 
 
 def facts(result: Result, places: Sequence[Point]) -> dict[str, Any]:
-    """Everything that the script of the page knows of the run."""
+    """Return all data that the script of the page needs."""
     number = {broker: place for place, broker in enumerate(result.topology.brokers)}
     bins = min(200, max(20, _NUMBERS // (len(_COUNTERS) * len(number))))
     width = (result.seconds or 1.0) / bins
@@ -208,7 +208,7 @@ def facts(result: Result, places: Sequence[Point]) -> dict[str, Any]:
 
 
 def _asked(result: Result, number: dict[str, int]) -> list[tuple[float, float | None, int, str, str, str]]:
-    """What clients want and promise: since when, until when, at which broker, who, which, what."""
+    """Return subscriptions and advertisements: begin, end, number of the broker, client, kind, filter."""
     held: dict[tuple[str, str, str], tuple[float, int, str]] = {}
     found: list[tuple[float, float | None, int, str, str, str]] = []
 
@@ -254,7 +254,7 @@ def _picture(topology: Topology, places: Sequence[Point], resting: Collection[tu
 
 
 def _chart(known: dict[str, Any]) -> str:
-    """Messages a second: those about filters upon those with events; and when something broke."""
+    """Return a chart of messages a second, filter updates above events, with a line for each fault."""
     events, tells = known["rates"]
     most = max(1, *(a + b for a, b in zip(events, tells, strict=True)))
     step = _WIDTH / len(events)
@@ -281,7 +281,7 @@ def _area(upper: Sequence[float], lower: Sequence[float], step: float) -> str:
 
 
 def _speeds(seconds: float) -> str:
-    """The speeds to choose from; at first one at which the run takes about a minute."""
+    """Return the choice of speeds; at the first choice the run takes about a minute."""
     first = max(0, bisect_right(_SPEEDS, seconds / 40) - 1)
     return "".join(
         f'<option value="{speed:g}"{" selected" if place == first else ""}>× {speed:g}</option>'

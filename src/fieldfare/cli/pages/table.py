@@ -1,8 +1,8 @@
-"""A table as a web page to walk around in: one file, nothing from elsewhere.
+"""A table of filters as a web page, in a single file.
 
-The picture of `table_svg` stands in it as it is; a script adds zooming, searching, choosing and testing events. What
-the script needs to know comes as JSON, in which no character can end the element it stands in. A content security
-policy lets only this one script run, so a filter that looks like HTML stays a text whatever happens.
+The picture of `table_svg` is a part of the page; a script adds zoom, search, selection and tests of events. The data
+for the script is JSON in which no character can end the element around it. A content security policy lets only this
+script run, so a filter that looks like HTML stays text in any case.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fieldfare.tables.cover_graph import CoverGraph
 
 
 class Tried(NamedTuple):
-    """An event that was given, and the places of the filters it matches: these answers are Python's."""
+    """A tested event, with the places of the filters that match in Python."""
 
     text: str
     matched: list[int]
 
 
 def tried(graph: CoverGraph, text: str, event: Event) -> Tried:
-    """Try an event on a graph."""
+    """Match an event with the filters of a graph."""
     return Tried(text, graph.matching(event))
 
 
 def page(shown: Picture, title: str, structure: str, events: Sequence[Tried] = ()) -> str:
-    """The whole page."""
+    """Return the page of a table, with all data in the file."""
     graph = shown.graph
     words = {
         "COUNTS": f"{count(len(graph.filters), 'filter')} · {count(len(graph.roots), 'root')} · {structure}",
@@ -44,7 +44,7 @@ def page(shown: Picture, title: str, structure: str, events: Sequence[Tried] = (
 
 
 def facts(shown: Picture, structure: str, events: Sequence[Tried] = ()) -> dict[str, Any]:
-    """Everything that the script of the page knows of the table."""
+    """Return all data that the script of the page needs."""
     graph = shown.graph
     names = interface_names(graph)
     number_of = {name: number for number, name in enumerate(names)}
@@ -67,7 +67,7 @@ def facts(shown: Picture, structure: str, events: Sequence[Tried] = ()) -> dict[
 
 
 def as_json(graph: CoverGraph, structure: str, events: Sequence[Tried] = ()) -> str:
-    """The graph for other programs."""
+    """Return the graph as JSON for other programs."""
     tree = {
         "structure": structure,
         "nodes": [
@@ -83,5 +83,5 @@ def as_json(graph: CoverGraph, structure: str, events: Sequence[Tried] = ()) -> 
 
 
 def count(number: int, what: str) -> str:
-    """So many of them."""
+    """Return a number with its noun, in the singular or the plural."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,7 +1,7 @@
-"""A table as a picture: boxes with filters, lines from covers to what they cover, a dot for each interface.
+"""A table of filters as a picture: boxes with filters, lines from covers to covered filters, a dot for each interface.
 
-The picture is one SVG element that needs nothing from elsewhere. It follows the reader's choice of light or dark. The
-page of `table_page` holds the same picture, and brings it to life.
+The picture is an SVG element that loads nothing from elsewhere. The colours follow the reader's choice of light or
+dark. The page of `table` contains the same picture.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fieldfare.tables.cover_graph import CoverGraph, RootMerge
 from fieldfare.tables.graph_layout import Drawing, Point, Size, draw
 
 MOST_MERGERS: Final = 60
-"""beyond, the lines between roots that merge would hide the rest: the page shows those of a chosen filter only"""
+"""with more mergers, their lines would hide the picture: the page shows only the mergers of a selected filter"""
 
 _LETTER: Final = 6.7
-"""width of a letter at 11 pixels, in all fonts of fixed width that matter"""
+"""width of a letter at 11 pixels, in all usual fonts of fixed width"""
 _LINE: Final = 15
 _PAD: Final = 10
 _DOT: Final = 13
@@ -50,7 +50,7 @@ STYLE: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A graph with a place for everything."""
+    """A graph with the places and sizes of its boxes and lines."""
 
     graph: CoverGraph
     labels: tuple[tuple[str, ...], ...]
@@ -59,7 +59,7 @@ class Picture:
 
 
 def picture(graph: CoverGraph) -> Picture:
-    """Lay a graph out."""
+    """Compute the layout of a graph."""
     labels = tuple(_label(str(filter)) for filter in graph.filters)
     sizes = tuple(map(_size, labels, graph.interfaces))
     links = [(merge.first, merge.second) for merge in drawn_mergers(graph)]
@@ -67,7 +67,7 @@ def picture(graph: CoverGraph) -> Picture:
 
 
 def svg(shown: Picture, matched: Iterable[int] = (), *, style: str = STYLE) -> str:
-    """The SVG element; filters that an event matches are lit up."""
+    """Return the SVG element; the boxes of matched filters have a heavy border."""
     graph, drawing = shown.graph, shown.drawing
     lit = set(matched)
     names = interface_names(graph)
@@ -90,23 +90,23 @@ def svg(shown: Picture, matched: Iterable[int] = (), *, style: str = STYLE) -> s
 
 
 def drawn_mergers(graph: CoverGraph) -> tuple[RootMerge, ...]:
-    """The mergers, unless there are too many."""
+    """Return the mergers, or none if there are too many to draw."""
     return graph.mergers if len(graph.mergers) <= MOST_MERGERS else ()
 
 
 def interface_names(graph: CoverGraph) -> list[str]:
-    """All interfaces, in the order in which they come; the place of each decides its colour."""
+    """Return all interfaces, in the order of their first filters; the order decides on the colours."""
     return list(dict.fromkeys(name for names in graph.interfaces for name in names))
 
 
 def colour(number: int) -> str:
-    """A colour that is told from its neighbours', on light and on dark: hues by the golden angle."""
+    """Return a colour that differs from the colours of near numbers, on light and on dark: hues by the golden angle."""
     red, green, blue = colorsys.hls_to_rgb(number * 137.508 / 360 % 1, (0.5, 0.62, 0.4)[number // 12 % 3], 0.6)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 
 def _label(text: str) -> tuple[str, ...]:
-    """The filter in a few short lines; the page shows all of it on request."""
+    """Return a filter in a few short lines; the page shows the whole text on request."""
     lines = textwrap.wrap(printable(text), _WIDEST, break_on_hyphens=False) or [""]
     return tuple(lines) if len(lines) <= _LINES else (*lines[: _LINES - 1], lines[_LINES - 1][: _WIDEST - 2] + " …")
 
@@ -153,7 +153,7 @@ def _edge(number: int, upper: int, lower: int, route: Sequence[Point], lit: set[
 
 
 def _curve(route: Sequence[Point]) -> str:
-    """From point to point, leaving and arriving straight down."""
+    """Return a curve from point to point that leaves and arrives straight down."""
     (x, y), *others = route
     d = f"M{x:g} {y:g}"
     for point in others:
@@ -168,7 +168,7 @@ def _merger(number: int, merge: RootMerge, shown: Picture) -> str:
 
 
 def arc(merge: RootMerge, shown: Picture) -> str:
-    """A bow above the boxes, from the middle of one to the middle of the other."""
+    """Return a bow above the boxes, from the middle of a box to the middle of another."""
     (x1, y1), (x2, y2) = (
         Point(shown.drawing.corners[place].x + shown.sizes[place].width / 2, shown.drawing.corners[place].y)
         for place in (merge.first, merge.second)

@@ -1,7 +1,7 @@
-"""Web pages in one file, with nothing from elsewhere: a template with style, script and data put in.
+"""Web pages from a template, with style, script and data in the same file.
 
-The policy of a page lets its browser run just this script and load nothing: not even what a filter or an event says can
-change that.
+The content security policy of a page lets the browser run only this script and load nothing, whatever text a filter or
+an event contains.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2
 def made(
     template: str, title: str, words: Mapping[str, str], data: object, *, styles: Sequence[str], scripts: Sequence[str]
 ) -> str:
-    """The page of a template, where `@@WORD@@` stands for a word; a file is named below `fieldfare/data`.
+    """Return the page of a template, in which `@@WORD@@` stands for a word; files are named below `fieldfare/data`.
 
-    A file of another package has the name of the package before it: `fieldfare_lab:city/page.css`.
+    A file of another package has the name of the package in front: `fieldfare_lab:city/page.css`.
     """
     style = STYLE + "".join(map(read, styles))
     script = "".join(map(read, scripts))
@@ -45,13 +45,13 @@ def made(
 
 
 def read(path: str) -> str:
-    """Read a file of a package."""
+    """Return the text of a file in a package."""
     package, _, name = path.rpartition(":")
     return resources.files(package or "fieldfare").joinpath("data", *name.split("/")).read_text("utf-8")
 
 
 def _for_script(tree: object) -> str:
-    """JSON that may stand in a script element: nothing in it looks like a tag."""
+    """Return JSON that may stand in a script element: nothing in the text looks like a tag."""
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
 
 

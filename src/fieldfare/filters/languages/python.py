@@ -65,7 +65,7 @@ class Value:
     def isin(self, items: Iterable[Operand]) -> Filter:
         """Return the filter that the value equals an item."""
         if isinstance(items, (str, bytes)):
-            raise TypeError(f"isin wants a list of values, not {items!r}; did you mean [{items!r}]?")
+            raise TypeError(f"isin needs a list of values, not {items!r}; did you mean [{items!r}]?")
         return self._says(predicates.one_of(self._dimension, [_dimension(item) for item in items]))
 
     def between(self, low: OrderedOperand, high: OrderedOperand) -> Filter:
@@ -207,7 +207,7 @@ class Field(Value):
         ANY items.qty > 2 AND ANY items.sku = 'a' AND items HAS (qty > 2 AND sku = 'a')
         """
         if not isinstance(condition, Filter):
-            raise TypeError(f"has wants a filter such as field.sku == 'a', not {condition!r}")
+            raise TypeError(f"has needs a filter such as field.sku == 'a', not {condition!r}")
         return elements.has(self._path, condition)
 
 
@@ -239,7 +239,7 @@ def call(function: str, *arguments: Operand) -> Value:
 
 
 def _refuse_private(name: str) -> None:
-    if name.startswith("_"):  # asked for by Python's own machinery: copying, pickling, notebooks
+    if name.startswith("_"):  # a request of Python itself: copying, pickling, notebooks
         raise AttributeError(f"write a field with this name as field[{name!r}]")
 
 

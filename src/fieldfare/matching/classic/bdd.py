@@ -193,7 +193,7 @@ class DecisionDiagram(Matcher[Id]):
         try:
             return self._build(wanted)
         except FilterTooComplex:
-            self._sweep()  # what filters before have left behind may have taken the room
+            self._sweep()  # nodes of removed filters may take the room
         try:
             return self._build(wanted)
         except FilterTooComplex:

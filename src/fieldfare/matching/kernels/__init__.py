@@ -4,12 +4,12 @@ The kernels are compiled at first use and cached on disk; `fallback` serves unti
 """
 
 from fieldfare.matching.kernels.buffers import put_numbers
-from fieldfare.matching.kernels.build import fill_rows, list_visits
 from fieldfare.matching.kernels.candidates import post_entries, satisfied_by_both, shortest_postings, survivors
 from fieldfare.matching.kernels.match import by_event, match_batch, match_one, scan
 from fieldfare.matching.kernels.pairs import drop_repeats
 from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
-from fieldfare.matching.kernels.relate import judge
+from fieldfare.matching.kernels.relations import judge
+from fieldfare.matching.kernels.rows import fill_rows, list_visits
 from fieldfare.matching.kernels.texts import put_texts, text_insert
 
 __all__ = [

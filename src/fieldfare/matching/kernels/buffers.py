@@ -77,7 +77,7 @@ def put_numbers(table, start, keys, blank):  # type: ignore[no-untyped-def]
         values, valid, real = table[i, VALUES], table[i, VALID], table[i, REAL]
         column, tags, first = table[i, COLUMN], table[i, TAGS], table[i, FIRST_BIT] + start
         # Rows are looked at by the word of the bits that say which have a value: many columns are mostly empty.
-        for turn in range(1 if blank or valid == 0 else 0, 2):  # wipe out what was there, then write
+        for turn in range(1 if blank or valid == 0 else 0, 2):  # clear the old keys, then write
             begin = first if turn else first - rows
             place, end = begin >> 3, (begin + rows + 7) >> 3
             while place < end:

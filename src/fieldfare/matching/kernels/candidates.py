@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.kernels.build import bucket_of
 from fieldfare.matching.kernels.compiled import (
     and_row,
     both_rows,
@@ -23,6 +22,7 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
+from fieldfare.matching.kernels.rows import bucket_of
 from fieldfare.matching.relations.layout import PLAN
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, WILD_KEY
 from fieldfare.matching.store.layout import (
@@ -86,7 +86,7 @@ def shortest_postings(arena, plan, postings_at, postings, most, out):  # type: i
     for i in range(plan[0]):
         at = 1 + PLAN * i
         column = plan[at]
-        if column >= arena[COLUMNS]:  # younger than the arena: no entry looks at it
+        if column >= arena[COLUMNS]:  # newer than the arena: no entry has a predicate on the column
             return i64(0)
         place = arena[arena[BUCKETS_AT] + column]
         if arena[arena[MODE] + column] == HASHED:
@@ -113,13 +113,13 @@ def survivors(arena, plan, out):  # type: ignore[no-untyped-def]
     row_of = arena[arena[ROW_OF] : arena[VISITS_AT]].view(np.uint8)
     which = np.full(columns, -1, np.int64)
     touched = np.zeros(ROWS, np.bool_)
-    # An entry stays if it is in one of the rows `some` and in none of the rows `none`.
+    # An entry stays if it is in some row of `some` and in no row of `none`.
     some, none = np.zeros((count, ROWS), np.int64), np.zeros((count, ROWS), np.int64)
     some_count, none_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for i in range(count):
         at = 1 + PLAN * i
         column, needed, span = plan[at], plan[at + 1] != 0, plan[at + 2] != 0
-        if column >= columns:  # younger than the arena: no entry looks at it
+        if column >= columns:  # newer than the arena: no entry has a predicate on the column
             if needed:
                 return 0
             continue

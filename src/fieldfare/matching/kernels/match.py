@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.kernels.build import GOLDEN, bucket_of
 from fieldfare.matching.kernels.compiled import (
     and_row,
     i64,
@@ -17,6 +16,7 @@ from fieldfare.matching.kernels.compiled import (
     trailing_zeros,
     u64,
 )
+from fieldfare.matching.kernels.rows import GOLDEN, bucket_of
 from fieldfare.matching.store.keys import MISSING_KEY, NOT_RANGE, RANGE, SET, WILD_KEY
 from fieldfare.matching.store.layout import (
     ALIVE,

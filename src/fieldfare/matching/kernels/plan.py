@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldfare.matching.kernels.build import GOLDEN
 from fieldfare.matching.kernels.compiled import i64, jit, u64
+from fieldfare.matching.kernels.rows import GOLDEN
 from fieldfare.matching.store.keys import HIGHEST, LOWEST, RANGE, SET
 from fieldfare.matching.store.layout import BLOCK, HASHED
 
@@ -64,7 +64,7 @@ def constants_of(columns, column, kind, low, high, sets):  # type: ignore[no-unt
 def _below(points, first, last, key):  # type: ignore[no-untyped-def]
     """Return the place of the first of some sorted points that is not below a key."""
     count = last - first
-    while count > 0:  # without branches, which nobody could predict
+    while count > 0:  # without branches, which the processor could not predict
         half = (count + 1) >> 1
         first += half * i64(points[first + half - 1] < key)
         count -= half
@@ -140,7 +140,7 @@ def places_of(access, at, best, mode, bounds_at, bounds, buckets_at, kind, low, 
                 if kind[p] == RANGE and low[p] < high[p]:
                     right = _below(bounds, left, bounds_at[c + 1], high[p] + 1)
                 place = left + right - 2 * bounds_at[c]
-                while right - left + 1 >= 4 << 2 * width:  # one class for every fourfold width
+                while right - left + 1 >= 4 << 2 * width:  # a class for every fourfold width
                     width += 1
         out[e] = (c << 40) + width * PLACES + place
     return out

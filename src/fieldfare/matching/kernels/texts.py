@@ -56,7 +56,7 @@ def text_insert(slots, offsets, heads, data, limit, first, last):  # type: ignor
 @jit
 def _cut(at, end, length):  # type: ignore[no-untyped-def]
     """Return the bounds of the first (length > 0) or last (length < 0) characters of some bytes."""
-    if length > 0:  # characters are bytes that do not go on one begun before
+    if length > 0:  # a character begins at every byte that is no continuation byte of UTF-8
         left, place = length, at
         while place < end:
             if byte_at(place) & 0xC0 != 0x80:

@@ -49,7 +49,7 @@ class SubstringIndex:
     @property
     def paths(self) -> list[str]:
         """The fields with substrings to search."""
-        return list(self._owners)  # a copy: a writer may add one meanwhile
+        return list(self._owners)  # a copy: a writer may add a field meanwhile
 
     def add(self, number: int, substring: Substring, owner: int) -> None:
         """Index a filter under a substring."""

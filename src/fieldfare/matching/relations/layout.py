@@ -27,27 +27,26 @@ DOUBT_FLAG: Final = 1 << 60
 ALL, SURE, UNSURE = range(3)
 """the entries to compare: all, entries that describe their filter exactly, entries that need verification"""
 
-# The words of a question: how many sides it has, and whether the branch wants more than they say; the sides; their
-# parts.
+# The words of a query: the number of sides, whether the branch demands more than the sides; the sides; the parts.
 SIDES, MORE, SIDES_AT = range(3)
-# A side: the kinds that lie in it as a whole (but for lists that it looks into), as a whole, and at all; whether it is
-# a single piece of a single kind; where its parts of the numbers, the strings and the times are.
+# A side: the kinds inside as a whole (except for lists with conditions on elements), as a whole, and at all; whether
+# the side is a single piece of a single kind; the offsets of the parts of numbers, strings and times.
 FULL, WHOLE, SOME, SINGLE, PARTS = range(5)
 SIDE: Final = PARTS + 3
-# A part: its ranges of keys; where it begins and ends, and where its complement does; how many points they are, 0 if
-# they are more than points; whether they are in one piece; whether keys can tell at all.
+# A part: the ranges of keys; the ends of the part, and of the complement; the number of points of each, 0 if there are
+# more than points; whether each is a single piece; whether keys can decide at all.
 (
     RANGES_AT, RANGES, LOW, HIGH, OPENS, CO_LOW, CO_HIGH, CO_OPENS, POINTS, CO_POINTS, JOINED, CO_JOINED, DECIDED,
 ) = range(13)  # fmt: skip
 PART: Final = 13
 KINDS: Final = (1 << 11) - 1
 
-# A byte of a table tells of a text, or of all texts with an affix: do they lie in the part, do some, does the part lie
-# among them, does its complement? Or that is not known yet, and wanted by a kernel.
+# A byte of a table describes a text, or all texts with an affix: all lie in the part, some do, the part lies among
+# them, the complement does; or the byte is still open; or a kernel has requested the byte.
 INSIDE, MEETS, AROUND, CO_AROUND, OPEN, REQUESTED = 1, 2, 4, 8, 64, 128
 
-# A plan says what the bits of a column can rule out: the column, whether entries must look at it, whether its keys are
-# the ends of a range, where they begin and end.
+# A plan describes the entries that the bits of a column can rule out: the column, whether entries must have a predicate
+# on the column, whether the keys are the ends of a range, the start and the end of the keys.
 PLAN: Final = 5
 
 

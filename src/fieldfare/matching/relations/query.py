@@ -168,7 +168,7 @@ def query_of(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -
             more = True
             continue
         attribute = columns.attributes.get(dimension)
-        if attribute is None:  # no stored filter looks at it
+        if attribute is None:  # no stored filter has a constraint on the attribute
             if relation == COVERED:
                 return None
             continue
@@ -185,7 +185,7 @@ def query_of(columns: Columns, branch: Branch, relation: int, *, doubts: bool) -
 
 
 class _Builder:
-    """A query under construction."""
+    """A query under construction: words, tables and plans collected side by side."""
 
     def __init__(self, sides: int) -> None:
         self._words = [0] * (SIDES_AT + sides * SIDE)
@@ -196,7 +196,7 @@ class _Builder:
     def side(self, attribute: Attribute, wanted: Constraint) -> _Side:
         """Add the demand on an attribute."""
         values, words = wanted.values, self._words
-        whole = some = values.atoms  # the bits of atoms are those of tags
+        whole = some = values.atoms  # atoms and tags have the same bits
         numbers = texts = times = None
         at = SIDES_AT + words[SIDES] * SIDE
         if values.numbers.cuts:

@@ -81,7 +81,7 @@ def covered(store: Store, wanted: Filter) -> list[int]:
         if len(maybe) or (len(yes) and int(yes.max()) >= SHARED_FLAG):
             alone, among = (owners & SHARED_FLAG == 0 for owners in (yes, maybe))
             unsure.update(_numbers(maybe[among]))
-            # A filter of several entries is covered if a branch covers them all, and may be if several branches do.
+            # A filter of several entries is covered if a branch covers all entries, and may be if several branches do.
             together = Counter(_numbers(yes[~alone]))
             shared.update(together)
             shared.update(_numbers(maybe[~among]))
@@ -127,7 +127,7 @@ def _find(
 ) -> tuple[Ints, Ints]:
     """Return the owners of entries in a relation to a branch, and the owners of undecided entries."""
     state = store.state
-    deltas = [(delta, delta.count) for delta in state.deltas]  # first these: every text they know is then known
+    deltas = [(delta, delta.count) for delta in state.deltas]  # before the query, which then knows all texts
     query = query_of(store.columns, branch, relation, doubts=bool(store.inexact))
     if query is None:
         return _NONE, _NONE

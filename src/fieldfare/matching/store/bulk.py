@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 Words = tuple[tuple[int, int], ...]
 _EXACT: Final = 2**53
 """integers up to here are floats"""
-# A word says what a recognised predicate is: its column, the open ends of its range, and, of numbers, on which sides it
-# is bounded. The words of a column are made once and shared: a new integer for each predicate would fill memory.
+# A word describes a recognised predicate: the column, the open ends of the range, and, for numbers, the bounded sides.
+# The words of a column are made once and shared: a new integer for each predicate would fill memory.
 _HOW: Final = 18
 _REAL, _NO_LOW, _NO_HIGH = 1 << 24, 1 << 25, 1 << 26
 _BELOW, _ABOVE = 2, 3
@@ -35,7 +35,7 @@ _BELOW, _ABOVE = 2, 3
 
 
 class Collector:
-    """Rows under construction."""
+    """Rows under construction, from many filters at once."""
 
     def __init__(self, columns: Columns, rest: Callable[[int, int, list[Entry]], list[Entry]]) -> None:
         """Take `rest`, which stores the entries that do not belong in rows and returns the others."""
@@ -49,7 +49,7 @@ class Collector:
         self._highs: list[float] = []
         self._texts: list[int] = []
         self._others: list[tuple[int, Entry]] = []
-        # The words of columns by path; those of strings with the numbers of their texts.
+        # The words of columns by path; for strings, with the numbers of the texts.
         self._of_numbers: dict[Dimension, Words] = {}
         self._of_strings: dict[Dimension, tuple[int, dict[str, int]]] = {}
 
@@ -153,7 +153,7 @@ class Collector:
         return plain and not any(entry.verify or entry.substring is not None for entry in entries)
 
     def rows(self) -> Rows:
-        """Return all collected entries."""
+        """Return all collected entries as rows, recognised and general ones."""
         return joined([self._recognised(), rows_of(self._others)]) if self._others else self._recognised()
 
     def _recognised(self) -> Rows:

@@ -1,8 +1,8 @@
-"""Columns: the keys of an event that filters ask for.
+"""Columns: the keys of an event that filters need.
 
 Every attribute has up to a handful of *columns*, each with a 64-bit key per event: the `TAG` (the kind of value, or
 which of null, true, false), the value as a `NUMBER`, a `STRING` (the number of a known constant) or a `TIME`, and the
-first or last n characters where a filter asks for a prefix or suffix. Attributes and constants that no filter mentions
+first or last n characters where a filter has a prefix or suffix. Attributes and constants that no filter mentions
 have no column and no number, and cost nothing.
 """
 
@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Columns:
-    """The columns that filters have asked for so far; columns are only ever added."""
+    """The columns that filters have needed so far; columns are only ever added."""
 
     def __init__(self) -> None:
         self.attributes: dict[str, Attribute] = {}
@@ -79,7 +79,7 @@ class Columns:
         """Return the text of a number, for decoding. Lists of texts are made at first use and grow with need."""
         listed = self._listed.setdefault(column, [])
         while number >= len(listed):
-            with self._lock:  # writers do not take it: more texts may come while the last ones are read
+            with self._lock:  # writers do not take the lock: more texts may come during the read
                 numbers = self.texts(self.columns[column])
                 fresh = list(itertools.islice(reversed(numbers.items()), len(numbers) - len(listed)))
                 listed += [text for text, place in reversed(fresh) if fresh[-1][1] == len(listed)]

@@ -133,7 +133,7 @@ def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
     """Return alternatives whose union is the constraint. Events with a list in the field are always verified."""
     attribute = columns.attribute(path)
     values = wanted.values
-    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most are: values of one kind
+    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most constraints: values of a single kind
         return list(_including(columns, attribute, values))
     if not wanted.is_plain:
         values = values - ValueSet(atoms=Atom.LIST)

@@ -46,7 +46,7 @@ def number_of_key(key: int) -> float:
 
 
 def time_key(value: datetime) -> int:
-    """Return the microseconds since 1970."""
+    """Return the microseconds from 1970 to a timestamp."""
     return (value - _EPOCH) // _TICK
 
 

@@ -94,7 +94,7 @@ def extract(arena: Words) -> Rows:
     first, low, high = (np.ascontiguousarray(table[:, part]).astype(np.int64) for part in range(3))
     listed = np.flatnonzero(_is_set((first >> 16) & 3))
     sizes = high[listed] - low[listed]
-    sets = layout.section(arena, layout.SETS)[ranges(low[listed], sizes)].astype(np.int64)  # not those of the dead
+    sets = layout.section(arena, layout.SETS)[ranges(low[listed], sizes)].astype(np.int64)  # of live entries
     high[listed] = np.cumsum(sizes)
     low[listed] = high[listed] - sizes
     return Rows(

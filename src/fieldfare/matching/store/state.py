@@ -86,7 +86,7 @@ class State(NamedTuple):
     @property
     def indexed(self) -> bool:
         """Tell whether kernels can look through all segments."""
-        for part in self.segments:  # noqa: SIM110 - asked for every event, and `all` takes three times as long
+        for part in self.segments:  # noqa: SIM110 - called for every event, and `all` takes three times as long
             if not part.indexed:
                 return False
         return True

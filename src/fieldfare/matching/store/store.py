@@ -131,7 +131,7 @@ class Store:
     def check(self, number: int) -> Check | None:
         """Return the check that verifies a filter; None if the filter was removed."""
         wanted = self.filter(number)
-        if wanted is None or number not in self.inexact:  # what is read back from entries is seldom asked for
+        if wanted is None or number not in self.inexact:  # decoded filters are seldom verified
             return None if wanted is None else wanted.matches_fields
         check = self.checks[number] = check_of(wanted, found_by_text=number in self.substrings)
         if number not in self.inexact:  # removed meanwhile: do not keep this for ever
@@ -225,7 +225,7 @@ class Store:
                 merger.join()
             with self.lock:
                 if self._merging is not None:
-                    continue  # another one has begun
+                    continue  # another merge has begun
                 self.kernels = self.kernels or backend.choose(self._choice)
                 self.substrings.compact()
                 rows = joined([rows_of([]), *map(extract, self.state.arenas())])

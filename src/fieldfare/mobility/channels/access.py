@@ -99,7 +99,7 @@ class AccessServer(SessionRequests):
         visit, sends = self._current.get(name), list[Send]()
         if visit is None or (isinstance(message, c.Attach) and message.source not in ("", self.name)):
             if visit is not None:
-                visit.clients.pop(client, None)  # it was elsewhere, so this visit will be called from there
+                visit.clients.pop(client, None)  # the client was elsewhere, so this visit will be called from there
             visit, come = self._begin(name, client, message if isinstance(message, c.Attach) else _NOWHERE)
             sends.append(come)
         if isinstance(message, c.Attach):
@@ -165,7 +165,7 @@ class AccessServer(SessionRequests):
         for key, ids in service.clients.match(event.event).items():
             visit = self._visits.get(key)
             if visit is None:
-                continue  # it is only expected
+                continue  # the session is only expected
             if visit.session is None or visit.awaits_past:
                 if visit.fetching or visit.awaits_past:
                     visit.buffered.append((mark, event))
@@ -261,8 +261,8 @@ class AccessServer(SessionRequests):
         if visit.ending and visit.waiting:
             return self._hand_on(visit) + self._call(visit, target)
         if visit.session is not None:
-            wishes = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
-            visit.tickets = visit.service.member.tickets(wishes)
+            filters = [*visit.session.subscriptions.values(), *visit.session.advertisements.values()]
+            visit.tickets = visit.service.member.tickets(filters)
             self._moving[visit.key] = visit
         return [Send(client, c.SessionMoved(visit.name, target)) for client in dict.fromkeys(clients)]
 
@@ -297,8 +297,8 @@ class AccessServer(SessionRequests):
                 return []
             visit.offered = True
             session = visit.session
-            wishes = dict(session.subscriptions), dict(session.advertisements)
-            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *wishes))]
+            filters = dict(session.subscriptions), dict(session.advertisements)
+            return [Send(visit.target, c.SessionOffer(visit.name, visit.number + 1, *filters))]
         if visit.cut is None:
             return []
         reached, sends = member.reach(visit.cut)

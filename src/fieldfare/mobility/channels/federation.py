@@ -67,7 +67,7 @@ class _Debt(NamedTuple):
 
     side: int
     channel: str
-    wish: c.ServerInterest
+    interest: c.ServerInterest
     tickets: tuple[tuple[ChannelMember, frozenset[Ticket]], ...]
 
     @property
@@ -86,7 +86,7 @@ class Gateway:
         self.sides = sides
         self.across = 0
         """number of events brought to other sides"""
-        self._wanted: tuple[Counter[Filter], ...] = tuple(Counter() for _ in sides)
+        self._subscribed: tuple[Counter[Filter], ...] = tuple(Counter() for _ in sides)
         """for each side, the filters of the other sides together, with their numbers of sides"""
         self._debts: list[_Debt] = []
         self._started = False
@@ -112,24 +112,24 @@ class Gateway:
 
     def snapshot(self) -> bytes:
         """Return the filters of each side, encoded."""
-        return msgspec.msgpack.encode([[str(filter) for filter in wanted] for wanted in self._wanted])
+        return msgspec.msgpack.encode([[str(filter) for filter in subscribed] for subscribed in self._subscribed])
 
     def _go_on(self) -> list[Send]:
         sends = self._confirm()
         while any(side.arrived or side.news for side in self.sides):
             for number, side in enumerate(self.sides):
                 news, side.news = side.news, []
-                for channel, wish in news:
-                    sends += self._note(number, channel, wish)
+                for channel, interest in news:
+                    sends += self._note(number, channel, interest)
                 arrived, side.arrived = side.arrived, []
                 for _, event in arrived:
-                    if event.source != self.name:  # else it has come from another side
+                    if event.source != self.name:  # otherwise the event came from another side
                         sends += self._bring(number, event)
             sends += self._confirm()
         return sends
 
     def _others(self, number: int) -> list[tuple[ChannelMember, Counter[Filter]]]:
-        pairs = enumerate(zip(self.sides, self._wanted, strict=True))
+        pairs = enumerate(zip(self.sides, self._subscribed, strict=True))
         return [pair for other, pair in pairs if other != number]
 
     def _bring(self, number: int, event: Forward) -> list[Send]:
@@ -137,27 +137,29 @@ class Gateway:
         brought = msgspec.structs.replace(event, source=self.name)
         return [send for other, _ in self._others(number) for send in other.publish(_ACROSS, brought)]
 
-    def _note(self, number: int, channel: str, wish: c.ServerInterest) -> list[Send]:
+    def _note(self, number: int, channel: str, interest: c.ServerInterest) -> list[Send]:
         """Apply a change of a side's filters on the other sides."""
         sends: list[Send] = []
-        for other, wanted in self._others(number):
-            added = tuple(filter for filter in wish.added if not wanted[filter])
-            wanted.update(wish.added)
-            wanted.subtract(wish.removed)
-            removed = tuple(filter for filter in wish.removed if not wanted[filter])
+        for other, subscribed in self._others(number):
+            added = tuple(filter for filter in interest.added if not subscribed[filter])
+            subscribed.update(interest.added)
+            subscribed.subtract(interest.removed)
+            removed = tuple(filter for filter in interest.removed if not subscribed[filter])
             for filter in removed:
-                del wanted[filter]
+                del subscribed[filter]
             sends += other.apply(FilterUpdate(added, removed)) if added or removed else []
-        if wish.number:
-            tickets = tuple((other, other.tickets(wish.added)) for other, _ in self._others(number))
-            self._debts.append(_Debt(number, channel, wish, tickets))
+        if interest.number:
+            tickets = tuple((other, other.tickets(interest.added)) for other, _ in self._others(number))
+            self._debts.append(_Debt(number, channel, interest, tickets))
         return sends
 
     def _confirm(self) -> list[Send]:
         paid = [debt for debt in self._debts if debt.is_due]
         self._debts = [debt for debt in self._debts if debt not in paid]
         sends: list[Send] = []
-        for side, channel, wish, _ in paid:
+        for side, channel, interest, _ in paid:
             member = self.sides[side]
-            sends += member.confirm(wish.server, c.InterestConfirmation(member.domain.name, channel, wish.number))
+            sends += member.confirm(
+                interest.server, c.InterestConfirmation(member.domain.name, channel, interest.number)
+            )
         return sends

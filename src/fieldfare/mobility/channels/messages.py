@@ -85,7 +85,7 @@ class SessionMoved(Message, frozen=True):
     to: str
 
 
-# From whoever looks after servers
+# From operators
 
 
 class MoveClients(Message, frozen=True):

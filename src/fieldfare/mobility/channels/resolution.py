@@ -90,7 +90,7 @@ class ResolutionServer:
                 return [Send(server, self._come(message))]
             case SessionEnd(session=session, visit=visit, context=context):
                 if self._visits.get(session, (0, ""))[0] != visit:
-                    return []  # it has been called elsewhere
+                    return []  # the session has been called elsewhere
                 del self._visits[session]
                 join(self._context, context)
                 return [Send(sender, SessionEndReply(session, visit))]

@@ -144,9 +144,11 @@ class SessionRequests:
         return service.member.apply(service.clients.set(about, key, id, filter))
 
     def _apply_all(self, service: DomainService, key: str, message: c.SessionOffer | c.PrepareSession) -> list[Send]:
-        wishes = [self._apply(service, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
-        promises = [self._apply(service, "advertisements", key, id, one) for id, one in message.advertisements.items()]
-        return [send for sends in (*wishes, *promises) for send in sends]
+        subscribed = [self._apply(service, "subscriptions", key, id, one) for id, one in message.subscriptions.items()]
+        advertised = [
+            self._apply(service, "advertisements", key, id, one) for id, one in message.advertisements.items()
+        ]
+        return [send for sends in (*subscribed, *advertised) for send in sends]
 
     def _withdraw_all(self, service: DomainService, key: str) -> list[Send]:
         return [send for update in service.clients.leave(key) for send in service.member.apply(update)]
@@ -164,8 +166,8 @@ class SessionRequests:
     def _publish(self, message: m.Publish, request: ClientRequest, visit: SessionVisit) -> list[Send]:
         assert visit.session is not None
         member, session, by = visit.service.member, visit.session, ""
-        promised = session.advertisements.values()
-        if member.domain.advertisements and not any(filter.matches(message.event) for filter in promised):
+        advertised = session.advertisements.values()
+        if member.domain.advertisements and not any(filter.matches(message.event) for filter in advertised):
             return [Send(request.client, m.Refuse("none of your advertisements matches the event"))]
         sequence = message.sequence
         if sequence is None:
@@ -200,7 +202,7 @@ class SessionRequests:
         if visit.session.apps:
             return []
         visit.session, visit.awaits_past = SharedSession(), False
-        if not visit.waiting and not visit.target:  # else somebody goes on with a new one
+        if not visit.waiting and not visit.target:  # otherwise a client goes on with a new session
             visit.ending = True
             self._moving[visit.key] = visit
         return self._withdraw_all(visit.service, visit.key)

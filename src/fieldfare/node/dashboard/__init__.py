@@ -1,9 +1,9 @@
-"""The dashboard: a few static files that the node serves itself, and the policy under which a browser runs them.
+"""The dashboard: static files that a node serves itself, and the policy under which a browser runs them.
 
-The page holds no data. It asks this node's HTTP interface, with a token if there must be one, and no other node: this
-one asks the others (see `overviews`), so that the token of an administrator never goes to an address that some node has
-named. Its policy allows requests to this node only. Nothing else may be loaded, no script runs but these files, and no
-other page may show it in a frame. A browser keeps the files, and asks each time whether they are still the same.
+The page contains no data. The page uses the HTTP API of this node, with a token if needed, and of no other node: this
+node asks the others (see `overviews`), so the token of an administrator never goes to an address that another node has
+named. The Content-Security-Policy allows requests to this node only, no other scripts or resources, and no frames.
+Browsers keep the files, and ask each time whether a newer version exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: Final = {
     ".svg": "image/svg+xml",
 }
 _HEADERS: Final = {
-    "Cache-Control": "no-cache",  # keep it, but ask
+    "Cache-Control": "no-cache",  # keep the file, but ask for a newer version each time
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -34,7 +34,7 @@ _HEADERS: Final = {
 
 
 class Asset(NamedTuple):
-    """A file of the dashboard."""
+    """A file of the dashboard in memory."""
 
     content: bytes
     kind: str
@@ -42,7 +42,7 @@ class Asset(NamedTuple):
 
 
 def assets() -> dict[str, Asset]:
-    """The files, by name."""
+    """Read the files of the dashboard, by name."""
     found = {}
     for file in resources.files(__name__).iterdir():
         kind = _KINDS.get("." + file.name.rpartition(".")[2])
@@ -53,7 +53,7 @@ def assets() -> dict[str, Asset]:
 
 
 def policy(address: str) -> str:
-    """A Content-Security-Policy that lets the page ask the node at an address, as the browser calls it.
+    """Return a Content-Security-Policy that allows requests to the node, at the address that the browser uses.
 
     >>> policy("http://10.0.0.7:7400").split("; ")[1]
     "connect-src 'self' http://10.0.0.7:7400 ws://10.0.0.7:7400"
@@ -71,11 +71,11 @@ def policy(address: str) -> str:
 
 
 def _origins(address: str) -> tuple[str, ...]:
-    """Older browsers do not count WebSockets to the page's own origin as 'self'."""
+    """Return the origins of HTTP and WebSockets: older browsers do not count WebSockets as 'self'."""
     parts = urlsplit(address)
     place = parts.netloc.rpartition("@")[2]
     if parts.scheme not in ("ws", "wss", "http", "https") or not place or not _is_plain(place):
-        return ()  # whoever asked said it: nothing of it may become a part of the policy
+        return ()  # the caller chose this `Host`: no part of it may enter the policy
     secure = "s" if parts.scheme in ("wss", "https") else ""
     return f"http{secure}://{place}", f"ws{secure}://{place}"
 
@@ -85,11 +85,11 @@ def _is_plain(place: str) -> bool:
 
 
 def routes(_: Context) -> list[BaseRoute]:
-    """The dashboard under /dashboard/."""
+    """Return the routes of the files, below `/dashboard/`."""
     files = assets()
 
     async def to_page(_: Request) -> Response:
-        return RedirectResponse("dashboard/", headers=_HEADERS)  # relative: a proxy may have put us below a path
+        return RedirectResponse("dashboard/", headers=_HEADERS)  # relative: a proxy may serve the node below a path
 
     async def serve(request: Request) -> Response:
         asset = files.get(request.path_params.get("name", "") or "index.html")

@@ -36,7 +36,7 @@ export class Listener {
     this._socket = socket;
     this._welcome = false;
     this._reason = "";
-    socket.onopen = () => this._say({ is: "Hello", version: 1, credit: CREDIT, token: token.get() });
+    socket.onopen = () => this._say({ is: "Hello", version: 2, credit: CREDIT, token: token.get() });
     socket.onmessage = ({ data }) => socket === this._socket && this._take(parse(data));
     socket.onclose = () => socket === this._socket && this._lost();
   }
@@ -85,7 +85,7 @@ export class Listener {
       this._subscribe();
     } else if (frame.is === "Done" && frame.request === this._request) this._told("live", "");
     else if (frame.is === "Refused" && frame.request === this._request) this._told("refused", frame.reason);
-    else if (frame.is === "Bye" && !frame.again) this._reason = frame.reason;
+    else if (frame.is === "Bye" && frame.retry === false) this._reason = frame.reason;
     else if (frame.is === "Deliveries") {
       this._heard(frame.items.filter((item) => item[5].includes(this._id))
         .map(([, position, time, publisher, event]) => ({ position, time, publisher, event })));

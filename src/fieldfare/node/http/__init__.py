@@ -1,4 +1,4 @@
-"""The HTTP API of a node: publish, subscribe with a sink, read streams, look after the node. `routes` is all of it."""
+"""The HTTP API of a node: publish, subscribe with a sink, read streams, administer the node. `routes` makes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["routes"]
 
 
 def routes(service: Context) -> list[BaseRoute]:
-    """What answers over HTTP; webhooks that were kept begin to deliver."""
+    """Return all routes of the API; stored webhooks begin to deliver."""
     hooks = Webhooks(service)
     confirm = subscriptions.confirmation(hooks)
     return [

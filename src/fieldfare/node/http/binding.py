@@ -1,7 +1,7 @@
-"""CloudEvents over HTTP: how requests carry events, in the binary, structured and batch mode of the HTTP binding 1.0.2.
+"""CloudEvents over HTTP, in the binary, structured and batch mode of the HTTP binding 1.0.2.
 
-In binary mode attributes are headers (`ce-type`), percent-encoded, and the body is `data`: JSON is read, text is a
-string, all else is bytes. Any event can be written: one that is no CloudEvent is wrapped, and what it lacks is given.
+In binary mode attributes are headers (`ce-type`), percent-encoded, and the body is `data`: JSON is parsed, text is a
+string, all else is bytes. Any event can be written: an event that is not a CloudEvent becomes the `data` of one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH: Final = "application/cloudevents-batch+json"
 PLAIN: Final = "application/json"
 LINES: Final = "application/x-ndjson"
 EVENT_TYPE: Final = "fieldfare.event"
-"""the type of a CloudEvent made of an event that has none"""
+"""type of a CloudEvent that is made of an event without a type"""
 
 Header = tuple[bytes, bytes]
 
@@ -34,12 +34,12 @@ Header = tuple[bytes, bytes]
 
 
 def is_binary(headers: Iterable[Header]) -> bool:
-    """Do attributes come as headers?"""
+    """Tell whether a request is in binary mode: with attributes as headers."""
     return any(name.startswith(b"ce-") for name, _ in headers)
 
 
 def read_binary(headers: Iterable[Header], content_type: str, data: bytes) -> Event:
-    """The event in a request in binary mode."""
+    """Return the event in a request in binary mode; EventError names a wrong attribute."""
     attributes: dict[str, object] = {}
     for name, value in headers:
         if name.startswith(b"ce-"):
@@ -47,7 +47,7 @@ def read_binary(headers: Iterable[Header], content_type: str, data: bytes) -> Ev
             if attribute in attributes:
                 raise EventError(attribute, "the header occurs twice")
             if attribute in ("data", "data_base64", "datacontenttype"):
-                raise EventError(attribute, "this is not said by a header of its own: it is the body, or Content-Type")
+                raise EventError(attribute, "has no header of its own: it is the body, or Content-Type")
             attributes[attribute] = _from_header(attribute, value)
     if content_type:
         attributes["datacontenttype"] = content_type
@@ -63,14 +63,14 @@ def _from_header(attribute: str, value: bytes) -> str:
     try:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
-        raise EventError(attribute, "the header, its %-signs decoded, is no text in UTF-8") from None
+        raise EventError(attribute, "the header, its %-signs decoded, is not text in UTF-8") from None
 
 
 def _read_data(content_type: str, data: bytes) -> dict[str, object]:
     kind, _, parameters = content_type.lower().partition(";")
-    if _is_json(content_type) or not kind:  # other SDKs send JSON without saying so
+    if _is_json(content_type) or not kind:  # some SDKs send JSON without a Content-Type
         try:
-            msgspec.json.decode(data)  # so that nothing but one value stands where `data` is put
+            msgspec.json.decode(data)  # a check: the raw text is inserted below, and must be one value
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if not kind:
                 return {"data_base64": base64.b64encode(data).decode()}
@@ -80,7 +80,7 @@ def _read_data(content_type: str, data: bytes) -> dict[str, object]:
         try:
             return {"data": data.decode()}
         except UnicodeDecodeError:
-            pass  # then it is bytes
+            pass  # not text, in spite of the Content-Type: keep the bytes
     return {"data_base64": base64.b64encode(data).decode()}
 
 
@@ -90,7 +90,7 @@ def _is_json(content_type: str) -> bool:
 
 
 def read_events(kind: str, data: bytes) -> list[Event]:
-    """The events of a body, by its media type; Problem 415 if there is no such way."""
+    """Return the events of a body, by its media type; Problem 415 for an unknown media type."""
     if kind == STRUCTURED:
         return [_checked(cloudevents.decode, data)]
     if kind == BATCH:
@@ -121,7 +121,7 @@ def _numbered(decode: Callable[[bytes], Event], texts: Iterable[bytes]) -> list[
 
 
 def _elements(data: bytes) -> list[bytes]:
-    """The texts of an array; if one of them is wrong it is found out later, when its number is known."""
+    """Return the texts of the elements of an array; a wrong element is found later, when its number is known."""
     try:
         return json.read_array(data)
     except EventError:
@@ -132,7 +132,7 @@ def _elements(data: bytes) -> list[bytes]:
 
 
 def _roughly(data: bytes) -> list[bytes] | None:
-    """The texts of an array by a reader that accepts more than JSON; None if even that cannot."""
+    """Return the texts of the elements by a parser that accepts more than JSON; None if that parser fails, too."""
     text = data.decode(errors="surrogateescape").strip()
     read = JSONDecoder().raw_decode
     texts, at = [], 1
@@ -159,9 +159,9 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 def _checked(decode: Callable[[bytes], Event], text: bytes) -> Event:
     event = decode(text)
-    # A number can be three times as long in MessagePack, which events are kept in.
+    # A number can be three times as long in MessagePack, the format in which events are stored.
     if len(text) > DEFAULT_LIMITS.bytes // 3 and len(msgpack.encode(event)) > DEFAULT_LIMITS.bytes:
-        raise EventError("", f"in MessagePack it has more than {DEFAULT_LIMITS.bytes} bytes, the limit")
+        raise EventError("", f"in MessagePack the event has more than {DEFAULT_LIMITS.bytes} bytes, the limit")
     return event
 
 
@@ -169,27 +169,27 @@ def _checked(decode: Callable[[bytes], Event], text: bytes) -> Event:
 
 
 class Message(NamedTuple):
-    """A request in binary mode."""
+    """The headers and the body of a request."""
 
     headers: dict[str, str]
     body: bytes
 
 
 def structured(event: Event, id: str, source: str) -> bytes:
-    """Any event as a CloudEvent in JSON; `id` and `source` are for those that have none.
+    """Return an event as a CloudEvent in JSON; `id` and `source` are for events without them.
 
     >>> structured(Event({"sum": 5}), "1", "/till")
     b'{"specversion":"1.0","id":"1","source":"/till","type":"fieldfare.event","datacontenttype":"application/json","data":{"sum":5}}'
     """
     try:
         return cloudevents.encode(event, id=id, source=source, type=EVENT_TYPE)
-    except EventError:  # it has fields such as `specversion`, but not as CloudEvents has them
+    except EventError:  # fields such as `specversion` with values that CloudEvents forbids
         attributes = {"specversion": "1.0", "id": id, "source": source, "type": EVENT_TYPE, "datacontenttype": PLAIN}
         return json.write({**attributes, "data": msgspec.Raw(json.encode(event))})
 
 
 def binary(event: Event, id: str, source: str) -> Message:
-    """Any event as a request in binary mode.
+    """Return an event as a request in binary mode, a CloudEvent or not.
 
     >>> binary(Event({"sum": 5, "type": "a sale"}), "1", "/till").headers["ce-type"]
     'a%20sale'
@@ -210,7 +210,7 @@ def binary(event: Event, id: str, source: str) -> Message:
 
 
 def to_header(value: object) -> str:
-    """An attribute as the value of a header."""
+    """Return an attribute as the value of a header, percent-encoded."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return quote(str(value), safe=_SAFE)
@@ -220,10 +220,10 @@ _SAFE: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not 
 
 
 def header_text(text: str) -> str:
-    """A text without what no header may have."""
+    """Return a text with `?` for each character that a header must not have."""
     return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 
 def plain(event: Event) -> bytes:
-    """Any event as plain JSON."""
+    """Return an event as plain JSON, without the attributes of CloudEvents."""
     return json.encode(event)

@@ -1,7 +1,7 @@
-"""What goes wrong over HTTP, as problem details of RFC 9457 (`application/problem+json`).
+"""Errors over HTTP, as problem details of RFC 9457 (`application/problem+json`).
 
-Handlers raise what they would raise anyway: `EventError` names a field, `FilterSyntaxError` a place in a text,
-`AccessDenied` says why. `problem_of` makes an answer of each, with the place as members of its own beside `detail`.
+Handlers raise the usual errors: `EventError` names a field, `FilterSyntaxError` a place in a text, `AccessDenied` the
+reason. `problem_of` turns each into an answer, with the place as further members beside `detail`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger("fieldfare.node.http")
 
 
 class Problem(ValueError):
-    """An answer that is an error: a status, what is wrong, and perhaps where."""
+    """An error with its answer: a status, a detail, and perhaps the place of the mistake."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **place: object) -> None:
         super().__init__(detail)
@@ -39,7 +39,7 @@ class Problem(ValueError):
 
 
 class ProblemDetails(msgspec.Struct, frozen=True):
-    """The form of every error; more members may say where it is (`event`, `field`, `position`, `line`, `column`)."""
+    """The form of every error; further members may name the place (`event`, `field`, `position`, `line`, `column`)."""
 
     title: str
     status: int
@@ -48,7 +48,7 @@ class ProblemDetails(msgspec.Struct, frozen=True):
 
 
 def problem_of(error: Exception) -> Problem:
-    """What to answer when a handler fails."""
+    """Return the answer for an error of a handler; unexpected errors are logged, and answered with 500."""
     match error:
         case Problem():
             return error
@@ -71,18 +71,20 @@ def problem_of(error: Exception) -> Problem:
         case RequestRefused():
             return Problem(409, str(error))
         case NodeStopped():
-            detail = f"{error}; what was sent may have been accepted all the same"  # if it had been logged already
+            detail = (
+                f"{error}; the request may have had its effect all the same"  # if the events were in the log already
+            )
             return Problem(503, detail, {"Retry-After": "5"})
         case ValueError():
             return Problem(400, str(error))
         case RecursionError():
-            return Problem(400, "what was sent is nested too deep")
+            return Problem(400, "the body is nested too deep")
     logger.error("a request failed", exc_info=error)
-    return Problem(500, "something went wrong in the node: see its log")
+    return Problem(500, "the node failed: see its log")
 
 
 def respond(problem: Problem) -> Response:
-    """A problem as an answer."""
+    """Return the response of a problem."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(problem.status).phrase,
@@ -96,7 +98,7 @@ def respond(problem: Problem) -> Response:
 def _encode(body: object) -> bytes:
     try:
         return msgspec.json.encode(body)
-    except UnicodeEncodeError:  # a text of the request that is no Unicode, quoted in the detail
+    except UnicodeEncodeError:  # the detail quotes a text of the request that is not Unicode
         return msgspec.json.encode(_clean(body))
 
 

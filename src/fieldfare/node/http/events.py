@@ -2,8 +2,8 @@
 
     curl -d '{"symbol": "IBM", "price": 119}' -H 'Content-Type: application/json' http://127.0.0.1:7400/events
 
-The events of a request are taken all or none; when the answer comes, they are safe. `ttl` (seconds) and `replaces` are
-parameters of the query, or the headers `TTL` and `Replaces`: they hold for all events of the request.
+The node accepts all events of a request, or none; before the answer the events are stored. `ttl` (seconds) and
+`replaces` are parameters of the query, or the headers `TTL` and `Replaces`, and hold for all events of the request.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fieldfare.node.security import AccessDenied
 from fieldfare.node.state import RequestRefused
 
 LONGEST: Final = 1e10
-"""seconds that an event may live"""
+"""seconds; the largest `ttl`"""
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """Events are safe."""
+    """The answer to published events, after the node has stored them."""
 
     accepted: int
-    """how many"""
+    """number of events"""
     position: int
-    """where the log of the node ended then; they are at or before it"""
+    """last position of the log; the events are at this position or before"""
 
 
 async def publish(call: Call) -> Response:
-    """Take the events of a request."""
+    """Publish the events of a request, in the mode that its headers tell."""
     node, headers = call.service.node, call.request.headers.raw
     kind = media_type(call.request)
     only(call, "ttl", "replaces")
@@ -49,11 +49,11 @@ async def publish(call: Call) -> Response:
     _check(call, events)
     if events:
         try:
-            # All publish under one name here: only what the same one published before is to be replaced.
+            # All publishers over HTTP share a session: the name keeps them from replacing the events of each other.
             name = f"{call.principal.name}/{replaces}" if replaces else ""
             await call.service.publish(events, ttl, name)
         except RequestRefused as error:
-            problem = f"{error}. Over HTTP nothing can be advertised: with {node.config.strategy}, use the WebSocket"
+            problem = f"{error}. HTTP has no advertisements: with {node.config.strategy}, use the WebSocket"
             raise Problem(409, problem) from None
     return answer(Accepted(len(events), node.storage.log.last), 202)
 

@@ -1,4 +1,4 @@
-"""`GET /health`: is the process alive? `GET /ready`: does the node take requests? `GET /`: where everything is."""
+"""`GET /health` (the process is alive), `GET /ready` (the node accepts requests) and `GET /` (links to the API)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ LINKS: Final = {
 
 
 class Alive(msgspec.Struct, frozen=True):
-    """The process answers."""
+    """The answer of `/health`: a constant, since a dead process gives none."""
 
     status: str = "alive"
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The node takes requests."""
+    """The answer of `/ready` while the node accepts requests."""
 
     ready: bool = True
 
 
 class About(msgspec.Struct, frozen=True):
-    """What this is, and where to go on."""
+    """The answer of `/` for programs: name, version, and links to the parts of the API."""
 
     name: str
     version: str
@@ -44,20 +44,20 @@ class About(msgspec.Struct, frozen=True):
 
 
 def our_version() -> str:
-    """The version of this package."""
+    """Return the version of Fieldfare; "unknown" in a source folder that was never installed."""
     try:
         return version("fieldfare")
-    except PackageNotFoundError:  # run from a folder that was never installed
+    except PackageNotFoundError:
         return "unknown"
 
 
 async def health(_: Call) -> Response:
-    """The process is alive if this comes."""
+    """Answer that the process is alive; a node that cannot write is alive, too."""
     return answer(Alive())
 
 
 async def ready(call: Call) -> Response:
-    """Whether the node takes requests; if not, why."""
+    """Answer whether the node accepts requests; if not, 503 with the reasons."""
     node = call.service.node
     reasons = [] if node.ready else ["the node has not started yet, or is stopping"]
     if node.failure.done() and not node.failure.cancelled() and (error := node.failure.exception()) is not None:
@@ -68,7 +68,7 @@ async def ready(call: Call) -> Response:
 
 
 async def root(call: Call) -> Response:
-    """For people the dashboard, for programs where everything is."""
+    """Redirect browsers to the dashboard; answer programs with links."""
     config = call.service.node.config
     if config.dashboard and "text/html" in call.request.headers.get("accept", ""):
         return RedirectResponse("/dashboard")

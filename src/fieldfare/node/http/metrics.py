@@ -1,7 +1,7 @@
-"""`GET /metrics`: figures of the node in the format of Prometheus. Where there is security, it needs `administer`.
+"""`GET /metrics`: the metrics of a node in the format of Prometheus. With security the caller needs `administer`.
 
-Most of them are read from the node when somebody asks; only the sizes of groups are counted as they go by. Sessions
-have no labels of their own: there may be a hundred thousand.
+Most metrics are read from the node at each request; only the sizes of groups are counted as they occur. Sessions have
+no labels of their own: there may be a hundred thousand sessions.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fieldfare.node.step import Step
 from fieldfare.routing.prefix.routes import PrefixRoutes
 
 GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
-"""bounds of the sizes of groups"""
+"""bounds of the histogram of group sizes"""
 
 
 def metrics(service: Context, hooks: Webhooks) -> Handler:
-    """What answers with all figures."""
+    """Return the handler of `/metrics`, in the format that the `Accept` header asks for."""
     registry = CollectorRegistry()
     registry.register(_Figures(service, hooks))
     ProcessCollector(registry=registry)
     groups = Histogram(
-        "fieldfare_group_events", "Events that were written in one go", buckets=GROUPS, registry=registry
+        "fieldfare_group_events", "Events written to the log together", buckets=GROUPS, registry=registry
     )
 
     def watch(step: Step) -> None:
@@ -47,14 +47,14 @@ def metrics(service: Context, hooks: Webhooks) -> Handler:
 
 
 class _Figures(Collector):
-    """The figures of a node, as they are now."""
+    """The collector that reads the metrics from a node."""
 
     def __init__(self, service: Context, hooks: Webhooks) -> None:
         self._service = service
         self._hooks = hooks
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Yield all metrics of the node, with their present values."""
         yield from self._traffic()
         yield from self._state()
         yield from self._links()
@@ -62,13 +62,11 @@ class _Figures(Collector):
 
     def _traffic(self) -> Iterator[Metric]:
         traffic = self._service.node.counters
-        yield CounterMetricFamily("fieldfare_events_published", "Events of publishers", traffic.events_in)
-        yield CounterMetricFamily("fieldfare_deliveries", "Events that went to clients", traffic.deliveries)
-        yield CounterMetricFamily("fieldfare_refused", "What clients said without effect", traffic.refused)
-        yield CounterMetricFamily(
-            "fieldfare_matching_seconds", "Time in which the broker matched and routed", traffic.busy
-        )
-        frames = CounterMetricFamily("fieldfare_frames", "Frames of clients on WebSockets", labels=["direction"])
+        yield CounterMetricFamily("fieldfare_events_published", "Events accepted from publishers", traffic.events_in)
+        yield CounterMetricFamily("fieldfare_deliveries", "Events delivered to clients", traffic.deliveries)
+        yield CounterMetricFamily("fieldfare_refused", "Requests of clients that the node refused", traffic.refused)
+        yield CounterMetricFamily("fieldfare_matching_seconds", "Seconds of matching and routing", traffic.busy)
+        frames = CounterMetricFamily("fieldfare_frames", "Frames on the WebSockets of clients", labels=["direction"])
         frames.add_metric(["in"], traffic.frames_in)
         frames.add_metric(["out"], traffic.frames_out)
         yield frames
@@ -82,7 +80,7 @@ class _Figures(Collector):
         sessions = node.broker.sessions.values()
         about = {"name": node.name, "version": our_version(), "strategy": node.config.strategy}
         yield InfoMetricFamily("fieldfare_node", "The node", about)
-        yield GaugeMetricFamily("fieldfare_ready", "1 if the node takes requests", node.ready)
+        yield GaugeMetricFamily("fieldfare_ready", "1 if the node accepts requests", node.ready)
         yield GaugeMetricFamily("fieldfare_start_time_seconds", "When the node started", node.counters.started)
         present = GaugeMetricFamily("fieldfare_sessions", "Sessions", labels=["state"])
         here = sum(session.connected for session in sessions)
@@ -96,16 +94,20 @@ class _Figures(Collector):
         yield GaugeMetricFamily("fieldfare_pending", "Events that wait for sessions", sum(waiting))
         yield GaugeMetricFamily("fieldfare_pending_most", "Events that wait for one session", max(waiting, default=0))
         dropped = sum(session.dropped for session in sessions)
-        yield GaugeMetricFamily("fieldfare_dropped", "Events that the sessions there are have missed", dropped)
+        yield GaugeMetricFamily("fieldfare_dropped", "Events that the present sessions have missed", dropped)
         yield GaugeMetricFamily("fieldfare_table_entries", "Entries of the routing table", node.broker.broker.entries)
         routes = node.broker.broker.routes
         if isinstance(routes, PrefixRoutes):
-            forwarded = CounterMetricFamily("fieldfare_forwarded", "Events, by how they were forwarded", labels=["by"])
+            forwarded = CounterMetricFamily(
+                "fieldfare_forwarded", "Events forwarded by tag or by content", labels=["by"]
+            )
             forwarded.add_metric(["tag"], routes.by_tag)
             forwarded.add_metric(["content"], routes.by_content)
             yield forwarded
-            nodes = GaugeMetricFamily("fieldfare_tree_nodes", "Nodes of the tree behind tags", labels=["part"])
-            loose = GaugeMetricFamily("fieldfare_tree_loose", "What has no nodes in it yet", labels=["part"])
+            nodes = GaugeMetricFamily("fieldfare_tree_nodes", "Nodes of the prefix tree", labels=["part"])
+            loose = GaugeMetricFamily(
+                "fieldfare_tree_loose", "Alternatives of filters without nodes in the prefix tree", labels=["part"]
+            )
             for one in routes.status:
                 nodes.add_metric([str(one.part)], one.nodes)
                 loose.add_metric([str(one.part)], one.loose)
@@ -119,7 +121,9 @@ class _Figures(Collector):
     def _links(self) -> Iterator[Metric]:
         node, up = self._service.node, self._service.hood.up
         is_up = GaugeMetricFamily("fieldfare_link_up", "1 if the neighbour is connected", labels=["neighbour"])
-        outbox = GaugeMetricFamily("fieldfare_link_outbox", "Messages that it lacks yet", labels=["neighbour"])
+        outbox = GaugeMetricFamily(
+            "fieldfare_link_outbox", "Messages that the neighbour has not acknowledged", labels=["neighbour"]
+        )
         for name, link in node.broker.links.items():
             is_up.add_metric([name], name in up)
             outbox.add_metric([name], len(link.outbox))
@@ -140,6 +144,6 @@ class _Figures(Collector):
         family.add_metric(["active"], active)
         family.add_metric(["pending"], len(self._hooks.all) - active)
         yield family
-        yield CounterMetricFamily("fieldfare_webhook_deliveries", "Events that sinks took", total.delivered)
-        yield CounterMetricFamily("fieldfare_webhook_retries", "Deliveries that were tried again", total.retries)
-        yield CounterMetricFamily("fieldfare_dead_letters", "Events that sinks did not take", total.dead)
+        yield CounterMetricFamily("fieldfare_webhook_deliveries", "Events that sinks accepted", total.delivered)
+        yield CounterMetricFamily("fieldfare_webhook_retries", "Repeated attempts to deliver", total.retries)
+        yield CounterMetricFamily("fieldfare_dead_letters", "Events that sinks did not accept", total.dead)

@@ -1,7 +1,7 @@
-"""`GET /openapi.json`: this API as a document of OpenAPI 3.1.
+"""`GET /openapi.json`: the HTTP API as a document of OpenAPI 3.1.
 
-Operations are written down here by hand; the forms of bodies come from the types that handlers use, so they cannot
-differ from what is sent. Every example is tried by a test: requests against a node, answers against their types.
+The operations are written by hand; the schemas of bodies come from the types that handlers use, so schema and body
+cannot differ. A test tries every example: requests against a node, answers against their types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
-from fieldfare.node.http import admin, binding
+from fieldfare.node.http import binding
+from fieldfare.node.http.admin import views
+from fieldfare.node.http.admin.filters import MOST_FILTERS
+from fieldfare.node.http.admin.sessions import LONGEST_PAGE, PAGE
 from fieldfare.node.http.errors import PROBLEM, ProblemDetails
 from fieldfare.node.http.events import Accepted
 from fieldfare.node.http.health import About, Alive, Ready, our_version
@@ -24,18 +27,18 @@ _REF: Final = "#/components/schemas/{name}"
 
 
 class Operation(NamedTuple):
-    """What one can do at a path."""
+    """An operation of OpenAPI: a method at a path."""
 
     summary: str
     tag: str
     status: int = 200
     gives: Any = None
-    """the type of the answer; None: it has none, or is described by `kind`"""
+    """type of the answer; None: no body, or a body of the media type `kind`"""
     kind: str = JSON
     takes: Any = None
-    """the type of the body"""
+    """type of the request body"""
     bodies: Mapping[str, Any] = {}
-    """bodies by media type, each with an example"""
+    """examples of request bodies, by media type"""
     parameters: tuple[dict[str, Any], ...] = ()
     open: bool = False
     """needs no token"""
@@ -87,32 +90,32 @@ REPORT: Final = {
     ],
     "history": [[1763199999.0, 2380.0, 6100.0], [1763200000.0, 2400.0, 6200.0]],
 }
-_ID: Final = _parameter("id", "of the subscription", place="path")
-_SESSION: Final = _parameter("name", "of the session", place="path")
-_PIPELINE: Final = _parameter("name", "of the pipeline", place="path")
+_ID: Final = _parameter("id", "id of the subscription", place="path")
+_SESSION: Final = _parameter("name", "name of the session", place="path")
+_PIPELINE: Final = _parameter("name", "name of the pipeline", place="path")
 _PAGES: Final = (
-    _parameter("offset", "how many to leave out", "integer"),
-    _parameter("limit", f"how many at most; {admin.PAGE} if not said, {admin.LONGEST_PAGE} at most", "integer"),
-    _parameter("search", "a part of the text to look for"),
+    _parameter("offset", "number of entries to skip", "integer"),
+    _parameter("limit", f"entries in the answer; {PAGE} by default, {LONGEST_PAGE} at most", "integer"),
+    _parameter("search", "part of the text to search for"),
 )
 _STREAM: Final = (
-    _parameter("filter", "a filter in the native language; may be given several times"),
-    _parameter("filters", "a filter document of CloudEvents' subscriptions, as JSON"),
-    _parameter("since", "a position, or a time: also events that happened already"),
-    _parameter("session", "the name of a session that survives"),
+    _parameter("filter", "filter in the native language; may occur several times"),
+    _parameter("filters", "filter document of CloudEvents Subscriptions, as JSON"),
+    _parameter("since", "position or time: begin with a replay of earlier events"),
+    _parameter("session", "name of a durable session"),
     _parameter("format", "cloudevents or plain"),
-    _parameter("Last-Event-ID", "POSITION:NUMBER:LIFE of the last message that was seen", place="header"),
+    _parameter("Last-Event-ID", "POSITION:NUMBER:LIFE, the id of the last message seen", place="header"),
 )
 _PUBLISH: Final = (
-    _parameter("ttl", "seconds after which nobody is to get the events any more; or the header TTL", "number"),
-    _parameter("replaces", "events under such a name replace each other while they wait; or the header Replaces"),
+    _parameter("ttl", "seconds after which the events are no longer delivered; or the header TTL", "number"),
+    _parameter("replaces", "name under which waiting events replace each other; or the header Replaces"),
 )
 
 PATHS: Final[dict[str, dict[str, Operation]]] = {
-    "/": {"get": Operation("Where everything is; for browsers the dashboard", "node", gives=About, open=True)},
-    "/health": {"get": Operation("Is the process alive?", "node", gives=Alive, open=True)},
-    "/ready": {"get": Operation("Does the node take requests? If not, 503", "node", gives=Ready, open=True)},
-    "/metrics": {"get": Operation("Figures for Prometheus", "node", kind="text/plain")},
+    "/": {"get": Operation("Links to all parts; browsers get the dashboard", "node", gives=About, open=True)},
+    "/health": {"get": Operation("Tell that the process is alive", "node", gives=Alive, open=True)},
+    "/ready": {"get": Operation("Tell whether the node accepts requests (503: no)", "node", gives=Ready, open=True)},
+    "/metrics": {"get": Operation("Metrics for Prometheus", "node", kind="text/plain")},
     "/openapi.json": {"get": Operation("This document", "node", gives=dict[str, Any], open=True)},
     "/events": {
         "post": Operation(
@@ -133,78 +136,79 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         "get": Operation("Events as server-sent events", "events", kind="text/event-stream", parameters=_STREAM)
     },
     "/subscriptions": {
-        "get": Operation("All subscriptions of yours", "subscriptions", gives=list[Subscription]),
+        "get": Operation("Your subscriptions with a sink", "subscriptions", gives=list[Subscription]),
         "post": Operation(
-            "Let events be brought to a sink", "subscriptions", 201, Subscription, takes=Request,
+            "Subscribe, with delivery to a sink", "subscriptions", 201, Subscription, takes=Request,
             bodies={JSON: SUBSCRIPTION},
         ),
     },
     "/subscriptions/{id}": {
-        "get": Operation("A subscription", "subscriptions", gives=Subscription, parameters=(_ID,)),
+        "get": Operation("Show a subscription", "subscriptions", gives=Subscription, parameters=(_ID,)),
         "put": Operation(
-            "Let it be another one", "subscriptions", gives=Subscription, takes=Request, parameters=(_ID,),
+            "Change a subscription", "subscriptions", gives=Subscription, takes=Request, parameters=(_ID,),
             bodies={JSON: {**SUBSCRIPTION, "types": ["sale", "return"]}},
         ),
-        "delete": Operation("End it", "subscriptions", gives=Subscription, parameters=(_ID,)),
+        "delete": Operation("End a subscription", "subscriptions", gives=Subscription, parameters=(_ID,)),
     },
     "/subscriptions/{id}/confirm": {
         method: Operation(
-            "The callback of a sink that agrees", "subscriptions", gives=dict[str, str], open=True,
-            parameters=(_ID, _parameter("key", "as it was in WebHook-Request-Callback")),
+            "Callback of a sink that agrees to deliveries", "subscriptions", gives=dict[str, str], open=True,
+            parameters=(_ID, _parameter("key", "key from WebHook-Request-Callback")),
         )
         for method in ("get", "post")
     },
-    "/admin/overview": {"get": Operation("The node at a glance", "admin", gives=admin.Overview)},
+    "/admin/overview": {"get": Operation("State of the node at a glance", "admin", gives=views.Overview)},
     "/admin/nodes/{name}": {
         "get": Operation(
-            "Another node of the overlay at a glance, asked over the links", "admin", gives=admin.Overview,
+            "State of another node of the overlay, asked over the links", "admin", gives=views.Overview,
             parameters=(_parameter("name", "of the node", place="path"),),
         )
     },
-    "/admin/sessions": {"get": Operation("Sessions", "admin", gives=admin.Sessions, parameters=_PAGES)},
+    "/admin/sessions": {"get": Operation("Sessions", "admin", gives=views.Sessions, parameters=_PAGES)},
     "/admin/sessions/{name}": {
         "get": Operation(
-            "A session with all it wants", "admin", gives=admin.SessionDetails, parameters=(_SESSION,)
+            "A session with its subscriptions", "admin", gives=views.SessionDetails, parameters=(_SESSION,)
         ),
         "delete": Operation("End a session", "admin", 204, parameters=(_SESSION,)),
     },
     "/admin/moves": {
         "post": Operation(
-            "Let a session go to another node, and its client with it", "admin", 202, takes=admin.ToMove,
+            "Hand a session over to another node; its client follows", "admin", 202, takes=views.ToMove,
             bodies={JSON: {"session": "ana", "to": "rome"}},
         )
     },
     "/admin/subscriptions": {
-        "get": Operation("Subscriptions of all sessions", "admin", gives=admin.Subscriptions, parameters=_PAGES)
+        "get": Operation("Subscriptions of all sessions", "admin", gives=views.Subscriptions, parameters=_PAGES)
     },
     "/admin/table": {
         "get": Operation(
-            "The routing table, and which of its filters cover which", "admin", gives=admin.TableView,
-            parameters=(_parameter("limit", f"filters at most; {admin.MOST_FILTERS} at most", "integer"),),
+            "Filters of the routing table, with the cover relation", "admin", gives=views.TableView,
+            parameters=(_parameter("limit", f"filters in the answer; {MOST_FILTERS} at most", "integer"),),
         )
     },
-    "/admin/links": {"get": Operation("The neighbours", "admin", gives=list[admin.LinkView])},
+    "/admin/links": {"get": Operation("The neighbours", "admin", gives=list[views.LinkView])},
     "/admin/links/{name}": {
         "delete": Operation(
-            "Be no neighbour any more", "admin", 204, parameters=(_parameter("name", "of the node", place="path"),)
+            "Remove a neighbour", "admin", 204, parameters=(_parameter("name", "of the node", place="path"),)
         )
     },
     "/admin/explain": {
         "post": Operation(
-            "What a filter says, and how it stands to those here", "admin", gives=admin.Explanation,
-            takes=admin.ToExplain, bodies={JSON: {"filter": "price < 10"}},
+            "Normal form of a filter, and its relations to others", "admin", gives=views.Explanation,
+            takes=views.ToExplain, bodies={JSON: {"filter": "price < 10"}},
         )
     },
     "/admin/match": {
         "post": Operation(
-            "Whether an event matches a filter, and why", "admin", gives=admin.MatchAnswer, takes=admin.ToMatch,
+            "Match an event with a filter, with the reasons", "admin", gives=views.MatchAnswer, takes=views.ToMatch,
             bodies={JSON: {"filter": "price < 10", "event": {"price": 12}}},
         )
     },
-    "/admin/pipelines": {"get": Operation("How Spark pipelines do that report here", "admin", gives=list[Shown])},
+    "/admin/pipelines": {"get": Operation("Reports of Spark pipelines", "admin", gives=list[Shown])},
     "/admin/pipelines/{name}": {
         "put": Operation(
-            "A pipeline reports", "admin", 204, takes=PipelineReport, parameters=(_PIPELINE,), bodies={JSON: REPORT}
+            "Report the progress of a pipeline", "admin", 204, takes=PipelineReport, parameters=(_PIPELINE,),
+            bodies={JSON: REPORT},
         ),
         "delete": Operation("Forget a pipeline", "admin", 204, parameters=(_PIPELINE,)),
     },
@@ -213,7 +217,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
 
 
 def document() -> dict[str, Any]:
-    """The whole document."""
+    """Return the document; schemas that several operations use are shared components."""
     operations = [one for methods in PATHS.values() for one in methods.values()]
     types = [kind for one in operations for kind in (one.gives, one.takes) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ProblemDetails], ref_template=_REF)
@@ -252,7 +256,7 @@ def _operation(one: Operation, path: str, method: str, forms: Mapping[str, Any])
         "tags": [one.tag],
         "responses": {
             str(one.status): {"description": "Done", **content},
-            "default": {"description": "What is wrong, and where", **problem},
+            "default": {"description": "Error, as problem details", **problem},
         },
     }
     if one.parameters:
@@ -269,5 +273,5 @@ def _operation(one: Operation, path: str, method: str, forms: Mapping[str, Any])
 
 
 async def openapi(_: Call) -> Response:
-    """Show it."""
+    """Answer with the OpenAPI document, which is the same for all callers."""
     return answer(document())

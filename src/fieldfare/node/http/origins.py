@@ -1,17 +1,17 @@
-"""`Origins`: which web pages may speak to a node. It stands before all that answers, HTTP and WebSockets alike.
+"""`Origins`: the check of which web pages may use a node, before all handlers of HTTP and WebSockets.
 
-A browser sends requests to any address that a page names, this machine included, so a node that only this machine
-reaches is still in reach of every page that somebody opens. Two headers, which no page can change, tell them apart:
+A browser sends requests to any address that a page names, this machine included. So every open page reaches a node that
+listens to its own machine only. Two headers, which no page can change, tell the pages apart:
 
 - `Host` is the name by which the browser knows the node. A page can let its own name lead here (*DNS rebinding*), and
-  is then of the same origin. So the name must be one of the node's own: an address, `localhost`, the name of this
-  machine, `host`, that of `public_url`, or one of `http.hosts`. An address cannot be made to lead elsewhere.
-- `Origin` is where the page comes from. It must be the node itself, or be named in `http.origins`. Then, and only then,
-  answers say so (CORS). A page without an origin says `null`, and is refused.
+  then has the same origin. So the name must belong to the node: an address, `localhost`, the name of this machine,
+  `host`, the host of `public_url`, or an entry of `http.hosts`. An address cannot be made to lead elsewhere.
+- `Origin` is the origin of the page: the node itself, or an entry of `http.origins`. Then, and only then, answers allow
+  the page to read them (CORS). A page without an origin sends `null`, and is refused.
 
-Where `Origin` is missing no page can read the answer; browsers of today then say `Sec-Fetch-Site`, by which such a
-request is refused too, but for a link to the dashboard. Browsers always send `Origin` with a WebSocket: one without it
-is no browser's, and may call the node as it likes, so that nodes and clients need no settings.
+Without `Origin` no page can read the answer; browsers of today then send `Sec-Fetch-Site`, by which the node refuses
+such a request, too, except for a link to the dashboard. Browsers always send `Origin` with a WebSocket: a WebSocket
+without `Origin` comes from another program, and may use any `Host`, so that nodes and clients need no settings.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ from fieldfare.node.counters import Counters
 from fieldfare.node.http.errors import Problem, respond
 
 PAGES: Final = ("/", "/dashboard")
-"""what a link on a page from elsewhere may lead to, with all below /dashboard"""
+"""paths that a link on another site may lead to, besides all below /dashboard"""
 _HOST: Final = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(:[0-9]*)?")
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 _EXPOSED: Final = "Location, Retry-After, WWW-Authenticate"
 
 
 class Origins:
-    """An application that answers only those who may speak to it."""
+    """An ASGI middleware that refuses requests of other sites' pages, by the settings `[http]`."""
 
     def __init__(self, app: ASGIApp, config: Config, traffic: Counters) -> None:
-        """The settings say who may."""
         self._app = app
         self._traffic = traffic
         self._allowed = frozenset(config.http.origins)
@@ -52,7 +51,7 @@ class Origins:
         self._own = origin_of(f"http{'s' if public.scheme in ('wss', 'https') else ''}://{public.netloc}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Pass a request on, with the headers of CORS for an allowed origin, or refuse the request with 403."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -83,8 +82,8 @@ class Origins:
         if name not in self._hosts and not name.endswith(".localhost") and not _is_address(name):
             raise Problem(
                 403,
-                f"this node is not called {_shown(name)}: if it should be, add that to hosts in [http] of its settings"
-                " (FIELDFARE_HTTP_HOSTS)",
+                f"this node is not called {_shown(name)}: if that name is right, add it to hosts in [http] of the"
+                " settings (FIELDFARE_HTTP_HOSTS)",
                 setting="http.hosts",
             )
         if not origins:
@@ -95,13 +94,13 @@ class Origins:
         if known is None or known not in {origin_of(f"http{secure}://{hosts[0]}"), self._own, *self._allowed}:
             raise Problem(
                 403,
-                f"pages from {_shown(', '.join(origins))} may not speak to this node: if they should, add that to"
-                " origins in [http] of its settings (FIELDFARE_HTTP_ORIGINS, or fieldfare up --origin)",
+                f"pages from {_shown(', '.join(origins))} may not use this node: to allow them, add the origin to"
+                " origins in [http] of the settings (FIELDFARE_HTTP_ORIGINS, or fieldfare up --origin)",
                 setting="http.origins",
             )
 
     def _check_site(self, scope: Scope, headers: Headers) -> None:
-        """A page may not send requests from elsewhere without saying from where, but lead people to the dashboard."""
+        """Refuse requests of other sites without an `Origin`, except for links to the dashboard."""
         if headers.get("sec-fetch-site", "") not in _ELSEWHERE:
             return
         path = scope["path"]
@@ -110,15 +109,15 @@ class Origins:
             return
         raise Problem(
             403,
-            "a page from elsewhere may not send this request: only origins in [http] of the settings may"
+            "a page of another site may not send this request: only origins in [http] of the settings may"
             " (FIELDFARE_HTTP_ORIGINS)",
             setting="http.origins",
         )
 
 
 def _name(host: str) -> str:
-    """The name in a `Host` header, without a port."""
-    if not _HOST.fullmatch(host):  # `urlsplit` reads [::1].example as ::1
+    """Return the name in a `Host` header, without the port; empty if the header is malformed."""
+    if not _HOST.fullmatch(host):  # `urlsplit` would parse [::1].example as ::1
         return ""
     try:
         parts = urlsplit(f"//{host}")
@@ -151,7 +150,7 @@ def _preflight(origin: str, headers: Headers) -> Mapping[str, str]:
 
 
 def _with(more: Mapping[str, str], send: Send) -> Send:
-    """Send with more headers."""
+    """Return a `send` that adds headers to the response."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -167,7 +166,7 @@ async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: Send) 
     if scope["type"] == "http":
         await respond(problem)(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
-        await receive()  # what asks to connect
+        await receive()  # the `websocket.connect` that ASGI sends first
         await respond(problem)(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": problem.detail[:100]})

@@ -1,7 +1,7 @@
-"""`Resource`: what answers at a path. It finds who asks, calls the handler of the method, and makes answers of errors.
+"""`Resource`: the application at a path. A resource identifies the caller, calls the handler, and answers errors.
 
-A handler gets a `Call` and gives a response. Methods that a resource lacks get 405 with the ones it has; OPTIONS tells
-them too. Which web pages may ask at all, `origins` decides before.
+A handler gets a `Call` and returns a response. A method without a handler gets 405 with the allowed methods, which
+OPTIONS tells, too. `origins` has decided earlier which web pages may send requests at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JSON: Final = "application/json"
 
 
 class Call(NamedTuple):
-    """A request, who makes it, and to what."""
+    """A request with its caller and the node."""
 
     service: Context
     request: Request
@@ -38,19 +38,19 @@ Guard = Callable[[Context, Request], Principal]
 
 
 def anybody(_: Context, __: Request) -> Principal:
-    """Open to all; the handler must not use the principal."""
+    """Let everybody in; the handler must not use the principal."""
     return EVERYBODY
 
 
 def known(service: Context, request: Request) -> Principal:
-    """Those whom the node's security knows. What they may do, the handler asks."""
+    """Let in callers that the access rules know, if the node is ready; the handler checks further permissions."""
     principal = _principal(service, request)
     _check_ready(service)
     return principal
 
 
 def administrator(service: Context, request: Request) -> Principal:
-    """Those who may administer the node; they can look even if it is not ready."""
+    """Let in administrators; GET works even while the node is not ready."""
     principal = _principal(service, request)
     security.may_administer(principal)
     if request.method not in ("GET", "HEAD"):
@@ -69,28 +69,27 @@ def _check_ready(service: Context) -> None:
 
 
 class Resource:
-    """What answers at a path."""
+    """The application at a path, with a guard and a handler for each method."""
 
     def __init__(self, service: Context, guard: Guard, handlers: Mapping[str, Handler]) -> None:
-        """Handlers by method."""
         self._service = service
         self._guard = guard
         self.handlers = handlers
 
     @property
     def allowed(self) -> str:
-        """The methods that it has."""
+        """The methods of this resource, as the `Allow` header has them."""
         heads = ["HEAD"] if "GET" in self.handlers else []
         return ", ".join([*self.handlers, *heads, "OPTIONS"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request; errors become problem details, and a client that leaves gets no answer."""
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
         except ClientDisconnect:
             return
-        except Exception as error:  # noqa: BLE001 - `problem_of` logs those that nobody expected
+        except Exception as error:  # noqa: BLE001 - `problem_of` logs unexpected errors
             problem = problem_of(error)
             self._service.node.counters.refused += 400 <= problem.status < 500
             response = respond(problem)
@@ -102,33 +101,37 @@ class Resource:
             return Response(None, 204, {"Allow": self.allowed})
         handler = self.handlers.get(method)
         if handler is None:
-            raise Problem(405, f"{request.method} is not possible here, but {self.allowed}", {"Allow": self.allowed})
+            raise Problem(
+                405, f"{request.method} is not allowed here; allowed are {self.allowed}", {"Allow": self.allowed}
+            )
         return await handler(Call(self._service, request, self._guard(self._service, request)))
 
 
 def route(service: Context, path: str, guard: Guard, **handlers: Handler) -> Route:
-    """A route with handlers by method: `get=...`, `post=...`."""
+    """Return a route with handlers by method: `get=...`, `post=...`."""
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     return Route(path, Resource(service, guard, by_method))
 
 
 def answer(what: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A value as JSON."""
+    """Return a response with a value as JSON."""
     return Response(msgspec.json.encode(what), status, headers, JSON)
 
 
 def media_type(request: Request) -> str:
-    """The content type, without parameters."""
+    """Return the content type of a request, in lower case and without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def body(call: Call) -> bytes:
-    """The body, read piece by piece: of one that is too long no more than the limit is ever held."""
+    """Return the body, read piece by piece: of a body that is too long the node never holds more than the limit."""
     limit = call.service.node.config.limits.body_bytes
     encoding = call.request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         raise Problem(
-            415, f"the body is encoded as {encoding}, and must be sent as it is", {"Accept-Encoding": "identity"}
+            415,
+            f"the body is encoded as {encoding}, and must be sent without encoding",
+            {"Accept-Encoding": "identity"},
         )
     said = call.request.headers.get("content-length", "")
     too_long = Problem(413, f"the body has more than {limit} bytes, the limit of this node (limits.body_bytes)")
@@ -145,20 +148,20 @@ async def body(call: Call) -> bytes:
 
 
 async def read(call: Call, kind: type[T]) -> T:
-    """A JSON body of a given form."""
+    """Return the JSON body as a value of a type; Problem 415 or 400 if that fails."""
     if media_type(call.request) != JSON:
-        raise Problem(415, f"send JSON, and say so: Content-Type: {JSON}", {"Accept": JSON})
+        raise Problem(415, f"send JSON, with Content-Type: {JSON}", {"Accept": JSON})
     data = await body(call)
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(400, f"the body is no JSON: {error}") from None
+        raise Problem(400, f"the body is not JSON: {error}") from None
 
 
 def only(call: Call, *names: str) -> None:
-    """Refuse a parameter that there is not: one that is misspelt would do nothing, without a word."""
+    """Refuse unknown parameters: a misspelt parameter would silently do nothing."""
     for name in call.request.query_params:
         if name not in names:
             raise Problem(
@@ -167,7 +170,7 @@ def only(call: Call, *names: str) -> None:
 
 
 def number(call: Call, name: str, default: int, low: int, high: int) -> int:
-    """A whole number in the query."""
+    """Return a whole number of the query; Problem 400 outside the bounds."""
     text = call.request.query_params.get(name)
     if text is None:
         return default

@@ -2,25 +2,25 @@
 
     curl -N 'http://127.0.0.1:7400/stream?filter=price+<+10&since=1'
 
-- `filter` (native language) may be given several times, and `filters` holds a JSON document of CloudEvents'
-  subscriptions; an event that one of them matches is sent. With none, all events are.
-- `since` is a position or a time (seconds, or RFC 3339): then events that happened already are sent, too.
-- `session` names a session that survives; while the client is away, events wait for it.
-- `format=plain` sends plain JSON instead of CloudEvents.
+- `filter` (native language) may occur several times, and `filters` has a JSON document of CloudEvents Subscriptions;
+  the stream has the events that match any of these. Without a filter, the stream has all events.
+- `since` is a position or a time (seconds, or RFC 3339): the stream begins with a replay of earlier events.
+- `session` names a durable session, in which events wait while the client is away.
+- `format=plain` gives plain JSON instead of CloudEvents.
 
-If events were lost, because more waited than the node keeps or `since` goes further back than the log, a message
-`event: fieldfare.dropped` without an id says how many (`dropped`, 0 if nobody knows) and the `reason`.
+After a loss, because too many events waited or `since` lies before the log, a message `event: fieldfare.dropped`
+without an id has the number of lost events (`dropped`, 0 if unknown) and the `reason`.
 
 Each message has the id `POSITION:NUMBER:LIFE`. A client that comes back with `Last-Event-ID`, as `EventSource` does by
-itself, goes on behind it: with a session, all up to it is acknowledged; without one, the log is read from there. That
-is the only way to acknowledge; so a stream with a session ends after `TURN` events, the client comes back, and nothing
-piles up. The life of the log (see `lineage`) says whether the position and the number are still those of the same
-event: if the node has gone back in time, nothing is acknowledged, or the log is read from where both still agree.
+itself, continues after that message: with a session, all events up to the message are acknowledged; without a session,
+the log is read from there. There is no other acknowledgement; so a stream with a session ends after `TURN` events, the
+client comes back, and acknowledged events do not pile up. The life of the log (see `lineage`) tells whether position
+and number still mean the same event: if the node has gone back in time, no event is acknowledged, or the log is read
+from the last position in which both agree.
 
 **Tokens** come in the header `Authorization` only. A token in a URL would end up in logs and histories, so
-`access_token` is refused; and a cookie would be sent by pages that have no business here. `EventSource` cannot set
-headers: where there is security, browsers use the WebSocket (the token is in its first frame), or `fetch` and read the
-same stream from its body.
+`access_token` is refused; and browsers would send a cookie for any page. `EventSource` cannot set headers: where there
+is security, browsers use the WebSocket (the token is in its first frame), or `fetch` and the body of the answer.
 """
 
 from __future__ import annotations
@@ -53,31 +53,31 @@ from fieldfare.node.state import RequestRefused
 from fieldfare.protocol.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
-"""seconds after which a comment is sent, if nothing else is"""
+"""seconds of silence after which a comment is sent"""
 TURN: Final = 10_000
 """events after which a stream with a session ends"""
 AGAIN: Final = 1000
-"""milliseconds after which a client is to come back"""
+"""milliseconds after which a client should come back"""
 LOST: Final = b"fieldfare.dropped"
-"""what a message is called that tells of events that will not come"""
+"""name of the messages about lost events"""
 SUBSCRIPTION: Final = "stream"
-"""the id of what a stream asks for"""
+"""id of the subscription of a stream"""
 _ID: Final = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::([0-9a-f.]{1,40}))?")
-"""earlier versions left out the life"""
+"""the id of a message; earlier versions left out the life"""
 _BREAKS: Final = re.compile(r"[\r\n\0]")
 
 
 class _Last(NamedTuple):
-    """The last message that a client has seen."""
+    """The id of the last message that a client has seen."""
 
     position: int
     number: int
     life: str
-    """in which they were given; empty if nobody knows"""
+    """life of the log in which both were given; empty: unknown"""
 
 
 async def stream(call: Call) -> Response:
-    """Begin a stream."""
+    """Answer with a stream; mistakes in the query are found before the stream begins."""
     query = call.request.query_params
     if "access_token" in query:
         raise Problem(400, "a token does not belong in a URL, where logs keep it: use the header Authorization")
@@ -98,7 +98,7 @@ async def stream(call: Call) -> Response:
         elif last is not None:
             since = _same(last, node) + 1
         mine = node.broker.broker.clients.all.get(consumer.name)
-        if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else it was asked for before, and goes on
+        if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else the subscription exists, and goes on
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
         await consumer.__aexit__()
@@ -110,13 +110,13 @@ async def stream(call: Call) -> Response:
 
 
 def _same(last: _Last, node: Node) -> int:
-    """The last position up to that of a message that is still the same event."""
+    """Return the last position, up to that of a message, which still means the same event."""
     known = ((last.life.partition(".")[0], 1),) if last.life else ()
     return min(still_valid(last.position, known, node.lives), node.storage.log.last)
 
 
 class _Stream(StreamingResponse):
-    """An answer that goes on, and lets go of its session at the end."""
+    """A response without an end, which leaves its session when the client goes."""
 
     def __init__(self, call: Call, consumer: InternalSession, *, plain: bool, forgotten: int) -> None:
         self._consumer = consumer
@@ -125,7 +125,7 @@ class _Stream(StreamingResponse):
         super().__init__(messages, 200, headers, "text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until either side goes."""
+        """Send until the client or the node ends the stream."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -139,9 +139,9 @@ async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgo
     if call.request.method == "HEAD":
         return
     if consumer.gone:
-        yield _lost(0, f"the log of {node.name} begins at position {consumer.gone}: what is older is gone")
+        yield _lost(0, f"the log of {node.name} begins at position {consumer.gone}: older events are deleted")
     if forgotten:
-        reason = f"{node.name} went back in time: it has forgotten the last {forgotten} positions that you know"
+        reason = f"{node.name} went back in time: the last {forgotten} positions that you know are lost"
         yield _lost(0, reason)
     sent = 0
     until = call.principal.until or float("inf")
@@ -177,7 +177,7 @@ async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgo
                 ids = [node.event_id(delivered.position) for delivered in some]
                 written = zip(some, ids, strict=True)
                 yield b"".join(message(delivered, id, source, life, plain=plain) for delivered, id in written)
-                if consumer.name.startswith("~"):  # nobody will come back for it
+                if consumer.name.startswith("~"):  # no client can come back to this session
                     await consumer.acknowledge(some[-1].number)
     finally:
         waiting = [leaving] if following is None else [leaving, following]
@@ -187,13 +187,13 @@ async def _messages(call: Call, consumer: InternalSession, *, plain: bool, forgo
 
 
 def _lost(count: int, reason: str) -> bytes:
-    """A message that is no event: some will not come. Without an id, so that it is not taken for one."""
+    """Return a message about lost events; without an id, because the message is not an event."""
     data = msgspec.json.encode({"dropped": count, "reason": reason})
     return b"event: " + LOST + b"\ndata: " + data + b"\n\n"
 
 
 def message(delivered: Delivered, id: str, source: str, life: str, *, plain: bool) -> bytes:
-    """An event as a server-sent event; it has an id of its own, or gets one."""
+    """Return an event as a server-sent event; `id` and `source` are for events that are not CloudEvents."""
     event = delivered.event
     data = binding.plain(event) if plain else binding.structured(event, id, source)
     lines = [f"id: {delivered.position}:{delivered.number}:{life}".encode()]
@@ -219,7 +219,7 @@ def _read(texts: list[str], documents: list[str], principal: Principal) -> Filte
         try:
             wanted.append(subscriptions.parse(_document(document)))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise Problem(400, f"filters is no JSON: {error}", parameter="filters") from None
+            raise Problem(400, f"filters is not JSON: {error}", parameter="filters") from None
     for filter in wanted or [EVERYTHING]:
         security.subscribable(principal, filter)
     return reduce(or_, wanted) if wanted else EVERYTHING
@@ -227,7 +227,9 @@ def _read(texts: list[str], documents: list[str], principal: Principal) -> Filte
 
 def _document(text: str) -> object:
     document = msgspec.json.decode(text)
-    return [document] if isinstance(document, str) else document  # a text would be one of the native language
+    return (
+        [document] if isinstance(document, str) else document
+    )  # a plain string would be parsed as the native language
 
 
 def _since(text: str | None) -> float | str | None:
@@ -262,7 +264,7 @@ def _session(call: Call) -> str:
     node = call.service.node
     session = node.broker.sessions.get(name)
     if session is not None and node.security is not None and session.owner != call.principal.name:
-        raise AccessDenied(f"the session {name} belongs to somebody else")
+        raise AccessDenied(f"the session {name} belongs to another owner")
     if session is None:
         try:
             check_new_session(node, node.broker, call.principal.name)

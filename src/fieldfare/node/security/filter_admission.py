@@ -1,8 +1,8 @@
-"""Taking filters from outside: every place that takes one over the network reads it here, within a budget.
+"""Admission of filters from the network: every filter of a client is parsed here, within bounds.
 
-Whoever asks must be permitted to ask at all before anything is read (`permitted`). Then a filter is read in a thread of
-its own pool, so that neither the event loop nor other threads' work waits for it. A thread cannot be stopped: so it is
-the bounds on size that keep the work small, and the bound on time only says when nobody waits for it any longer.
+The caller needs the permission to subscribe or advertise before the node parses a filter (`permitted`). A filter is
+parsed in a thread of a pool of its own, so neither the event loop nor other threads wait. A thread cannot be stopped:
+the bounds on size keep the work small, and the bound on time only ends the wait for the result.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from fieldfare.node.state import RequestRefused
 T = TypeVar("T")
 
 THREADS: Final = 2
-"""filters that are read at the same time; others wait for their turn"""
+"""filters that are parsed at the same time; others wait for their turn"""
 _POOL: Final = ThreadPoolExecutor(THREADS, "filters")
 
 
 class TooMuch(RequestRefused):
-    """A filter that is too large, or takes too long."""
+    """The refusal of a filter that is too large, or takes too long to parse."""
 
 
 def permitted(principal: Principal, verb: Literal["subscribe", "advertise"]) -> None:
-    """AccessDenied if somebody may not subscribe, or advertise, at all: then their filter is not even read."""
+    """Raise AccessDenied if a principal may not subscribe, or advertise, at all: then no filter is parsed."""
     if getattr(principal.permissions, verb) is False:
         (may_subscribe if verb == "subscribe" else may_advertise)(principal, EVERYTHING)
 
 
 async def admitted(written: object, limits: Limits) -> Filter:
-    """A filter that came from outside: TooMuch, FilterSyntaxError or FilterDocumentError if it is not taken."""
+    """Return the filter in a text or document of a client; TooMuch, FilterSyntaxError or FilterDocumentError."""
     return await within(lambda: taken(written, limits), limits)
 
 
 def taken(written: object, limits: Limits) -> Filter:
-    """The same at once, for those who are in a thread already; also a filter that was made of others."""
+    """Return the filter as `admitted` does, for callers in a thread of their own; also checks a combined filter."""
     if not isinstance(written, Filter):
         check_size(len(written if isinstance(written, str) else msgspec.json.encode(written)), limits)
     return admission.admit(written, admission.Limits(text=limits.filter_chars))
 
 
 def check_size(size: int, limits: Limits) -> None:
-    """TooMuch if the text of a filter, or of several together, has too many characters."""
+    """Raise TooMuch if the text of a filter, or of several together, has too many characters."""
     if size > limits.filter_chars:
         raise TooMuch(f"the filter has {size} characters, more than the limit of {limits.filter_chars}")
 
 
 async def within(read: Callable[[], T], limits: Limits) -> T:
-    """What comes of reading a filter, in a thread and within the budget of time; else TooMuch."""
+    """Return the result of `read`, called in a thread of the pool; TooMuch after the bound on time."""
     loop = asyncio.get_running_loop()
     began = asyncio.Event()
 
@@ -66,15 +66,17 @@ async def within(read: Callable[[], T], limits: Limits) -> T:
         return read()
 
     reading = loop.run_in_executor(_POOL, begin)
-    reading.add_done_callback(lambda one: one.cancelled() or one.exception())  # perhaps nobody waits any more
-    await began.wait()  # whoever waits for a turn has not used any time yet
+    reading.add_done_callback(
+        lambda one: one.cancelled() or one.exception()
+    )  # after a timeout no caller reads the exception
+    await began.wait()  # the time begins with the parsing, not with the wait for a thread
     done, _ = await asyncio.wait([reading], timeout=limits.filter_seconds)
     if not done:
-        raise TooMuch(f"to read the filter takes more than {limits.filter_seconds:g} s (limits.filter_seconds)")
+        raise TooMuch(f"parsing the filter takes more than {limits.filter_seconds:g} s (limits.filter_seconds)")
     return await reading
 
 
 def bounded(read: Callable[[], T]) -> T:
-    """What comes of reading several filters together, within the steps that one may take; else FilterOverBudget."""
+    """Return the result of parsing several filters within the steps of a single filter; FilterOverBudget."""
     with budget.within(admission.LIMITS.steps, 2 * admission.LIMITS.normal):
         return read()

@@ -1,7 +1,7 @@
-"""Names that come from outside: one rule for all ways by which somebody can name a session.
+"""The rule for names of sessions, the same for HTTP, WebSockets and handovers.
 
-Sessions that the node makes for its own purposes have names too (`~...`, `webhook:ID`, `bridge:NAME`). Nobody else may
-use such a one, or they could take what is meant for a sink or another system.
+The node's own sessions have names, too (`~...`, `webhook:ID`, `bridge:NAME`). No client may use such a name: the client
+would get the events of a sink, or of another system.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LONGEST: Final = 200
 
 
 def check_session(name: str) -> None:
-    """ValueError unless a client may call its session so.
+    """Raise ValueError unless a client may give this name to a session.
 
     >>> check_session("ana")
     >>> check_session("bridge:plant")

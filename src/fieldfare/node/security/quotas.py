@@ -1,4 +1,4 @@
-"""How many sessions there may be, of all and of one owner."""
+"""The limits on the number of sessions, of all owners and of one owner."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from fieldfare.node.state import RequestRefused
 
 
 def check_new_session(node: Node, broker: DurableBroker, owner: str) -> None:
-    """Refusal if there may not be one session more, or not one more of this owner.
+    """Raise RequestRefused if the limit on all sessions, or on the sessions of the owner, is reached.
 
-    Without security everybody is the same owner, and so only the limit on all sessions counts. Those who come without
-    a token where that is allowed are one owner, too: of theirs only the sessions that survive them are counted, else
-    any of them could keep the others away.
+    Without security all clients are the same owner, so only the limit on all sessions counts. Anonymous clients are one
+    owner, too: of theirs only the durable sessions count, or a single client could keep the others away.
     """
     limits = node.config.limits
     if len(broker.sessions) >= limits.sessions:
@@ -26,5 +25,5 @@ def check_new_session(node: Node, broker: DurableBroker, owner: str) -> None:
     else:
         count = sum(one.durable and not one.owner for one in broker.sessions.values())
     if count >= limits.owner_sessions:
-        who = repr(owner) if owner else "those without a token"
-        raise RequestRefused(f"{who} has {count} sessions already, the limit for each owner (limits.owner_sessions)")
+        who = repr(owner) if owner else "all clients without a token together"
+        raise RequestRefused(f"{who}: {count} sessions already, the limit for each owner (limits.owner_sessions)")

@@ -1,4 +1,4 @@
-"""`Revocations`: tokens that are void before their time, from a file that is read again whenever it changes.
+"""`Revocations`: tokens that are void before their time, from a file; the node reads each new version of the file.
 
     tokens = ["3f6c1a", "77ab02"]       # by their id (`jti`)
 
@@ -6,7 +6,7 @@
     ana = true                          # all tokens of ana (`sub`)
     bob = 2026-05-01T12:00:00Z          # those of bob that were issued before
 
-A connection whose token becomes void ends within `EVERY` seconds and a little.
+A connection whose token becomes void ends within about `EVERY` seconds.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fieldfare import toml
 from fieldfare.node.config import ConfigError
 
 EVERY: Final = 2.0
-"""seconds between two looks at the file"""
+"""seconds between two checks of the file"""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class Credential(NamedTuple):
-    """What is known of the token that somebody came with."""
+    """The marks of a token by which the file may name it: holder, id and time of issue."""
 
     name: str
     id: str = ""
@@ -45,14 +45,14 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 class _Void(NamedTuple):
     tokens: frozenset[str] = frozenset()
     names: Mapping[str, float] = {}
-    """by name: tokens that were issued before are void"""
+    """by name: the time before which issued tokens are void"""
 
 
 class Revocations:
-    """The tokens that are void, and whoever came with one that is not yet."""
+    """The void tokens, and the watchers of tokens in use."""
 
     def __init__(self, file: str) -> None:
-        """Read the file; ConfigError if that cannot be done."""
+        """Read the file; ConfigError if the file is missing or wrong."""
         self._file = Path(file)
         self._seen: tuple[int, int, int] | None = None
         self._watching: dict[object, tuple[Credential, Callable[[], None]]] = {}
@@ -63,16 +63,16 @@ class Revocations:
             raise ConfigError(file, "security.void", error) from None
 
     def is_void(self, credential: Credential) -> bool:
-        """Is a token void?"""
+        """Tell whether the file names a token."""
         before = self._void.names.get(credential.name)
         old = before is not None and (credential.issued is None or credential.issued < before)
         return old or (bool(credential.id) and credential.id in self._void.tokens)
 
     def watch(self, credential: Credential, end: Callable[[], None]) -> Callable[[], None]:
-        """Call somebody when a token becomes void; gives what to call when nobody needs to know any more."""
+        """Call `end` when a token becomes void; return a function that stops the watch."""
         key = object()
         self._watching[key] = credential, end
-        if self.is_void(credential):  # since a moment ago
+        if self.is_void(credential):  # the file changed after the token was checked
             end()
 
         def unwatch() -> None:
@@ -81,13 +81,13 @@ class Revocations:
         return unwatch
 
     async def run(self) -> None:
-        """Look at the file now and then."""
+        """Check the file every `EVERY` seconds, for ever."""
         while True:
             await asyncio.sleep(EVERY)
             self.look()
 
     def look(self) -> None:
-        """Read the file again if it has changed. If that cannot be done, what was void stays so."""
+        """Read a changed file, and end the connections with void tokens; if the file is wrong, the old list stays."""
         try:
             stamp = self._stamp()
             if stamp == self._seen:
@@ -95,10 +95,10 @@ class Revocations:
             self._void = _read(self._file)
             self._seen = stamp
         except (OSError, ValueError) as error:
-            logger.error("%s cannot be read, and what was void stays so: %s", self._file, error)
+            logger.error("%s cannot be read, and the old list of void tokens stays: %s", self._file, error)
             return
         void = [end for credential, end in self._watching.values() if self.is_void(credential)]
-        logger.warning("%s was read again: %d connections end", self._file, len(void))
+        logger.warning("%s has changed: %d connections with void tokens end", self._file, len(void))
         for end in void:
             end()
 
@@ -108,7 +108,7 @@ class Revocations:
 
 
 def _read(file: Path) -> _Void:
-    """What a file says; ValueError if that makes no sense."""
+    """Read a file of void tokens; ValueError names the mistake."""
     found = toml.decode(file.read_text("utf-8"), _File)
     return _Void(frozenset(found.tokens), {name: _moment(name, when) for name, when in found.names.items()})
 
@@ -118,4 +118,4 @@ def _moment(name: str, when: object) -> float:
         return float("inf")
     if isinstance(when, datetime):
         return when.replace(tzinfo=when.tzinfo or UTC).timestamp()
-    raise ValueError(f"names.{name}: true (all tokens), or a time before which they were issued")
+    raise ValueError(f"names.{name}: expected true (all tokens), or a time (tokens issued before)")

@@ -1,8 +1,8 @@
-"""What somebody may still do: rights are asked again when a session is taken up, and of each event that waited for it.
+"""The second check of rights: when a client comes back to a session, and for each event that waited in the session.
 
-A session outlives the token that it was made with. Whoever comes back to it may have other roles by now, and so may the
-roles be others. What it subscribes to and advertises that is no longer permitted ends, loudly, and nothing else does;
-of what waits for it, only what its owner may read now is delivered.
+A session outlives the token of its first connection. The owner may have other roles by now, and the roles may have
+other permissions. Subscriptions and advertisements that are no longer permitted end, with a warning to the client, and
+no others; of the waiting events only those are delivered that the owner may read now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fieldfare.node.security.principals import Principal
 from fieldfare.protocol import messages as m
 
 DEAD_LETTER: Final = "fieldfare.deadletter"
-"""the type of events about others that could not be brought to a sink, which are inside"""
+"""type of events about undeliverable events, which are inside"""
 _LETTER: Final = DEAD_LETTER.encode()
 
 MayRead: TypeAlias = Callable[[Mapping[str, object]], bool]
@@ -30,7 +30,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 def may_read(principal: Principal) -> MayRead | None:
-    """Whether somebody may have an event that they asked for earlier; None: they may have all."""
+    """Return the test of whether a principal may read a waiting event; None: any event."""
     permission = principal.permissions.subscribe
     if permission is True:
         return None
@@ -40,12 +40,12 @@ def may_read(principal: Principal) -> MayRead | None:
 
 
 def is_letter(event: bytes) -> bool:
-    """Whether an event, as it is written, may be a dead letter: those are looked into whenever they are delivered."""
+    """Tell whether an encoded event may be a dead letter: the event inside needs a check at each delivery."""
     return _LETTER in event
 
 
 def _matches_inside(permission: Filter, event: Mapping[str, object]) -> bool:
-    """Whether a permission is also for the event in a dead letter: a letter must not show what nobody may read."""
+    """Tell whether a permission also admits the event inside a dead letter, at any depth."""
     while isinstance(event, Event) and event.type == DEAD_LETTER:
         data = event.tree.get("data")
         inside = data.get("event") if isinstance(data, Mapping) else None
@@ -61,7 +61,7 @@ def _matches_inside(permission: Filter, event: Mapping[str, object]) -> bool:
 
 
 def recheck(broker: DurableBroker, name: str, principal: Principal, now: float) -> list[str]:
-    """End what a session subscribes to or advertises and its owner no longer may; says what, and why."""
+    """End subscriptions and advertisements that the owner may no longer have; return a sentence about each."""
     client = broker.broker.clients.all.get(name)
     if client is None:
         return []
@@ -90,7 +90,9 @@ def _problem(question: Callable[[Principal, Filter], None], principal: Principal
 
 
 def withhold(broker: DurableBroker, name: str, numbers: list[int]) -> None:
-    """Let a session never have some of what waits for it, since its owner may not read it any more."""
+    """Drop waiting events from a session, because the owner may no longer read them."""
     if name in broker.sessions:
         broker.deliveries.withhold(name, numbers)
-        logger.warning("session %s: %d events that waited for it are not for its owner any more", name, len(numbers))
+        logger.warning(
+            "session %s: %d waiting events were dropped: the owner may no longer read them", name, len(numbers)
+        )

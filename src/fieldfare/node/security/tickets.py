@@ -1,15 +1,15 @@
-"""Tickets: how a client follows its session to another node without showing its token there.
+"""Tickets let a client follow its session to another node without showing its token there.
 
-A node that lets a session go tells the client where to, with a ticket: a random text. To the other node it says, over
-the links and with the session itself, only the digest of the ticket, who the client is, which roles its token has and
-until when (`handover.Vouch`). So a ticket is worth one session at one node: whoever gets hold of it, as a node that
-has called a session without a client being there, can use it nowhere else.
+The node that hands a session over sends the client an address and a ticket: a random text. The other node gets, over
+the links and with the session itself, only the digest of the ticket, the name of the client, the roles of its token and
+their end (`handover.Vouch`). So a ticket opens one session at one node: a node that has called a session without its
+client can use the ticket nowhere else.
 
-The first ticket must be used soon. With each use the client gets another one (`Welcome`), for the next time that it
-comes; the one that it has used stays good until the next one is used, since an answer may get lost. All this is in
-memory: after a restart, or when the token that stands behind it ends, the client goes to an address that it was given
-by its user, with its token. Where a node takes another's word for who somebody is, it is for publishing, subscribing
-and advertising only, which that node could do itself as a neighbour.
+The first ticket must be used soon. With each use the client gets the next ticket (`Welcome`), for its next connection;
+a used ticket stays good until the first use of the next, since an answer may get lost. Tickets live in memory: after a
+restart, or after the end of the token behind the ticket, the client goes to an address of its settings, with its token.
+A node trusts the word of another node for publishing, subscribing and advertising only, which the other node could do
+itself as a neighbour.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ LIFE: Final = 60.0
 
 
 class Pass(NamedTuple):
-    """What a node knows of the client of a session that came here."""
+    """The facts about the client of a session that was handed over to this node."""
 
     vouch: ClientVoucher
     digests: tuple[bytes, ...]
-    """of the tickets that are good: one that was used, and the next"""
+    """digests of the valid tickets: the last used one, and the next"""
     until: float
-    """when these end"""
+    """end of these tickets"""
 
 
 def digest_of(ticket: str) -> bytes:
-    """What others may know of a ticket."""
+    """Return the digest of a ticket, the part that other nodes may know."""
     return hashlib.sha256(ticket.encode()).digest()
 
 
 def new_ticket() -> str:
-    """A ticket that nobody can guess."""
+    """Return a random ticket of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def vouch_for(principal: Principal, session: str, handover: str, ticket: str) -> ClientVoucher:
-    """What the next node is told of a client that follows its session in a handover."""
+    """Return the facts for the next node about a client that follows its session in a handover."""
     return ClientVoucher(
         session, handover, digest_of(ticket), principal.name, principal.roles, principal.until, principal.token,
         principal.issued,
@@ -57,31 +57,31 @@ def vouch_for(principal: Principal, session: str, handover: str, ticket: str) ->
 
 
 def first_pass(vouch: ClientVoucher, now: float) -> Pass:
-    """A client is on its way here, another node says."""
+    """Return the pass of a client that another node has announced; its ticket is valid for `LIFE` seconds."""
     return Pass(vouch, (vouch.digest,), now + LIFE)
 
 
 def opens(known: Pass, ticket: str, now: float) -> bool:
-    """Is a ticket good?"""
+    """Tell whether a ticket is valid for a pass; the comparison takes constant time."""
     digest = digest_of(ticket)
     return now < known.until and any(hmac.compare_digest(digest, one) for one in known.digests)
 
 
 def principal_of(known: Pass, security: Security | None, now: float) -> Principal:
-    """Who comes with a ticket, and what they may do; Unauthenticated if the token behind it does not count any more."""
+    """Return the principal of a pass, without `administer`, `join` and `interest`; Unauthenticated after its token."""
     vouch = known.vouch
     principal = with_roles(vouch.owner, vouch.roles, security, vouch.until)
     limited = principal.permissions._replace(administer=False, join=False, interest=False)
     principal = principal._replace(permissions=limited, token=vouch.token, issued=vouch.issued)
     if vouch.until is not None and vouch.until <= now:
-        raise Unauthenticated("the token behind the ticket has expired: come with a new one")
+        raise Unauthenticated("the token behind the ticket has expired: connect with a new one")
     if is_void(principal.credential, security):
         raise Unauthenticated("the token behind the ticket is void: get a new one")
     return principal
 
 
 def renewed(known: Pass, used: str) -> tuple[Pass, str]:
-    """After a ticket was used: the pass with another one, and that ticket."""
+    """Return the pass after the use of a ticket, with the next ticket."""
     ticket = new_ticket()
     until = known.vouch.until if known.vouch.until is not None else float("inf")
     return Pass(known.vouch, (digest_of(used), digest_of(ticket)), until), ticket

@@ -1,1 +1,1 @@
-"""A declared pipeline: its settings, its plan, its run, its sinks and its reports."""
+"""Pipelines declared in a file: settings, plan, run, subscriptions and reports."""

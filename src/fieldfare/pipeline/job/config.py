@@ -1,4 +1,4 @@
-"""A pipeline as a TOML file: where events come from, what becomes of them, and where they go.
+"""A pipeline as a TOML file: the source of events, their decoding and matching, and the sinks.
 
     name = "market"
     state = "market-state"              # checkpoints, subscriptions and reports; keep it
@@ -18,7 +18,7 @@
     of = "deliveries"                   # or events, quarantine, late
     path = "deliveries"
 
-Reading it needs no Spark. Whatever is wrong is named with its place in the file.
+A file is read without Spark. An error names the place in the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class PipelineError(ValueError):
-    """What is wrong with a pipeline, and where in its file."""
+    """An error in a pipeline, with the place in its file."""
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,17 +52,17 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Source(_Part, frozen=True):
-    """Where events come from; the options are those of its kind."""
+    """The source of the events; the options depend on the kind."""
 
     kind: SourceKind
     options: dict[str, Scalar] = {}
 
 
 class Normalise(_Part, frozen=True):
-    """How records become events; see `normalise`."""
+    """The decoding of records to events; see `normalise`."""
 
     fields: str | None = None
-    """the declared fields as DDL; without it they are inferred from what is there at the start, and kept"""
+    """the declared fields as DDL; by default inferred from the events at the first start, and kept"""
     id: str | None = None
     source: str | None = None
     sequence: str | None = None
@@ -71,39 +71,39 @@ class Normalise(_Part, frozen=True):
     require: list[str] = []
     unknown: Literal["keep", "quarantine", "drop"] = "keep"
     duplicates: str | None = None
-    """for how long events are remembered, to drop their copies: `1 hour`"""
+    """the time for which copies of an event are recognised and dropped: `1 hour`"""
     late: str | None = None
-    """events that come so long after their time are in the table `late` instead: `1 hour`"""
+    """the delay after which an event goes to the table `late` instead: `1 hour`"""
 
 
 class Match(_Part, frozen=True):
-    """Who wants the events."""
+    """The subscriptions that events are matched with."""
 
     subscriptions: str | list[str]
-    """a file of subscriptions, a catalogue, or the HTTP addresses of nodes whose live subscriptions are taken"""
+    """a file of subscriptions, a catalogue, or the HTTP addresses of nodes with live subscriptions"""
     dialect: Literal["native", "cesql", "cloudevents", "ruler"] = "native"
     mode: Literal["overlap", "cover"] = "overlap"
-    """what intervals in events must do with what is wanted; of values it makes no difference"""
+    """whether an interval must overlap the filter's values or be covered by them; no difference for single values"""
     refresh: Annotated[float, msgspec.Meta(gt=0)] = 5.0
-    """seconds between two looks at the subscriptions of nodes, or at the file"""
+    """seconds between two checks of the subscriptions of nodes, or of the file"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
 
 
 class Report(_Part, frozen=True):
-    """Whom to tell how it goes."""
+    """The receivers of reports: a node's dashboard, and Prometheus."""
 
     node: str = ""
     """the HTTP address of a node: its dashboard shows the pipeline"""
     token: str = ""
     metrics: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """the port on which Prometheus finds figures; 0 for none"""
+    """the port on which Prometheus reads metrics; 0 for none"""
     statistics: bool = True
     """whether to count the values of the fields, for the dashboard"""
 
 
 class Pipeline(_Part, frozen=True):
-    """A pipeline."""
+    """All settings of a pipeline."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[\w.-]+$")]
     state: str
@@ -115,11 +115,11 @@ class Pipeline(_Part, frozen=True):
     spark: dict[str, str] = {}
     """settings of Spark; `master` is the address of the cluster"""
     every: str = ""
-    """the pause between two micro-batches, such as `5 seconds`; without it, as soon as there is something"""
+    """the time between two micro-batches, such as `5 seconds`; by default a batch begins as soon as there are events"""
 
 
 def read(path: str | Path) -> Pipeline:
-    """The pipeline in a file; paths in it are relative to the file."""
+    """Read the pipeline in a file; relative paths are relative to the file."""
     file = Path(path)
     try:
         found = parse(file.read_text(encoding="utf-8"), source=str(path))
@@ -129,7 +129,7 @@ def read(path: str | Path) -> Pipeline:
 
 
 def parse(text: str, *, source: str = "") -> Pipeline:
-    """The pipeline in a text.
+    """Read the pipeline in a text; relative paths stay relative.
 
     >>> parse('name = "a"')
     Traceback (most recent call last):
@@ -159,13 +159,13 @@ def _checked(tree: dict[str, Any]) -> Pipeline:
 
 
 def _stage(table: dict[str, Any], own: set[str]) -> dict[str, Any]:
-    """The options of a stage stand beside its kind in the file."""
+    """Separate the options of a source or sink from its own keys, which stand beside them in the file."""
     options = {key: value for key, value in table.items() if key not in own}
     return {**{key: value for key, value in table.items() if key in own}, "options": options}
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    """Dotted keys of TOML, which are tables of tables, as one text each."""
+    """Return dotted keys of TOML, which are nested tables, as flat pairs of key and value."""
     found: list[tuple[str, Any]] = []
     for key, value in tree.items():
         found += _flat(value, f"{above}{key}.") if isinstance(value, dict) else [(f"{above}{key}", value)]
@@ -205,13 +205,13 @@ def _check(found: Pipeline) -> None:
 
 
 def sink_name(sink: SinkSettings) -> str:
-    """What a sink is called in messages and in the state: its kind, table and place."""
+    """Return the name of a sink in messages: its kind, table and place."""
     where = next((str(sink.options[key]) for key in ("path", "url") if key in sink.options), "")
     return f"{sink.kind} of {sink.table}{f' at {where}' if where else ''}"
 
 
 def _relative(found: Pipeline, folder: Path) -> Pipeline:
-    """The same, with paths that hold wherever it is run from."""
+    """Return the pipeline with absolute paths, so that the working directory does not matter."""
 
     def placed(path: str) -> str:
         return path if "://" in path else str(folder / path)

@@ -1,7 +1,7 @@
-"""The parts of a declared pipeline as DataFrames: what a source gives, and what becomes of it in one go.
+"""The plan of a pipeline as DataFrames: source, decoding, matching, and the tables of a micro-batch.
 
-A stream has one plan: source, decoding, matching. Each micro-batch is computed once and kept while its tables are cut
-out of it: `events`, `deliveries`, `quarantine` and `late`.
+A stream has a single plan. Each micro-batch is computed once and kept while its tables are selected from it: `events`,
+`deliveries`, `quarantine` and `late`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELDS: Final = "fields.ddl"
 
 
 def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> DataFrame:
-    """The records of the source."""
+    """Read the records of the source."""
     source = pipeline.source
     try:
         if source.kind in _OURS:
@@ -58,7 +58,7 @@ def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> Data
 
 
 def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) -> DataFrame:
-    """Topics of Kafka; Spark's connector is a jar, which `spark.jars.packages` names."""
+    """Read topics of Kafka; Spark's connector is a jar, which `spark.jars.packages` names."""
     rest = {key: value for key, value in options.items() if key not in {"servers", "topic"}}
     reader = (spark.readStream if stream else spark.read).format("kafka").options(**texts(rest))
     reader = reader.option("kafka.bootstrap.servers", str(options["servers"])).option(
@@ -80,7 +80,7 @@ def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) 
 
 
 def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructType | str | None:
-    """The declared fields, or those inferred when the pipeline first ran; None if the source has columns for them."""
+    """Return the declared fields, or those inferred at the first run; None if the source has columns."""
     records = raw(spark, pipeline)
     if "event" not in records.columns:
         return None
@@ -103,7 +103,7 @@ def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructTyp
 def planned(
     records: DataFrame, pipeline: Pipeline, fields: StructType | str | None, subscriptions: str | Path | None
 ) -> DataFrame:
-    """The records decoded and matched: what `Tables` is cut out of."""
+    """Decode and match the records; `Tables` selects the tables from the result."""
     how = pipeline.normalise
     try:
         read = normalise(
@@ -131,7 +131,7 @@ def planned(
 
 
 def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
-    """The records without copies of events; of what is no event, each stays."""
+    """Drop copies of events; records that are no events all stay."""
     if how.duplicates is None:
         return records
     key = F.when(F.col("reason").isNull(), F.concat_ws(" ", F.lit("event"), "id")).otherwise(F.expr("uuid()"))
@@ -144,34 +144,34 @@ def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
 
 @dataclass(frozen=True)
 class Tables:
-    """A micro-batch, and the tables in it."""
+    """A micro-batch with its tables."""
 
     records: DataFrame
 
     @property
     def events(self) -> DataFrame:
-        """Those that came in time."""
+        """The events that came in time."""
         return Normalised(self._good(late=False)).events
 
     @property
     def late(self) -> DataFrame:
-        """Those that did not."""
+        """The events that came too late."""
         return Normalised(self._good(late=True)).events
 
     @property
     def quarantine(self) -> DataFrame:
-        """What is no event."""
+        """The records that are no events."""
         return Normalised(self.records).quarantine
 
     @property
     def deliveries(self) -> DataFrame:
-        """Events with those who want them."""
+        """The events with their matching subscriptions, a row for each match."""
         return unfold(
             self._good(late=False).select("id", "source", "sequence", "time", "type", "fields", "rest", MATCHES)
         )
 
     def named(self, name: Table) -> DataFrame:
-        """One of them."""
+        """Return a table by its name in the file."""
         tables: Mapping[Table, Callable[[], DataFrame]] = {
             "events": lambda: self.events,
             "late": lambda: self.late,
@@ -181,7 +181,7 @@ class Tables:
         return tables[name]()
 
     def counted(self) -> DataFrame:
-        """How many there are in each, in one row; and the last version of the subscriptions."""
+        """Count the rows of each table, in a single row with the last version of the subscriptions."""
         good = F.col("reason").isNull()
         timely = good & ~F.col(f"`{_LATE}`")
         matched = MATCHES in self.records.columns

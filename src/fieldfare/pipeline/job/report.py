@@ -1,6 +1,6 @@
-"""How a pipeline does: a report after each micro-batch, for a file, a node's dashboard, Prometheus and the terminal.
+"""Reports of a pipeline after each micro-batch, for a file, a node's dashboard, Prometheus and the terminal.
 
-Counts go on over restarts. A batch that is done again after a crash is counted once: the report knows its number.
+Counts go on over restarts. A batch that runs again after a crash is counted once, by its number.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from fieldfare.pipeline.statistics.sketches import Count
 FILE: Final = "report.json"
 _TIMEOUT: Final = 5
 _SECONDS: Final = 5.0
-"""between two counts of values"""
+"""seconds between two counts of values"""
 
 
 def last(state: Path) -> PipelineReport | None:
-    """The last report of a pipeline; None if it has made none yet, or none that can be read."""
+    """Read the last report of a pipeline; None without a readable report."""
     try:
         return msgspec.json.decode((state / FILE).read_bytes(), type=PipelineReport)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -52,7 +52,7 @@ def last(state: Path) -> PipelineReport | None:
 
 
 class Reporter:
-    """Makes the reports of a pipeline and brings them to where they are wanted."""
+    """The reporter makes the reports of a pipeline, and writes and sends them."""
 
     def __init__(
         self, pipeline: Pipeline, state: Path, subscriptions: Path | None, told: Callable[[PipelineReport], None]
@@ -72,7 +72,7 @@ class Reporter:
         self._metrics = _Metrics(pipeline.name, pipeline.report.metrics) if pipeline.report.metrics else None
 
     def batch(self, number: int, tables: Tables, took: float) -> None:
-        """A micro-batch is done."""
+        """Report a finished micro-batch."""
         before = self._report
         if not self._first and number <= before.batch:
             return  # done again
@@ -110,16 +110,16 @@ class Reporter:
         )
 
     def waiting(self) -> None:
-        """Nothing to do just now."""
+        """Report that the pipeline waits for events, if it ran before."""
         if self._report.state == "running" and time.time() - self._report.time > _TIMEOUT:
             self._tell(replace(self._report, state="waiting"))
 
     def ended(self) -> None:
-        """It was stopped, or has done all there was."""
+        """Report that the pipeline was stopped, or has processed all events."""
         self._tell(replace(self._report, state="ended", time=time.time()))
 
     def failed(self, problem: str) -> None:
-        """It stopped because of something."""
+        """Report that the pipeline stopped because of an error."""
         self._tell(replace(self._report, state="failed", time=time.time(), error=problem[:LONGEST_ERROR]))
 
     def _tell(self, report: PipelineReport) -> None:
@@ -138,7 +138,7 @@ class Reporter:
             _put(self._pipeline.report.node, self._pipeline.report.token, report)
 
     def _count(self, tables: Tables) -> None:
-        """Who got most, since the pipeline first ran: exact for those who were ever among the busiest of a batch."""
+        """Count deliveries by subscription; exact for subscriptions that were ever among the busiest of a batch."""
         if MATCHES not in tables.records.columns:
             return
         got = tables.deliveries.groupBy("subscription", "owner").count()
@@ -148,7 +148,7 @@ class Reporter:
         self._busy = Counter(dict(self._busy.most_common(50 * MOST_BUSY)))
 
     def _fields(self, tables: Tables, now: float) -> tuple[FieldReport, ...]:
-        """What values events have, since it was started; counted only now and then, and if somebody looks."""
+        """Count the values of fields since the start, every few seconds, and only for a dashboard."""
         wanted = self._pipeline.report.node and self._pipeline.report.statistics
         if not wanted or now - self._counted < _SECONDS:
             return self._report.fields
@@ -171,7 +171,7 @@ def _busier(one: tuple[tuple[str, str | None], int]) -> tuple[int, str]:
 
 
 def field_reports(found: EventStatistics) -> tuple[FieldReport, ...]:
-    """Statistics as the dashboard shows them."""
+    """Return statistics as the dashboard shows them."""
     return tuple(
         FieldReport(
             path[:LONGEST_TEXT],
@@ -194,7 +194,7 @@ def _shown(value: object) -> Value:
 
 
 def _put(node: str, token: str, report: PipelineReport) -> None:
-    """Tell a node. One that is away misses a report, and no more."""
+    """Send a report to a node; a node that is away misses the report."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     address = f"{node.rstrip('/')}/admin/pipelines/{quote(report.name, safe='')}"
     try:
@@ -205,7 +205,7 @@ def _put(node: str, token: str, report: PipelineReport) -> None:
 
 
 class _Metrics:
-    """The report as Prometheus reads it."""
+    """Gauges of the last report, served to Prometheus."""
 
     def __init__(self, name: str, port: int) -> None:
         from prometheus_client import CollectorRegistry, Gauge, start_http_server  # noqa: PLC0415 - only if asked for
@@ -219,7 +219,7 @@ class _Metrics:
         start_http_server(port, addr="127.0.0.1", registry=registry)
 
     def show(self, report: PipelineReport) -> None:
-        """Put the figures where they are read."""
+        """Set the gauges to the figures of a report."""
         for key, gauge in self._gauges.items():
             gauge.set(getattr(report, key) or 0)
 

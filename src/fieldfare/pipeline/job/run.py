@@ -1,8 +1,8 @@
-"""Running a declared pipeline: one stream, and for each of its micro-batches the sinks, in their order.
+"""The run of a pipeline: a stream whose micro-batches are written to the sinks, in their order.
 
-A micro-batch is computed once and held while the sinks take their tables. Each sink knows the batch by its number, and
-the checkpoint moves on only after all of them: killed at any moment, the pipeline goes on where it was, and every sink
-has every row once. After each batch a report is written to `state/report.json` and told to those who asked for it.
+A micro-batch is computed once and held while the sinks write their tables. Each sink knows the batch by its name, and
+the checkpoint moves on only after all sinks: killed at any moment, the pipeline goes on from there, and every sink has
+every row once. After each batch a report is written to `state/report.json` and sent to its receivers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from fieldfare.pipeline.spark import spark_session
 
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
-"""what Spark has to say, in the state"""
+"""the file of Spark's messages, in the folder of the state"""
 _PATIENCE: Final = 60
 """seconds for the last batch, when the pipeline is stopped"""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A pipeline made ready: its stream, and the catalogue it matches with."""
+    """A pipeline that is ready to run: its stream, its sinks, and the catalogue of its subscriptions."""
 
     pipeline: Pipeline
     records: DataFrame
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def state(self) -> Path:
-        """Where it keeps what it must not forget."""
+        """The folder with the checkpoint, the subscriptions and the reports."""
         return Path(self.pipeline.state)
 
 
@@ -54,7 +54,7 @@ class Plan:
 def ready(
     pipeline: Pipeline, master: str | None = None, told: Callable[[str], None] = lambda _: None
 ) -> Iterator[Plan]:
-    """Start Spark and make a plan; `told` hears what goes wrong beside it. PipelineError says what cannot be."""
+    """Make the sinks, start Spark, and yield a plan; `told` gets warnings. PipelineError names a mistake."""
     settings = {key: value for key, value in pipeline.spark.items() if key != "master"}
     state = Path(pipeline.state)
     state.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def run(
     told: Callable[[PipelineReport], None] = lambda _: None,
     end: Callable[[], bool] = bool,
 ) -> None:
-    """Run until all that is there is done (`once`), until `end` says so, or for ever; `told` gets each report."""
+    """Run until all present events are processed (`once`), or until `end` returns True; `told` gets reports."""
     reporter = Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
     working = threading.Lock()  # held while a batch is on its way to the sinks
 
@@ -145,7 +145,7 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
 
 
 def _said(error: StreamingQueryException) -> str:
-    """The last line of what a worker or Spark said, which is the one that tells."""
+    """Return the last line with an error in a message of Spark or a worker, which tells the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (told[-1] if told else lines[0] if lines else "unknown")[:2000]

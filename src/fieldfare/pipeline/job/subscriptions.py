@@ -1,7 +1,7 @@
-"""Subscriptions that change while a pipeline runs: those of nodes, or of a file, brought into its catalogue.
+"""Subscriptions that change while a pipeline runs: those of nodes, or of a file, written to a catalogue.
 
-`followed` looks at them again and again; what has changed becomes a new version, which the next micro-batch takes up.
-A node that does not answer keeps the subscriptions it had: nobody loses events because a node was restarted.
+`followed` checks the subscriptions every few seconds; changes become a new version, which the next micro-batch uses.
+The subscriptions of a node that does not answer stay: a restart of a node loses no events.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _BACKOFF: Final = Backoff(0.5, 8.0, attempts=6)
 
 
 def is_node(address: str) -> bool:
-    """Is it the HTTP address of a node, and not a path?"""
+    """Tell whether a text is the HTTP address of a node, and not a path."""
     return address.startswith(("http://", "https://"))
 
 
 def of_node(url: str, token: str = "") -> list[Subscription]:
-    """The live subscriptions at a node; the owner is the session."""
+    """Return the live subscriptions at a node; the owner is the session."""
     for _ in range(_PASSES):
         if (found := _listed(url, token)) is not None:
             named = [Subscription(_id(one), one["filter"], one["session"]) for one in found]
@@ -49,9 +49,10 @@ def of_node(url: str, token: str = "") -> list[Subscription]:
 
 
 def _listed(url: str, token: str) -> list[dict[str, str]] | None:
-    """All subscriptions, page by page; None if that fails because they change meanwhile.
+    """Return all subscriptions, page by page; None if changes meanwhile prevent that.
 
-    What is removed lets those behind it move up. So pages overlap, and we go on after the last one that we know.
+    When a subscription is removed, those behind it move up. So pages overlap, and the reading goes on after the last
+    known subscription.
     """
     found: list[dict[str, str]] = []
     start = 0
@@ -77,13 +78,13 @@ def _page(url: str, token: str, start: int) -> Any:
 
 
 def _id(one: dict[str, str]) -> str:
-    """The session and the id, so that no two are the same: the first slash is the one between them."""
+    """Return session and id as a unique id: the first slash separates the two."""
     return f"{quote(one['session'], safe=':')}/{one['id']}"
 
 
 @contextmanager
 def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str], None]) -> Iterator[Path]:
-    """The path of a catalogue that keeps up with the subscriptions; `told` hears of trouble on the way."""
+    """Provide the path of a catalogue that follows the subscriptions; `told` gets warnings."""
     given = match.subscriptions
     if isinstance(given, str) and not is_node(given) and catalogue.is_catalogue(given):
         yield Path(given)
@@ -110,12 +111,12 @@ def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str
 
 
 def _in_a_line(error: Exception) -> str:
-    """What is wrong, without Java's list of callers."""
+    """Return the message of an error in a line, without Java's stack trace."""
     return " ".join(str(error).partition("\n\tat ")[0].split())
 
 
 def _first(look: Callable[[], None]) -> None:
-    """Look for the first time; a node that is just being started is given a moment."""
+    """Check the subscriptions for the first time, with patience for a node that is just starting."""
     try:
         return retry.call(look, _BACKOFF, OSError)
     except OSError as error:
@@ -123,7 +124,7 @@ def _first(look: Callable[[], None]) -> None:
 
 
 def _looking(spark: SparkSession, match: Match, path: Path) -> Callable[[], None]:
-    """A function that looks, and publishes a version if something has changed since it last did."""
+    """Return a function that checks the subscriptions, and writes a version if they have changed."""
     if isinstance(match.subscriptions, str) and not is_node(match.subscriptions):
         return _at_file(spark, match.subscriptions, Dialect(match.dialect), path)
     return _at_nodes(
@@ -137,7 +138,7 @@ def _at_file(spark: SparkSession, file: str, dialect: Dialect, path: Path) -> Ca
     def look() -> None:
         stamp = _stamp(Path(file), dialect)
         if not catalogue.is_catalogue(path) or not seen.exists() or seen.read_text() != stamp:
-            catalogue.publish(path, subscriptions_in(read_subscriptions(spark, file), dialect))
+            catalogue.write_version(path, subscriptions_in(read_subscriptions(spark, file), dialect))
             seen.write_text(stamp)
 
     return look
@@ -172,7 +173,7 @@ def _at_nodes(urls: list[str], match: Match, path: Path) -> Callable[[], None]:
 
 
 def _understood(given: list[Subscription]) -> list[Subscription]:
-    """Those whose filter we can read: a node may be newer than we are, or have functions that we have not."""
+    """Parse the filters; a node of a newer version may have functions that this version lacks."""
     found = []
     for one in given:
         try:
@@ -183,14 +184,14 @@ def _understood(given: list[Subscription]) -> list[Subscription]:
 
 
 def _named(one: Subscription, url: str, urls: list[str]) -> str:
-    """Its id; where there are several nodes, with the node's address, for sessions may have one name at two of them."""
+    """Return the id, with the node's address if there are several nodes, which may have sessions of the same name."""
     return f"{one.id}" if len(urls) == 1 else f"{one.id}@{url.partition('://')[2]}"
 
 
 def _bring(path: Path, held: dict[str, Subscription] | None, wanted: dict[str, Subscription]) -> None:
-    """Publish what is wanted now: all of it the first time (held: None), later only what is new or gone."""
+    """Write a version: with all subscriptions at first (held: None), later with the changes."""
     if held is None:
-        catalogue.publish(path, wanted.values())
+        catalogue.write_version(path, wanted.values())
     elif wanted != held:
         new = [one for id, one in wanted.items() if held.get(id) != one]
         catalogue.amend(path, new, [id for id in held if id not in wanted])

@@ -1,9 +1,9 @@
-"""The log of a table on disk: which files belong to it. A file that no commit names is not there, whatever `ls` says.
+"""The log of a table on disk: commits name the files of the table. A file without a commit does not belong to it.
 
-A commit is a small file, numbered, that says which files come and which go. It appears in one step and only if nobody
-else took the number, so a reader sees a batch or a compaction wholly or not at all, and two writers never undo each
-other. Every so often the state up to a commit is written beside it, that readers need not begin at the beginning. The
-folder must be one that all machines see and that has hard links: a local disk, NFS, a mounted volume.
+A commit is a small numbered file with the added and the removed files. The file appears in one step and only if no
+other writer took the number, so a reader sees a batch or a compaction wholly or not at all, and two writers never undo
+each other. At every 64th commit the state is written beside the commit, so that readers need not begin at the first.
+All machines must see the folder, which needs hard links: a local disk, NFS, a mounted volume.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _EVERY: Final = 64
 
 
 class File(msgspec.Struct, frozen=True):
-    """A Parquet file of a table."""
+    """A Parquet file of a table, with its partition and size."""
 
     path: str
-    """from the folder of the table on"""
+    """relative to the folder of the table"""
     kind: str
     day: str
     rows: int
@@ -33,7 +33,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A change of a table."""
+    """A change of a table: files that are added, removed or deleted, and the batch."""
 
     add: tuple[File, ...] = ()
     remove: tuple[str, ...] = ()
@@ -46,18 +46,18 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """A table after so many commits."""
+    """The files of a table after a number of commits."""
 
     version: int = 0
     files: dict[str, File] = {}
     removed: dict[str, float] = {}
-    """files that some reader may still be reading, and when they were removed"""
+    """removed files that a reader may still use, with the times of removal"""
     schema: str | None = None
     batches: dict[str, int] = {}
     """the last batch of each writer"""
 
     def after(self, commit: Commit) -> State:
-        """The table after one more commit."""
+        """Return the state after another commit."""
         files = {path: file for path, file in self.files.items() if path not in set(commit.remove)}
         removed = {path: at for path, at in self.removed.items() if path not in set(commit.forget)}
         return State(
@@ -70,7 +70,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> State:
-    """The table as it is now; an empty one where there is none."""
+    """Read the present state of a table; an empty state if the folder has no table."""
     log = path / LOG
     states = sorted(log.glob("*.state"))
     state = msgspec.json.decode(states[-1].read_bytes(), type=State) if states else State()
@@ -80,7 +80,7 @@ def load(path: Path) -> State:
 
 
 def commit(path: Path, make: Callable[[State], Commit | None]) -> bool:
-    """Make a change, and again from what the table has become if somebody was quicker; False if it makes none."""
+    """Write a commit made from the present state, again if another writer was quicker; False for no change."""
     log = path / LOG
     log.mkdir(parents=True, exist_ok=True)
     while True:
@@ -101,7 +101,7 @@ def _numbered(log: Path, version: int) -> Path:
 
 
 def _create(path: Path, content: bytes) -> bool:
-    """Let a file appear with all its content; False if it is there already."""
+    """Create a file with all its content in one step; False if the file exists already."""
     part = path.with_name(f".{uuid.uuid4().hex}")
     with part.open("wb") as file:
         file.write(content)

@@ -1,8 +1,8 @@
-"""Small files of a table made into large ones, while others read and write it.
+"""Compaction: small files of a table are merged into large files, while others read and write the table.
 
-The rows of a partition's small files are written to new files, and one commit names the new ones and drops the old: so
-every reader sees each row exactly once, and a crash leaves at worst files that no commit names. The old files stay for
-those who began to read before, until `clean` deletes them.
+The rows of a partition's small files are written to new files, and a single commit adds the new files and removes the
+old: so every reader sees each row exactly once, and a crash leaves at worst files without a commit. The old files stay
+for readers that began before, until `clean` deletes them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _MB: Final = 1 << 20
 
 
 def compact(spark: SparkSession, path: str | Path, *, target_mb: float = 128, before: date | None = None) -> int:
-    """Merge files that are smaller than half of the target; gives by how many files the table has got smaller.
+    """Merge files that are smaller than half of the target; return by how many files the table has shrunk.
 
     Args:
-        spark: the session.
+        spark: the Spark session.
         path: the folder of the table.
-        target_mb: how large files should become.
-        before: only days before this one, such as today, which is still being written to.
+        target_mb: the size of the merged files.
+        before: only days before this day, such as today, to which streams still write.
     """
     table = Path(path)
     fewer = 0
@@ -45,9 +45,9 @@ def compact(spark: SparkSession, path: str | Path, *, target_mb: float = 128, be
 
 
 def clean(path: str | Path, *, older: timedelta = timedelta(days=1)) -> int:
-    """Delete files that were compacted away, or left by a crash, so long ago; gives how many.
+    """Delete files that were compacted away, or left by a crash, longer ago than `older`; return their number.
 
-    Whoever is still reading, or writing, is assumed to have begun later than that.
+    Readers and writers are assumed to have begun later.
     """
     table = Path(path)
     limit = time.time() - older.total_seconds()
@@ -59,7 +59,7 @@ def clean(path: str | Path, *, older: timedelta = timedelta(days=1)) -> int:
 
 
 def _small(state: State, limit: float, before: date | None) -> Iterator[list[File]]:
-    """The small files of each partition that has several."""
+    """Yield the small files of each partition with more than one of them."""
     found: dict[tuple[str, str], list[File]] = defaultdict(list)
     for file in state.files.values():
         if file.bytes < limit and (before is None or file.day < before.isoformat()):
@@ -86,7 +86,7 @@ def _merge(spark: SparkSession, table: Path, small: Sequence[File], wanted: int)
 
 
 def _left(table: Path, limit: float) -> Iterator[Path]:
-    """Files and folders that no commit names, and that are too old for one that is coming."""
+    """Return files and folders without a commit that are too old for a commit on its way."""
     found = [*table.glob("kind=*/day=*/*.parquet"), *(table / STAGING).glob("*")]  # first: then a new file is known
     state = load(table)
     known = {table / name for name in (*state.files, *state.removed)}

@@ -1,8 +1,8 @@
-"""Folders named after values, whatever the values are, and files that get there in one step.
+"""Folders named after any values, and files that get there in one step.
 
-A type or an owner may be empty, as long as a book, or have slashes in it. A value that makes a safe and short name is
-its own name; any other becomes a piece of it and a hash, after a `~` that no safe name begins with. The value itself is
-a column in the files, so that nothing has to be read back from a name.
+A type or an owner may be empty, as long as a book, or have slashes. A value that makes a safe and short name is the
+name; any other value becomes `~`, a piece of the value and a hash, and no safe name begins with `~`. The value is also
+a column in the files, so that no name has to be read back.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SAFE: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # Spark and Hadoop hide what b
 _PIECE: Final = 24
 _DIGEST: Final = 32
 NULL: Final = "~"
-"""the name for null"""
+"""the name of the folder for null"""
 
 
 def folder_name(value: str | None) -> str:
-    """The name for a value.
+    """Return the name of the folder for a value.
 
     >>> folder_name("trade"), folder_name("a/b"), folder_name(None)
     ('trade', '~a_b~c14cddc033f64b9dea80ea675cf280a0', '~')
@@ -40,25 +40,25 @@ def folder_name(value: str | None) -> str:
 
 
 def folder(value: Column) -> Column:
-    """The same as an expression of Spark's."""
+    """Return the name of the folder for a value, as an expression of Spark's."""
     piece = F.substring(F.regexp_replace(value, "[^A-Za-z0-9]", "_"), 1, _PIECE)
     named = F.concat(F.lit("~"), piece, F.lit("~"), F.substring(F.sha2(value.cast("binary"), 256), 1, _DIGEST))
     return F.when(value.isNull(), NULL).when(value.rlike(rf"\A{_SAFE}\z"), value).otherwise(named)
 
 
 def partitions(path: Path) -> Iterator[tuple[dict[str, str], Path]]:
-    """The Parquet files that Spark wrote below a folder, each with the values in the names of its folders."""
+    """Yield the Parquet files that Spark wrote below a folder, each with the values in the names of its folders."""
     for file in sorted(path.rglob("*.parquet")):
         named = (part.partition("=") for part in file.relative_to(path).parent.parts)
         yield {name: unquote(value) for name, _, value in named}, file
 
 
 def move(file: Path, to: Path) -> None:
-    """Put a file where it belongs, in one step; what is there is replaced."""
+    """Move a file in one step; an existing file is replaced."""
     to.parent.mkdir(parents=True, exist_ok=True)
     file.replace(to)
 
 
 def remove(path: Path) -> None:
-    """Remove a folder with all that is in it, if it is there."""
+    """Remove a folder with its content; a missing folder is no error."""
     shutil.rmtree(path, ignore_errors=True)

@@ -1,12 +1,12 @@
-"""The event table as history: ask for what was, play it back, and see what a new subscription would have brought.
+"""The event table as history: replay past events, and count the events of a new subscription in the past.
 
     found = replay(events, "symbol = 'IBM' AND price > 100", since, until)
     replay_to_file(found, "ibm.jsonl")
     replay_to_node(found, "ws://127.0.0.1:7400")
-    retroactive(events, subscriptions, since, until)    # how many events each of them would have received
+    retroactive(events, subscriptions, since, until)    # the number of past events of each subscription
 
 A period begins with `since` and ends before `until`; an event without a time is in none. Where the table has intervals,
-an event matches if they overlap what is wanted, as in a node, or with `mode="cover"` if they lie in it.
+an event matches if the intervals overlap the filter's values, as in a node, or with `mode="cover"` if they lie inside.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fieldfare.pipeline.table.undeclared_fields import together
 
 Mode: TypeAlias = Literal["overlap", "cover"]
 ORDER: Final = ("time", "source", "sequence", "id")
-"""the columns in whose order events are played back"""
+"""the columns that give the order of a replay"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _LINES: Final = (".jsonl", ".ndjson", ".json")
 
@@ -48,7 +48,7 @@ def replay(
     *,
     mode: Mode = "overlap",
 ) -> DataFrame:
-    """The events of a period that a filter matches, in the order of time."""
+    """Return the events of a period that match a filter, in the order of time."""
     wanted = parse(filter) if isinstance(filter, str) else filter
     if wanted.is_empty:
         return events.limit(0)
@@ -66,7 +66,7 @@ def received(
     *,
     mode: Mode = "overlap",
 ) -> DataFrame:
-    """What each subscription would have received in a period: its events, a row for each delivery."""
+    """Return the events that each subscription would have received in a period, a row for each delivery."""
     return match_table(within(events, since, until), subscriptions, mode=mode)
 
 
@@ -78,11 +78,11 @@ def retroactive(
     *,
     mode: Mode = "overlap",
 ) -> DataFrame:
-    """How much each subscription would have received in a period.
+    """Return how many events each subscription would have received in a period.
 
     Returns:
-        `subscription`, `owner`, how many `events`, and when the `first` and the `last` of them happened; also for a
-        subscription that would have received nothing.
+        `subscription`, `owner`, the number of `events`, and the times of the `first` and the `last` event; also for a
+        subscription without events.
     """
     found = received(events, subscriptions, since, until, mode=mode)
     counted = found.groupBy("subscription").agg(
@@ -93,20 +93,20 @@ def retroactive(
 
 
 def within(events: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
-    """The events of a period."""
+    """Return the events of a period."""
     found = events if since is None else events.where(F.col("time") >= moment(since))
     return found if until is None else found.where(F.col("time") < moment(until))
 
 
 def as_json(events: DataFrame) -> DataFrame:
-    """The events of a table with each as a text in the column `event`: in Fieldfare's JSON, or as a CloudEvent."""
+    """Add the column `event` with each event as a text: in Fieldfare's JSON, or as a CloudEvent."""
     return events.withColumn("event", _text(events))
 
 
 def replay_to_file(found: DataFrame, path: str | Path) -> None:
-    """Write events to a file of JSON lines in their order, if its name ends in .jsonl, else to a folder of Parquet.
+    """Write events in their order to a file of JSON lines, or, without the ending .jsonl, to a folder of Parquet.
 
-    The lines pass through the driver, part by part. The file appears when it is complete.
+    The lines pass through the driver, part by part. The file appears when all lines are written.
     """
     target = Path(path)
     if target.suffix.lower() not in _LINES:
@@ -127,7 +127,7 @@ def replay_to_file(found: DataFrame, path: str | Path) -> None:
 def replay_to_node(found: DataFrame, url: str, *, token: str = "", session: str = "") -> None:
     """Publish events to a running node, in the order of time.
 
-    With a `session`, doing it again under the same name after a failure publishes only what is missing.
+    With a `session`, a second call under the same name after a failure publishes only the missing events.
     """
     from fieldfare.pipeline.sources import register  # noqa: PLC0415 - these need more than Spark does
 
@@ -140,18 +140,18 @@ def replay_to_node(found: DataFrame, url: str, *, token: str = "", session: str 
 
 
 def match_table(events: DataFrame, subscriptions: DataFrame | str | Path, *, mode: Mode = "overlap") -> DataFrame:
-    """`match` for an event table, whose fields are in `fields` and `rest`."""
+    """Match an event table, whose fields are in `fields` and `rest`; see `match_events`."""
     return unfold(events.withColumn(MATCHES, table_matches(events, subscriptions, mode=mode)))
 
 
 def table_matches(events: DataFrame, subscriptions: DataFrame | str | Path, *, mode: Mode = "overlap") -> Column:
-    """`matches_of` for an event table."""
+    """Return the matches of an event table as a column; see `matches_of`."""
     rest = "rest" if "rest" in events.columns else None
     return matches_of(events, subscriptions, columns=field_columns(events), rest=rest, mode=mode)
 
 
 def field_types(events: DataFrame) -> StructType:
-    """The types of the fields of an event table."""
+    """Return the types of the fields of an event table."""
     kind = events.schema["fields"].dataType if "fields" in events.columns else None
     if not isinstance(kind, StructType):
         raise TableError(f"this is no event table, for it has no struct 'fields' among {', '.join(events.columns)}")
@@ -159,12 +159,12 @@ def field_types(events: DataFrame) -> StructType:
 
 
 def field_columns(events: DataFrame) -> dict[str, Column]:
-    """The fields of an event table and where they are, for `match`; no filter looks at the validity period."""
+    """Return the fields of an event table with their columns; no filter looks at the validity period."""
     return {name: F.col("fields").getField(name) for name in field_types(events).names if name != json.VALID}
 
 
 def has_intervals(kind: DataType) -> bool:
-    """Is there an interval in a type?"""
+    """Tell whether a type contains an interval."""
     if isinstance(kind, ArrayType):
         return has_intervals(kind.elementType)
     return is_interval(kind) or (isinstance(kind, StructType) and any(has_intervals(field.dataType) for field in kind))
@@ -174,7 +174,7 @@ def has_intervals(kind: DataType) -> bool:
 
 
 def events_of(fields: Any, rest: Iterable[str | None], *, intervals: bool = True) -> Iterator[Event]:
-    """The events in an Arrow array of `fields`, each with its `rest`."""
+    """Yield the events in an Arrow array of `fields`, each with its `rest`."""
     return together(as_batch(fields, None, intervals=intervals), rest)
 
 
@@ -194,7 +194,7 @@ def _encoded(event: Event) -> str:
 
 
 def listed(spark: SparkSession, subscriptions: DataFrame | str | Path) -> DataFrame:
-    """All subscriptions: `subscription`, `owner`."""
+    """Return all subscriptions as rows of `subscription` and `owner`."""
     if not isinstance(subscriptions, DataFrame) and catalogue.is_catalogue(subscriptions):
         now = catalogue.opened(str(subscriptions), catalogue.current(subscriptions))
         rows = pa.table({"subscription": now.ids, "owner": now.owners})

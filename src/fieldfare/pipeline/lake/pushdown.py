@@ -1,7 +1,7 @@
-"""What Spark can tell of a filter by itself: a predicate on columns that no event fails which the filter matches.
+"""Predicates for Parquet: a condition on columns that every event satisfies which the filter matches.
 
-Spark hands it down to Parquet, which leaves out whole blocks by their least and largest values. It may let too much
-pass, never too little: the engine decides about what remains.
+Spark passes the condition down to Parquet, which skips whole blocks by their least and largest values. The condition
+may let too many events pass, never too few: the engine decides on the remaining events.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from fieldfare.pipeline.table.schema import is_interval
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY: Final = 50
-"""pieces of a set, beyond which only its ends are said"""
+"""pieces of a set at most; of a set with more, only the ends are used"""
 
 
 def necessary(filter: Filter, fields: StructType, within: str = "fields", rest: str | None = None) -> Column:
-    """What must be true of the struct `within`, and of the column `rest` if there is one, for the filter to match."""
+    """Return a condition on the struct `within`, and on the column `rest`, that holds for every matching event."""
     return _any(_branch(branch, fields, within, rest) for branch in filter.boxes)
 
 
 def moment(when: datetime) -> Column:
-    """A time as Spark has it; one without a zone is refused, for it names no moment."""
+    """Return a time as a column; a time without a zone is refused, because it names no instant."""
     return F.timestamp_micros(F.lit((utc(when) - _EPOCH) // timedelta(microseconds=1)))
 
 
@@ -60,7 +60,7 @@ def _branch(branch: Branch, fields: StructType, within: str, rest: str | None) -
 
 
 def _column(path: str, fields: StructType, within: str) -> tuple[Column, DataType] | None:
-    """The column of a field; None if there is none, or its name could be read in two ways."""
+    """Return the column of a field; None without such a column, or if its name could be read in two ways."""
     kind: DataType = fields
     for step in path.split("."):
         if not isinstance(kind, StructType) or is_interval(kind) or any("." in name for name in kind.names):
@@ -106,7 +106,7 @@ def _ordered(column: Column, part: Intervals, kind: DataType) -> Column:
 
 
 def _between(column: Column, low: Cut | None, high: Cut | None, kind: DataType) -> Column:
-    """Ends that belong to it or not: both are let in, for a number may have become another in a column's type."""
+    """Return a condition with both ends included, because a number may have changed in the column's type."""
     ends = [
         *([] if low is None else [column >= _literal(low[0], kind)]),
         *([] if high is None else [column <= _literal(high[0], kind)]),
@@ -128,7 +128,7 @@ def _float(number: int | float) -> float:
 
 
 def _whole(column: Column, part: Intervals) -> Column:
-    """Bounds for integers: Spark would compare them with a fraction as floats, which are fewer."""
+    """Return bounds as integers: Spark would compare with a fraction as floats, which are fewer."""
     ranges = ((_first(low), _last(high)) for low, high in _pieces(part))
     return _any(column.between(low, high) for low, high in ranges if low <= high)
 

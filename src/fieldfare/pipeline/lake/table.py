@@ -1,11 +1,11 @@
 """The event table on disk: Parquet by type and day, written in batches or by a stream, each batch exactly once.
 
-    keep(normalise(stream, fields), "lake", quarantine="bad", checkpoint="state").start()
+    write_stream(normalise(stream, fields), "lake", quarantine="bad", checkpoint="state").start()
     read_table(spark, "lake", since=…, types=["trade"])
 
-Spark's own file sink keeps a log too, but one that only grows by what a single stream adds: its files can never be
-merged, and two writers do not go together. So there is a log of our own, see `commits`: files are written aside, moved
-to `kind=<type>/day=<day>/`, and are there for readers once a commit names them. The commit also has the number of the
+Spark's own file sink keeps a log, too, but only a single stream can add to that log: files can never be merged, and two
+writers exclude each other. So the table has a log of its own, see `commits`: files are written aside, moved to
+`kind=<type>/day=<day>/`, and belong to the table as soon as a commit names them. The commit also has the number of the
 batch, so that a batch which runs again after a crash adds nothing.
 """
 
@@ -45,14 +45,14 @@ def write_table(
     kind: Column | None = None,
     time: Column | None = None,
 ) -> bool:
-    """Add events to the table in a folder; False if there is nothing to add, or the table has this batch already.
+    """Add events to the table in a folder; False if the batch is empty, or if the table has the batch already.
 
     Args:
         events: a batch, of the event table's form or any other.
         path: the folder, which is made if need be.
-        batch: what to know this batch by, if it should come again.
-        kind: what to sort the files by, the type if not said.
-        time: the time whose day to sort the files by, that of the event if not said.
+        batch: the name of the batch, by which a repetition is recognised.
+        kind: the column that sorts the files, by default the type.
+        time: the time whose day sorts the files, by default the time of the event.
     """
     table = Path(path)
     state = load(table)
@@ -76,10 +76,12 @@ def write_table(
     return commit(table, change)
 
 
-def keep(table: Normalised, path: str | Path, *, quarantine: str | Path, checkpoint: str | Path) -> DataStreamWriter:
-    """A stream that adds events to one table and bad records to another, decoding once; start it.
+def write_stream(
+    table: Normalised, path: str | Path, *, quarantine: str | Path, checkpoint: str | Path
+) -> DataStreamWriter:
+    """Return a stream that adds events to a table and bad records to another, with a single decoding; start it.
 
-    Each batch is in each table exactly once, wherever the stream is killed, as long as it goes on with its checkpoint.
+    Each batch is in each table exactly once, wherever the stream is killed, as long as the checkpoint is kept.
     """
 
     def write(records: DataFrame, number: int) -> None:
@@ -104,10 +106,10 @@ def read_table(
     until: datetime | None = None,
     types: Collection[str | None] | None = None,
 ) -> DataFrame:
-    """The table as it is now, or its events in a period, the end excluded, and of some types.
+    """Read the present table, or the events of a period, the end excluded, and of some types.
 
-    Only files of these days and types are opened. What is added later is not seen, and what is compacted away later is
-    still read, see `clean`.
+    Only files of these days and types are opened. Rows that are added later are not seen, and files that are compacted
+    away later are still read, see `clean`.
     """
     table = Path(path)
     state = load(table)
@@ -131,24 +133,24 @@ def read_table(
 
 
 def read(spark: SparkSession, table: Path, state: State, files: Iterable[File]) -> DataFrame:
-    """Some files of a table, with all of its columns."""
+    """Read some files of a table, with all columns of the table."""
     schema = StructType.fromJson(msgspec.json.decode(state.schema or ""))
     paths = [_literal(str(table / file.path)) for file in files]
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
 def _literal(path: str) -> str:
-    """A path that Spark does not take for a pattern."""
+    """Return a path in which Spark sees no pattern."""
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def stage(placed: DataFrame, table: Path) -> list[File]:
-    """Write rows that have a kind and a day into files of a table, which no commit names yet."""
+    """Write rows with a kind and a day into files of a table, still without a commit."""
     aside = table / STAGING / uuid.uuid4().hex
     try:
         placed.write.partitionBy(KIND, DAY).parquet(str(aside))
         return [
-            _settled(file, table, values[KIND], values[DAY], f"{aside.name}-{number}.parquet")
+            _moved(file, table, values[KIND], values[DAY], f"{aside.name}-{number}.parquet")
             for number, (values, file) in enumerate(partitions(aside))
         ]
     finally:
@@ -159,7 +161,7 @@ KIND: Final = "_kind"
 DAY: Final = "_day"
 
 
-def _settled(file: Path, table: Path, kind: str, day: str, name: str) -> File:
+def _moved(file: Path, table: Path, kind: str, day: str, name: str) -> File:
     place = Path(f"kind={kind}", f"day={day}", name)
     about = File(place.as_posix(), kind, day, pq.read_metadata(file).num_rows, file.stat().st_size)
     move(file, table / place)
@@ -171,11 +173,11 @@ def _is_there(state: State, batch: Batch | None) -> bool:
 
 
 def _schema(state: State, events: DataFrame) -> str:
-    """The schema of the table with what is to be added."""
+    """Return the schema of the table with the new columns added, as JSON."""
     mine = StructType() if state.schema is None else StructType.fromJson(msgspec.json.decode(state.schema))
     return merged(mine, events.schema).json()
 
 
 def _day(time: Column) -> Column:
-    """The day in UTC, whatever the zone of the session is."""
+    """Return the day in UTC, whatever the zone of the Spark session is."""
     return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int")).cast("string")

@@ -1,13 +1,14 @@
 """Subscriptions in bulk: versions of an index, each an immutable directory that every worker of a machine maps.
 
     catalogue/
-      v0000000001/index.ff              the engine's snapshot, its ids the numbers of rows in
+      v0000000001/index.ff              the engine's snapshot; its ids are row numbers in
       v0000000001/subscriptions.arrow   id, owner and filter of each subscription
-      v0000000001/about.json            how many, and which fields their filters look at
-      pins/…                            links to the version a micro-batch has used: it will use it again after a crash
+      v0000000001/about.json            the number of subscriptions, and the fields of their filters
+      pins/…                            links to the version of a micro-batch, for its repetition after a crash
       lock                              held for the moment in which a version or a pin appears
 
-A version appears by a rename, whole or not at all; the current one is the highest. Nothing here needs Spark.
+A version appears by a rename, whole or not at all; the highest version is the current version. No function here needs
+Spark.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _LARGEST: Final = 2**63
 
 
 class SubscriptionError(ValueError):
-    """A subscription that cannot be used, and which one it is."""
+    """A subscription that cannot be used; the message names its id and row."""
 
 
 class Subscription(NamedTuple):
-    """Who wants what."""
+    """A subscription: a filter with an id and perhaps an owner."""
 
     id: str | int
     filter: str | Filter
@@ -56,17 +57,17 @@ class Subscription(NamedTuple):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a version holds."""
+    """A summary of a version."""
 
     version: int
     count: int
     fields: list[str] | None
-    """the paths its filters look at; None if one of them looks everywhere"""
+    """the paths in the filters; None if a filter looks at all fields"""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A version, mapped: its index gives row numbers, which are looked up in the arrays beside it."""
+    """A version, mapped into memory: its index gives row numbers, and the arrays give id and owner of a row."""
 
     about: About
     index: Index[int]
@@ -76,17 +77,17 @@ class Opened:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a version is to hold."""
+    """The content of a version that is not written yet."""
 
     index: Index[int]
     rows: Any
     fields: list[str] | None
 
 
-def publish(path: str | Path, subscriptions: Iterable[Subscription], *, keep: int = 8) -> int:
-    """Make a new version of all these subscriptions, and forget those before the last few. Gives its number.
+def write_version(path: str | Path, subscriptions: Iterable[Subscription], *, keep: int = 8) -> int:
+    """Write a new version with exactly these subscriptions, delete all but the last few, and return the number.
 
-    Ids that were integers stay integers, and texts stay texts: the columns of a running stream depend on it.
+    Ids that were integers stay integers, and texts stay texts: the columns of a running stream depend on the type.
     """
     given = _given(subscriptions)
     made = _made(given)
@@ -96,9 +97,9 @@ def publish(path: str | Path, subscriptions: Iterable[Subscription], *, keep: in
 def amend(
     path: str | Path, add: Iterable[Subscription] = (), remove: Iterable[str | int] = (), *, keep: int = 8
 ) -> int:
-    """Make a new version from the current one: what is added replaces a subscription of the same id.
+    """Write a new version from the current version; an added subscription replaces the subscription of the same id.
 
-    What others publish or amend at the same time is not lost.
+    Changes of other writers at the same time are not lost.
     """
     given = _given(add)
     removed = set(remove)
@@ -112,13 +113,13 @@ def is_catalogue(path: str | Path) -> bool:
 
 
 def versions(path: str | Path) -> list[int]:
-    """The versions that are there, in their order."""
+    """Return the numbers of the versions on disk, in ascending order."""
     folder = Path(path)
     return sorted(int(found.name[1:]) for found in folder.glob("v" + "[0-9]" * 10)) if folder.is_dir() else []
 
 
 def current(path: str | Path) -> int:
-    """The newest version."""
+    """Return the number of the newest version."""
     found = versions(path)
     if not found:
         raise SubscriptionError(f"there is no catalogue of subscriptions at {path}: publish() makes one")
@@ -126,9 +127,10 @@ def current(path: str | Path) -> int:
 
 
 def pinned(path: str | Path, moment: int) -> int:
-    """The version for a micro-batch, told by its time: the one that is current when the first of its tasks asks.
+    """Return the version for a micro-batch, whose name is a time: the current version at the first call.
 
-    All its tasks, and all its repetitions after a crash, get the same: for a day, and until there are many newer pins.
+    All tasks of the batch, and all repetitions after a crash, get the same version: for a day, and until there are many
+    newer pins.
     """
     pin = Path(path) / _PINS / str(moment)
     with contextlib.suppress(FileNotFoundError):
@@ -146,7 +148,7 @@ def pinned(path: str | Path, moment: int) -> int:
 
 
 def opened(path: str, version: int) -> Opened:
-    """A version, mapped into memory; kept open in this process until the next but one, even if it is forgotten."""
+    """Open a version, mapped into memory; the process keeps the last two versions open, even if deleted."""
     stamp, found = _mapped(path, version)
     if _stamp(path, version) not in {stamp, None}:  # the catalogue was deleted, and another made at its path
         _mapped.cache_clear()
@@ -173,7 +175,7 @@ def _about(path: str | Path, version: int) -> About:
 
 
 def _stamp(path: str, version: int) -> tuple[int, int] | None:
-    """What tells a version from another of its number; None if it is gone."""
+    """Return a mark that differs for another version of the same number; None for a deleted version."""
     with contextlib.suppress(FileNotFoundError):
         found = (Path(path) / _name(version) / ABOUT).stat()
         return found.st_ino, found.st_mtime_ns
@@ -181,7 +183,7 @@ def _stamp(path: str, version: int) -> tuple[int, int] | None:
 
 
 def _given(subscriptions: Iterable[Subscription]) -> list[tuple[Subscription, Filter]]:
-    """Subscriptions that can be used, with their filters."""
+    """Return the subscriptions with parsed filters, in the order of the arguments."""
     given = [_checked(row, one) for row, one in enumerate(subscriptions, 1)]
     seen: dict[object, int] = {}
     for row, (one, _) in enumerate(given, 1):
@@ -205,7 +207,7 @@ def _checked(row: int, one: Subscription) -> tuple[Subscription, Filter]:
 
 
 def _kind(path: str | Path, base: int, given: list[tuple[Subscription, Filter]]) -> Any:
-    """The type of the ids: that of the version before, unless nothing is in it."""
+    """Return the type of the ids: the type in the version before, unless that version is empty."""
     before = _rows(Path(path) / _name(base))["id"].type if base else None
     if not given:
         return before or pa.string()
@@ -223,7 +225,7 @@ def _called(kind: Any) -> str:
 
 
 def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]:
-    """The content of a version that has only these, once the type of their ids is known."""
+    """Return the content of a version with only these subscriptions, once the type of their ids is known."""
     index: Index[int] = Index(enumerate(filter for _, filter in given))
     fields = _looked_at([filter for _, filter in given])
     return lambda kind: _Content(index, _batch(given, kind), fields)
@@ -276,7 +278,7 @@ def _looked_at(filters: list[Filter]) -> list[str] | None:
 
 
 def _published(path: Path, make: Callable[[int], _Content], keep: int) -> int:
-    """Publish what is made of the newest version (0: there is none); made again if somebody else was quicker."""
+    """Write a version made from the newest version (0: none), and make it again if another writer was quicker."""
     path.mkdir(parents=True, exist_ok=True)
     while True:
         base = _newest(path)
@@ -295,7 +297,7 @@ def _newest(path: Path) -> int:
 
 
 def _written(path: Path, base: int, content: _Content, keep: int) -> bool:
-    """Let the version after `base` appear; False if that is not the newest any more."""
+    """Let the version after `base` appear; False if `base` is not the newest version any more."""
     with tempfile.TemporaryDirectory(dir=path, prefix=".") as name:  # if it is renamed, there is nothing to clean up
         draft = Path(name)
         content.index.save(draft / INDEX)
@@ -314,7 +316,7 @@ def _written(path: Path, base: int, content: _Content, keep: int) -> bool:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[Path]:
-    """Meanwhile nobody else publishes, forgets or pins; the lock ends with its process. Gives the file."""
+    """Lock the catalogue against other writers and pins; the lock ends with its process. Yield the file."""
     lock = path / _LOCK
     with lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -322,7 +324,7 @@ def _alone(path: Path) -> Iterator[Path]:
 
 
 def _forget(path: Path, keep: int) -> None:
-    """Remove old versions, but none that a recent micro-batch may have to use again. Who has them open keeps them."""
+    """Delete old versions, except those that a recent micro-batch may need again; open versions stay readable."""
     used = _still_pinned(path)
     old = [path / _name(version) for version in versions(path)[: -max(1, keep)] if version not in used]
     for folder in [*old, *(draft for draft in path.glob(".*") if _abandoned(draft))]:
@@ -330,9 +332,9 @@ def _forget(path: Path, keep: int) -> None:
 
 
 def _still_pinned(path: Path) -> set[int]:
-    """The versions of recent micro-batches. A pin is removed if it is a day old, and many are newer.
+    """Return the versions of recent micro-batches; a pin is deleted if the pin is a day old and many are newer.
 
-    Not by their number alone: a stream that is down shares the catalogue with others that go on.
+    The number alone does not decide: a stream that is down shares the catalogue with streams that go on.
     """
     folder = path / _PINS
     pins = sorted((pin.lstat().st_mtime, pin) for pin in folder.iterdir()) if folder.is_dir() else []
@@ -343,7 +345,7 @@ def _still_pinned(path: Path) -> set[int]:
 
 
 def _abandoned(draft: Path) -> bool:
-    """Is it one that nobody will finish?"""
+    """Tell whether a draft is too old to be finished by its writer."""
     with contextlib.suppress(FileNotFoundError):  # finished just now
         return time.time() - draft.stat().st_mtime > _DAY
     return False

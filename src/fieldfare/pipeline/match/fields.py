@@ -1,8 +1,8 @@
-"""Columns to fields: what Spark hands to Python as Arrow, made into what the engine takes.
+"""Columns to fields: the Arrow arrays that Spark passes to Python, converted for the engine.
 
-A struct is an object, its fields have dotted paths; of a map, the keys are taken that some filter looks at. A decimal
-becomes an integer or the nearest float, a date the midnight it begins with in UTC, a timestamp without a zone is taken
-to be in UTC; and so in lists, however deep. Columns of other types are no fields. A null is a missing field.
+A struct is an object whose fields have dotted paths; of a map, only the keys in filters are taken. A decimal becomes an
+integer or the nearest float, a date the midnight in UTC at its beginning, a timestamp without a zone is in UTC; the
+same in lists, however deep. Columns of other types are no fields. A null is a missing field.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import pyarrow.types as pt
 _TIME: Final = pa.timestamp("us", "UTC")
 _CLOSED: Final = pa.array(["[]", "[)", "(]", "()"])
 _DIGITS: Final = 18
-"""of a decimal that surely fits in 64 bits"""
+"""digits of a decimal that surely fits in 64 bits"""
 
 
 def as_batch(columns: Any, wanted: Iterable[str] | None, *, intervals: bool = False) -> pa.RecordBatch:
-    """The struct array of a batch of events as the record batch of their fields.
+    """Return the struct array of a batch of events as the record batch of their fields.
 
-    `wanted` are the paths that filters look at, None for all. With `intervals`, a struct that `is_interval` is one, and
-    where its values are none, such as 3 to 2, or closed as "x", the field is missing.
+    `wanted` has the paths in filters, None for all paths. With `intervals`, a struct of the form `is_interval` is an
+    interval, and where its values are none, such as 3 to 2, or closed as "x", the field is missing.
     """
     paths = None if wanted is None else frozenset(wanted)
     parts = zip(columns.type, columns.flatten(), strict=True)
@@ -37,7 +37,7 @@ def as_batch(columns: Any, wanted: Iterable[str] | None, *, intervals: bool = Fa
 
 
 def is_interval(kind: pa.DataType) -> bool:
-    """Does a struct stand for an interval: has it just `low` and `high` of one ordered kind, and `closed`, a string?"""
+    """Tell whether a struct has just `low` and `high` of an ordered kind, and `closed`, a string."""
     if not pt.is_struct(kind) or {part.name for part in kind} != _ENDS or kind.num_fields != len(_ENDS):
         return False
     low, high, closed = (kind.field(name).type for name in ("low", "high", "closed"))
@@ -52,14 +52,14 @@ _ORDERED: Final = (
 
 
 class _Part(NamedTuple):
-    """A field and its values."""
+    """A field with its values."""
 
     field: pa.Field
     values: pa.Array
 
 
 def _part(name: str, path: str, array: Any, wanted: frozenset[str] | None, *, intervals: bool) -> _Part | None:
-    """What a batch, a struct or a list has under a name; None for a type that no field has."""
+    """Return the values of a batch, a struct or a list under a name; None for a type that no field has."""
     if wanted is not None and path in wanted:
         wanted = None  # who looks at the whole, `path HAS (PATH(…))`, may look at anything below
     kind = array.type
@@ -86,7 +86,7 @@ def _named(name: str, values: Any) -> _Part:
 
 
 def _map(name: str, path: str, array: Any, wanted: frozenset[str] | None, *, intervals: bool) -> _Part | None:
-    """A map as an object, of the keys that filters look at."""
+    """Return a map as an object with the keys in filters."""
     if not pt.is_string(array.type.key_type):
         return None
     above = f"{path}."
@@ -100,7 +100,7 @@ def _map(name: str, path: str, array: Any, wanted: frozenset[str] | None, *, int
 
 
 def _starts(path: str) -> Iterable[str]:
-    """The keys that a path below a map may begin with: `zone.name` is that key, or the field `name` of `zone`."""
+    """Return the keys with which a path below a map may begin: `zone.name` is a key, or below the key `zone`."""
     steps = path.split(".")
     return (".".join(steps[:count]) for count in range(1, len(steps) + 1))
 

@@ -1,12 +1,12 @@
-"""The merge plan of a table of subscriptions: fewer filters that say nearly the same, and what that costs.
+"""The merge plan of a table of subscriptions: fewer filters with nearly the same meaning, and the price.
 
-    plan = merge_plan(subscriptions, statistics(events), bound=0.05)
+    plan = merge_plan(subscriptions, attribute_statistics(events), bound=0.05)
     measured(plan, events).show()
 
-Filters that others cover go first. What remains is merged greedily, each with the partner that wastes least: exactly
-where that is possible, otherwise as long as the *waste* of the merger is within the bound. Waste is the share of the
-events that it lets pass which none of its members wants: its false-positive rate. The plan has it as statistics predict
-it, and `measured` as it is on events.
+Covered filters are removed first. The remaining filters are merged greedily, each with the partner that wastes least:
+exactly where possible, otherwise as long as the *waste* of the merger is within the bound. The waste of a merger is its
+false-positive rate: the share of its events that match no member. The plan has the waste as statistics predict it, and
+`measured` as events show it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from fieldfare.tables.merging.rules import Merging
 
 @dataclass(frozen=True)
 class PlannedFilter:
-    """A filter of the merged table, and the subscriptions that it stands for."""
+    """A filter of the merged table, with the subscriptions that the filter replaces."""
 
     filter: Filter
     members: tuple[str | int, ...]
     predicted: float
-    """its waste"""
+    """the predicted waste of the merger"""
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What to make of a table."""
+    """The filters of the merged table."""
 
     entries: tuple[PlannedFilter, ...]
     filters: dict[str | int, Filter]
@@ -53,7 +53,7 @@ class MergePlan:
 
     @property
     def after(self) -> int:
-        """How many filters are left."""
+        """The number of filters after merging."""
         return len(self.entries)
 
 
@@ -86,7 +86,7 @@ def _filter(one: Subscription) -> Filter:
 
 
 def _homes(filters: list[Filter]) -> dict[Filter, Filter]:
-    """For each filter one that covers it and that no other covers, perhaps itself; of equals, the first."""
+    """Return for each filter a root that covers the filter, perhaps the filter itself; of equal filters, the first."""
     index: Index[int] = Index(enumerate(filters))
     covering = [index.covering(filter) for filter in filters]
     roots = {
@@ -101,12 +101,12 @@ def _homes(filters: list[Filter]) -> dict[Filter, Filter]:
 
 
 def measured(plan: MergePlan, events: DataFrame) -> DataFrame:
-    """The plan with what its filters do to an event table, in one pass over it.
+    """Match an event table with the plan in a single pass, and return the measured waste.
 
     Returns:
         For each filter of the merged table: the `merger`, its `members`, the waste as `predicted` and as `measured`
-        (null if it lets nothing pass), how many events have `passed` and how many of them were `unwanted`, and how
-        many filters the table has `before` and `after`.
+        (null if no event passes), the numbers of events that `passed` and that were `unwanted`, and the numbers of
+        filters in the table `before` and `after`.
     """
     spark = events.sparkSession
     rows = [
@@ -132,7 +132,7 @@ def measured(plan: MergePlan, events: DataFrame) -> DataFrame:
 
 
 def _judged(plan: MergePlan, events: DataFrame) -> DataFrame:
-    """Mergers and members as subscriptions, each owned by its entry."""
+    """Return mergers and members as subscriptions, each owned by its entry."""
     mergers = ((f"merger {n}", str(one.filter), str(n)) for n, one in enumerate(plan.entries))
     members = (
         (f"member {n} {place}", str(filter), str(n))
@@ -143,6 +143,6 @@ def _judged(plan: MergePlan, events: DataFrame) -> DataFrame:
 
 
 def _entries(role: str) -> Column:
-    """The entries whose merger, or one of whose members, an event matches."""
+    """Return the entries whose merger, or a member of which, matches an event."""
     found = F.filter("matches", lambda one: one.getField("subscription").startswith(role))
     return F.transform(found, lambda one: one.getField("owner").cast("int"))

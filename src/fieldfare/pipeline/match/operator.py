@@ -1,11 +1,11 @@
-"""`match_events`: every event of a DataFrame with every subscription that wants it, in batch and in streams.
+"""`match_events`: every event of a DataFrame with every subscription that matches, in batch and in streams.
 
-    from fieldfare.pipeline import match
-    deliveries = match(events, subscriptions)
+    from fieldfare.pipeline import match_events
+    deliveries = match_events(events, subscriptions)
 
-The subscriptions become a version of a catalogue, which each worker maps. Only the columns that filters look at cross
-from the JVM to Python, as Arrow, and only lists of matches cross back; Spark puts them beside the events, which stay
-where they are. An event with a hundred thousand matches is a long list, not a hundred thousand copies of the event.
+The subscriptions become a version of a catalogue, which each worker maps. Only the columns in filters cross from the
+JVM to Python, as Arrow, and only lists of matches cross back; the events stay in the JVM, and Spark puts the lists
+beside the events. An event with a hundred thousand matches is a long list, not a hundred thousand copies of the event.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ ADDED: Final = ("subscription", "owner", "snapshot")
 """the columns that a match adds to those of the event"""
 _READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "overlaps", "cover": "covers"}
 MATCHES: Final = "fieldfare matches"
-"""a column that no event has"""
+"""the name of a column that no event has"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _NOTHING: Final = Event({})
 _JOINED: Final = 2_000_000
-"""subscriptions that Spark can know by number on every machine"""
+"""subscriptions at most whose ids Spark joins by number"""
 _ENDS: Final = {"low", "high"}
 _PAIRS: Final = 1 << 20
-"""matches that are handed back at once"""
+"""matches that a worker returns at once"""
 _FEWEST: Final = 64
-"""rows that are matched at once, before it is known how much they match"""
+"""rows that are matched at first, while their number of matches is unknown"""
 _MANY: Final = 250_000
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a worker must know."""
+    """The data that a worker needs for matching."""
 
     place: Place
     version: int | None
-    """None in a stream whose subscriptions may change: it is asked for in each micro-batch"""
+    """None in a stream over a catalogue, which pins a version for each micro-batch"""
     mode: Mode
     json: str | None
     named: bool = True
-    """whether matches are handed back as ids and owners, or as numbers"""
+    """whether workers return ids and owners, or numbers"""
 
 
 def match_events(
@@ -74,21 +74,21 @@ def match_events(
     json: str | None = None,
     mode: Mode = "point",
 ) -> DataFrame:
-    """The events with the subscriptions that want them: a row for each match.
+    """Return the events with the subscriptions that match: a row for each match.
 
     Args:
-        events: a DataFrame, batch or streaming; each row is an event, its columns are the fields.
+        events: a DataFrame, batch or streaming; each row is an event, and its columns are the fields.
         subscriptions: a DataFrame with the columns `id` and `filter`, and perhaps `owner` and `dialect`; the path of a
             file or table of such rows, or of a snapshot that an `Index` has saved (.ff); or the path of a catalogue
-            (see `publish`). A stream over a catalogue uses in each micro-batch the version that is current then.
+            (see `publish_subscriptions`). A stream over a catalogue uses the current version in each micro-batch.
         columns: the columns that are fields, if not all are; or a mapping of fields to columns, such as
             `{"price": "quote.last", "region": F.upper("country")}`.
         json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.
         mode: "point" if fields are values. Else a struct of just low, high and perhaps closed is an interval, and an
-            event matches if it overlaps what is wanted ("overlap") or is covered by it ("cover").
+            event matches if the interval overlaps the filter's values ("overlap") or is covered by them ("cover").
 
     Returns:
-        The columns of the events, and `subscription`, `owner` and `snapshot`, the version that was matched with.
+        The columns of the events, and `subscription`, `owner` and `snapshot`, the version of the subscriptions.
     """
     plan, opened = _planned(events, subscriptions, json, mode)
     if mode != "point" and json is None:
@@ -108,9 +108,9 @@ def matches_of(
     json: str | None = None,
     mode: Mode = "point",
 ) -> Column:
-    """The matches of each event as a column: a struct of `snapshot` and the list `matches`. See `match_events`.
+    """Return the matches of each event as a column: a struct of `snapshot` and the list `matches`. See `match_events`.
 
-    `rest` is a column of further fields, as JSON; that of an event table.
+    `rest` is a column of undeclared fields, as JSON, in an event table.
     """
     plan, opened = _planned(events, subscriptions, json, mode)
     return _column(events, plan, opened, columns, rest)
@@ -119,7 +119,7 @@ def matches_of(
 def _planned(
     events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
 ) -> tuple[_Plan, Opened]:
-    """What workers must know, and the subscriptions as they are now."""
+    """Return the plan for workers, and the subscriptions as of now."""
     taken = [name for name in events.columns if name.lower() in {*ADDED, MATCHES}]  # Spark does not mind the case
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
@@ -149,7 +149,7 @@ def _column(
 
 
 def _joined(events: DataFrame, opened: Opened) -> DataFrame:
-    """A row for each match, from events with the numbers of their subscriptions; Spark knows what they are called."""
+    """Return a row for each match, from events with the numbers of their subscriptions; Spark joins ids and owners."""
     kept = [quoted(name) for name in events.columns if name != MATCHES]
     numbered = events.select(*kept, F.explode(f"`{MATCHES}`.matches").alias(MATCHES))
     numbers = pa.array(np.arange(len(opened.ids)), pa.int32())
@@ -168,7 +168,7 @@ def unfold(events: DataFrame) -> DataFrame:
 def _fields(
     events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None, looked_at: list[str] | None
 ) -> Column:
-    """The fields of events as one struct, of the columns that filters look at."""
+    """Return the fields of events as a struct of the columns in filters."""
     named = _named(events, columns)
     wanted = {
         name for name in named if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
@@ -178,7 +178,7 @@ def _fields(
 
 
 def _named(events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None) -> dict[str, Column]:
-    """The fields of events, and where they are."""
+    """Return the fields of events by name, with their columns."""
     if isinstance(columns, Mapping):
         return {name: F.col(column) if isinstance(column, str) else column for name, column in columns.items()}
     for column in columns or ():
@@ -188,7 +188,7 @@ def _named(events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column
 
 
 def _closed(events: DataFrame, named: Mapping[str, Column]) -> dict[str, Column]:
-    """The same, where an interval that does not say so has both its ends: what has just a low and a high is one."""
+    """Return a struct with `closed` added where an interval lacks it: both ends belong to the interval then."""
     kinds = events.select(*(column.alias(name) for name, column in named.items())).schema
     ends = [kind.name for kind in kinds if isinstance(kind.dataType, StructType) and set(kind.dataType.names) == _ENDS]
     made = {
@@ -201,12 +201,12 @@ def _closed(events: DataFrame, named: Mapping[str, Column]) -> dict[str, Column]
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it, whatever is in it."""
+    """Return a name in backquotes, as Spark reads any name."""
     return f"`{name.replace('`', '``')}`"
 
 
 def _matching(plan: _Plan) -> Callable[..., Any]:
-    """The function that workers run: batches of fields to batches of matches."""
+    """Return the function that workers run: batches of fields to batches of matches."""
 
     def run(batches: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         path = plan.place.path
@@ -230,7 +230,7 @@ def matches(
     json: str | None = None,
     named: bool = True,
 ) -> Iterator[pa.Array]:
-    """The matches of an array of structs or texts, some rows at a time, so that no fan-out is too large."""
+    """Yield the matches of an array of structs or texts, some rows at a time, so that memory bounds the fan-out."""
     reading = _READING[mode]
     if json is not None:
         pairs = _in_texts(opened, _events(given, json), reading)
@@ -251,7 +251,7 @@ def matches(
 
 
 def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
-    """How many subscriptions each row matches, and their numbers, for some rows at a time."""
+    """Return the number of matching subscriptions of each row, and their numbers, for some rows."""
     start, step = 0, _FEWEST
     while start < batch.num_rows:
         part = batch.slice(start, step)
@@ -272,7 +272,7 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
 
 
 def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator[tuple[Ints, Ints]]:
-    """The same for events that were texts."""
+    """Return the same counts and numbers for events that were texts."""
     start, step = 0, _FEWEST
     while start < len(events):
         found = opened.index.match_many(events[start : start + step], reading)
@@ -281,7 +281,7 @@ def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator
 
 
 def _events(texts: Any, column: str) -> list[Event]:
-    """The events that texts are; one that is not an event stops the job, for it would be lost otherwise."""
+    """Return the events in texts; a text that is no event stops the job, because it would be lost otherwise."""
     events = []
     for row, text in enumerate(texts.to_pylist(), 1):
         try:
@@ -292,7 +292,7 @@ def _events(texts: Any, column: str) -> list[Event]:
 
 
 def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bool) -> pa.Array:
-    """The matches of rows as Spark wants them: lists of subscriptions, beside the version."""
+    """Return the matches of rows as lists of subscriptions, beside the version."""
     lengths = np.concatenate(counts)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     found = pa.array(np.concatenate(numbers, dtype=np.int32, casting="unsafe"))
@@ -306,9 +306,9 @@ def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bo
 
 
 def _next(rows: int, matches: int, subscriptions: int) -> int:
-    """How many rows to match next, after some rows with some matches.
+    """Return the number of rows to match next, after some rows with some matches.
 
-    Never so many that their matches would not fit in memory, even if each row were to match all subscriptions at once.
+    The number is bounded so that the matches fit in memory even if each row matches all subscriptions.
     """
     most = 512 if subscriptions <= _MANY else 256
     return min(most, 2 * rows) if matches <= _PAIRS else max(_FEWEST, rows // 2)

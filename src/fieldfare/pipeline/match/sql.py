@@ -2,9 +2,10 @@
 
     SELECT * FROM fieldfare_match(TABLE(events), 'subscriptions.parquet')
 
-It takes any table, and its result has the table's columns and those that `match` adds. The subscriptions are a Parquet
-file or a catalogue. Spark hands rows to a table function one by one, so this is for thousands of events; for millions,
-let `match` make a view: `match(events, subscriptions).createOrReplaceTempView("deliveries")`.
+The function accepts any table; the result has the columns of the table and those that `match_events` adds. The
+subscriptions are a Parquet file or a catalogue. Spark passes rows to a table function one by one, so the function is
+for thousands of events; for millions, make a view: `match_events(events,
+subscriptions).createOrReplaceTempView("deliveries")`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def register(spark: SparkSession) -> None:
 
 @dataclass
 class _Analysed(AnalyzeResult):
-    """What Spark hands from the analysis of a query to those who run it."""
+    """The data that Spark passes from the analysis of a query to the workers."""
 
     path: str = ""
     version: int = 0
@@ -90,7 +91,7 @@ class _Match:
             yield from self.terminate()
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
-        """The matches of the rows that wait."""
+        """Yield the matches of the rows that wait."""
         rows, self._rows = self._rows, []
         given = pa.array(rows, self._type)
         found = (one for array in matches(self._opened, given) for one in array.to_pylist())
@@ -100,9 +101,9 @@ class _Match:
 
 
 def _with_zones(value: Any, kind: DataType) -> Any:
-    """A value with its timestamps in UTC, and its structs as dictionaries.
+    """Return a value with timestamps in UTC and with dictionaries for structs.
 
-    Spark gives a timestamp as the time on the clock of the worker's machine, whatever the zone of the session is.
+    Spark gives a timestamp as local time of the worker's machine, whatever the zone of the Spark session is.
     """
     match kind:
         case _ if value is None:
@@ -120,7 +121,7 @@ def _with_zones(value: Any, kind: DataType) -> Any:
 
 
 def _catalogue(path: str) -> str:
-    """The catalogue at a path, or one made of the Parquet file there; the same for all queries until it changes."""
+    """Return the catalogue at a path, or a catalogue made from the Parquet file there, until the file changes."""
     if catalogue.is_catalogue(path):
         return path
     try:
@@ -131,7 +132,7 @@ def _catalogue(path: str) -> str:
     state = repr([(str(file.absolute()), file.stat().st_mtime_ns, file.stat().st_size) for file in files])
     made = Path(tempfile.gettempdir()) / f"fieldfare-subscriptions-{hashlib.sha256(state.encode()).hexdigest()[:24]}"
     if not catalogue.is_catalogue(made):
-        catalogue.publish(made, (Subscription(**row) for row in _rows(table, path)))
+        catalogue.write_version(made, (Subscription(**row) for row in _rows(table, path)))
     return str(made)
 
 

@@ -21,35 +21,35 @@ _WHOLE = ("byte", "short", "integer", "long")
 
 
 class Place(NamedTuple):
-    """Where workers find a catalogue: at a path that all machines see, or unpacked under a name beside the worker."""
+    """The place where workers find a catalogue: a path that all machines see, or a name beside the worker."""
 
     path: str
     shipped: str | None = None
 
 
 def publish_subscriptions(subscriptions: DataFrame, path: str | Path, *, dialect: str = "native", keep: int = 8) -> int:
-    """Make a new version of a catalogue from a DataFrame of subscriptions; running streams take it up.
+    """Write a new version of a catalogue from a DataFrame of subscriptions; running streams use it at once.
 
-    A bad filter is an error that names its id and row, and nothing is changed.
+    A bad filter is an error with its id and row, and then the catalogue stays unchanged.
     """
-    return catalogue.publish(path, subscriptions_in(subscriptions, dialect), keep=keep)
+    return catalogue.write_version(path, subscriptions_in(subscriptions, dialect), keep=keep)
 
 
 def placed(spark: SparkSession, subscriptions: DataFrame | str | Path) -> Place:
-    """A catalogue of the subscriptions: theirs, or one made for this session, sent to the machines of a cluster."""
+    """Return the place of the subscriptions' catalogue, made for this Spark session and sent to a cluster if needed."""
     if not isinstance(subscriptions, DataFrame):
         if catalogue.is_catalogue(subscriptions):
             return Place(str(Path(subscriptions).absolute()))
         if Path(subscriptions).suffix == ".ff":
             index: Index[str | int] = Index.open(subscriptions)
             wanted = [Subscription(id, index.filter(id)) for id in index]
-            return _made(spark, lambda path: catalogue.publish(path, wanted))
+            return _made(spark, lambda path: catalogue.write_version(path, wanted))
         subscriptions = read_subscriptions(spark, subscriptions)
     return _made(spark, lambda path: publish_subscriptions(subscriptions, path))
 
 
 def _made(spark: SparkSession, fill: Callable[[str], object]) -> Place:
-    """A catalogue for this session, where all machines find it."""
+    """Make a catalogue for this Spark session where all machines find it."""
     path = tempfile.mkdtemp(prefix="fieldfare-subscriptions-")
     fill(path)
     master = spark.conf.get("spark.master", "local") or "local"
@@ -57,7 +57,7 @@ def _made(spark: SparkSession, fill: Callable[[str], object]) -> Place:
 
 
 def read_subscriptions(spark: SparkSession, path: str | Path) -> DataFrame:
-    """The subscriptions in a Parquet, ORC, CSV or JSON lines file, or a folder of them."""
+    """Read the subscriptions in a Parquet, ORC, CSV or JSON lines file, or in a folder of such files."""
     given = str(path)
     match Path(given).suffix.lower():
         case ".csv":
@@ -75,7 +75,7 @@ def read_subscriptions(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def subscriptions_in(rows: DataFrame, dialect: str = "native") -> Iterator[Subscription]:
-    """The subscriptions of a DataFrame."""
+    """Yield the subscriptions in the rows of a DataFrame."""
     for needed in ("id", "filter"):
         if needed not in rows.columns:
             raise SubscriptionError(
@@ -102,7 +102,7 @@ def _listed(column: object) -> list[object]:
 
 
 def _shipped(spark: SparkSession, path: Path) -> str:
-    """Send a catalogue to every machine of a cluster, where Spark unpacks it once for all workers of an executor."""
+    """Send a catalogue to every machine of a cluster; Spark unpacks it once for all workers of an executor."""
     archive = shutil.make_archive(str(path), "zip", path)
     named = f"{archive}#{path.name}"
     if hasattr(spark, "addArtifacts") and not hasattr(spark, "_jsparkSession"):

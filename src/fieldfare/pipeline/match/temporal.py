@@ -1,12 +1,12 @@
-"""Temporal subspace matching in bulk: profiles that hold for a period, against queries that are asked for a period.
+"""Temporal subspace matching in bulk: profiles that hold for a period, against queries asked for a period.
 
     pairs = match_profiles(profiles, queries, mode="cover")
 
-A profile is a subspace: its fields are values or intervals. It meets a query if what it may be overlaps what is asked,
-or is covered by it, *and* there is a time at which both hold. That time is asked of the engine too, so that nothing is
-joined afterwards: a period is two instants, which are points in either mode. A profile has them as the fields `$from`
-and `$until`; a query that is asked in [a, b) asks for `$from < b AND $until > a` besides. Instants are counted in
-microseconds, in which every period is one of the form [from, until).
+A profile is a subspace: its fields are values or intervals. A profile meets a query if the subspace overlaps the query,
+or is covered by the query, *and* both periods have a common instant. The engine decides on the periods, too, so that no
+join follows: a period is two instants, which are points in either mode. A profile has the fields `$from` and `$until`;
+a query asked in [a, b) gets the condition `$from < b AND $until > a`. Instants are microseconds, so that every period
+has the form [from, until).
 
 Streams of profiles and queries are matched by `temporal_stream`.
 """
@@ -32,7 +32,7 @@ Fields = Sequence[str] | Mapping[str, str | Column] | None
 FROM: Final = "$from"
 UNTIL: Final = "$until"
 HOLDS: Final = f"`{FROM}` < `{UNTIL}`"
-"""what an empty period, in which nothing holds, is not"""
+"""the condition that a period is not empty"""
 ALWAYS: Final = (INT64_MIN, INT64_MAX)
 _VALID: Final = "valid"
 _ENDS: Final = ({"low", "high"}, {"low", "high", "closed"})
@@ -43,15 +43,15 @@ _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints,
 def match_profiles(
     profiles: DataFrame, queries: DataFrame, *, mode: Mode = "overlap", columns: Fields = None
 ) -> DataFrame:
-    """Every profile with every query that it meets at some time.
+    """Return every profile with every query that the profile meets at some time.
 
     Args:
         profiles: rows with the column `valid`, a struct of the timestamps `low` and `high` and perhaps of `closed`,
             such as `"[)"`; without `closed` both ends belong to the period. An end that is null is open, and a `valid`
             that is null is always. Other columns are fields; structs of low, high and perhaps closed are intervals.
-        queries: rows with the columns `id` and `filter`, perhaps `owner` and `dialect`, and `valid` as above: when the
-            query is asked.
-        mode: "overlap" if a profile may lie partly outside of what is asked, "cover" if all of it must lie inside.
+        queries: rows with the columns `id` and `filter`, perhaps `owner` and `dialect`, and `valid` as above: the
+            period for which the query is asked.
+        mode: "overlap" if a profile may lie partly outside of the query, "cover" if all of it must lie inside.
         columns: the columns of profiles that are fields, or a mapping of fields to columns, as for `match_events`.
 
     Returns:
@@ -63,14 +63,14 @@ def match_profiles(
 
 
 def checked(mode: Mode) -> Mode:
-    """The mode, if it is one for subspaces."""
+    """Return the mode, or raise ValueError for a mode that subspaces do not have."""
     if mode not in ("overlap", "cover"):
         raise ValueError(f"mode must be 'overlap' or 'cover', not {mode!r}")
     return mode
 
 
 def with_period(rows: DataFrame, what: str) -> DataFrame:
-    """Rows with the ends of their period as numbers of microseconds."""
+    """Add columns with the ends of the period, in microseconds."""
     kind = rows.schema[_VALID].dataType if _VALID in rows.columns else None
     if not isinstance(kind, StructType) or set(kind.names) not in _ENDS:
         there = "it is " + kind.simpleString() if kind else "there are " + ", ".join(rows.columns)
@@ -85,7 +85,7 @@ def with_period(rows: DataFrame, what: str) -> DataFrame:
 
 
 def with_ends(profiles: DataFrame, columns: Fields) -> Fields:
-    """What `match_events` is told of the fields of profiles: theirs, and the ends of their periods."""
+    """Return the columns of profiles for `match_events`: the fields, and the ends of the periods."""
     if isinstance(columns, Mapping):
         return {**columns, FROM: FROM, UNTIL: UNTIL}
     given = [name for name in profiles.columns if name != _VALID] if columns is None else columns
@@ -93,7 +93,7 @@ def with_ends(profiles: DataFrame, columns: Fields) -> Fields:
 
 
 def bounded(queries: DataFrame) -> DataFrame:
-    """Queries with filters that ask for their periods too. One that cannot be read is left for `publish` to name."""
+    """Add the period of each query to its filter; a filter that cannot be parsed stays, for `write_version` to name."""
     owner, dialect = (
         F.col(name) if name in queries.columns else F.lit(None).cast("string") for name in ("owner", "dialect")
     )

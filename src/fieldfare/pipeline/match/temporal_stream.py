@@ -1,28 +1,28 @@
-"""Profiles and queries that both come as streams: each is matched with those of the other side that still hold.
+"""Streams of profiles and of queries: each row is matched with the rows of the other side that still hold.
 
     follow_profiles(profiles, queries, state="state", out="pairs").trigger(processingTime="1 second").start()
 
-What comes holds from the start of its period, or from when it came if that is later, to the end of its period. So a
-stream finds what `match_profiles` would find in the whole of it, with periods cut to when they were known; a pair is
-told once, when the later of the two comes. What has the id of one that came before takes its place and is matched
-anew; if its period is over, it withdraws it. In one micro-batch only the last of an id counts.
+A row holds from the start of its period, or from its arrival if that is later, to the end of its period. So a stream
+finds the pairs that `match_profiles` would find in the whole stream, with periods cut to the known part; a pair is
+written once, when the later row arrives. A row with the id of an earlier row replaces the earlier row and is matched
+anew; a row whose period is over withdraws it. In a micro-batch only the last row of an id counts.
 
-Spark's own state is kept by key (`applyInPandasWithState`; `transformWithState` wants protobuf as well, which PySpark
-does not bring), and here is no key: any profile may meet any query, so that one process would hold everything. The
-state is therefore an index of queries that all workers map, and a table of profiles that all workers scan:
+Spark's own state is kept by key (`applyInPandasWithState`; `transformWithState` needs protobuf, which PySpark does not
+bring), and here is no key: any profile may meet any query, so that a single process would hold everything. The state is
+therefore an index of queries that all workers map, and a table of profiles that all workers scan:
 
     state/
-      batches/0000000012.json    what holds after a micro-batch: how far time has come, and the names of parts
+      batches/0000000012.json    the state after a micro-batch: the time reached, and the names of parts
       profiles/12                the profiles of a micro-batch, as Parquet
       queries/12                 the queries of a micro-batch
-      index/                     a catalogue of the queries: new profiles are matched with it
-      asked/                     a catalogue of the newest ones: the profiles that hold are matched with it
+      index/                     a catalogue of the queries, for new profiles
+      asked/                     a catalogue of the newest queries, for the profiles that hold
       checkpoint/                Spark's: which input belongs to which micro-batch
 
-It is exactly once. The record of a micro-batch appears last, by a rename; one whose record is there is not done again.
-Done again without it, a micro-batch starts from the same parts, changes the index to what it is already, and writes the
-same pairs over its own. What has ended matches nothing any more, because time is in the filters, so it need not be
-removed at once: it goes when parts are merged.
+Each pair is written exactly once. The record of a micro-batch appears last, by a rename; a micro-batch with a record is
+not repeated. Without a record, a repeated micro-batch starts from the same parts, changes the index to its present
+content, and writes the same pairs over its own. A row that is over matches nothing any more, because time is in the
+filters, so that it need not be removed at once: it is removed when parts are merged.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ _TIME: Final = "$time"
 _SINCE: Final = "$since"
 _OWN: Final = (FROM, UNTIL, _TIME, _SINCE)
 _PARTS: Final = 16
-"""of a side, which are merged when there are more"""
+"""parts of a side at most; more are merged"""
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What holds after a micro-batch."""
+    """The state after a micro-batch."""
 
     batch: int = -1
     reached: int = ALWAYS[0]
-    """how far time has come: what ends by then is over"""
+    """the time reached: periods that end before are over"""
     parts: Mapping[Side, list[str]] = msgspec.field(default_factory=lambda: {side: [] for side in _SIDES})
-    """where the rows of each side are"""
+    """the parts with the rows of each side"""
 
 
 @dataclass(frozen=True)
@@ -97,19 +97,18 @@ def follow_profiles(
     time: str | None = None,
     delay: timedelta = timedelta(0),
 ) -> DataStreamWriter:
-    """Match a stream of profiles with a stream of queries, and write each pair once. Give it a trigger and start it.
+    """Match a stream of profiles with a stream of queries, and write each pair once; the caller starts the stream.
 
     Args:
         profiles: a stream of rows as for `match_profiles`, with an `id`.
         queries: a stream of rows as for `match_profiles`.
-        state: a folder that all machines see and nobody else uses. With it, all goes on after a restart as if nothing
-            had happened.
-        out: where the pairs go, as Parquet in a folder for each micro-batch: the columns of the profiles, and
+        state: a folder that all machines see, for this stream alone; after a restart the stream goes on from there.
+        out: the folder for the pairs, as Parquet in a folder for each micro-batch: the columns of the profiles, and
             `subscription` (the id of the query) and `owner`.
         mode: "overlap" or "cover".
         columns: the columns of profiles that are fields, as for `match_events`.
-        time: the column of both streams that says when a row was announced; without it, that is when it is read.
-        delay: how far rows may be out of order. What comes later than that is taken to be announced when it comes.
+        time: the column of both streams with the time of announcement; without it, a row is announced when read.
+        delay: the time by which rows may be out of order; a later row is announced when read.
     """
     plan = _Plan(Path(state).absolute(), str(out), checked(mode), with_ends(profiles, columns), delay // _MICROSECOND)
     sides = _packed(profiles, "profiles", time), _packed(queries, "queries", time)
@@ -158,7 +157,7 @@ def _counted(batch: DataFrame, number: int) -> Row:
 
 
 def _arrived(batch: DataFrame, side: Side, reached: int) -> DataFrame:
-    """The last row of each id on a side of a micro-batch, which does not hold before it came."""
+    """Return the last row of each id on a side of a micro-batch, which does not hold before its arrival."""
     rows = batch.where(F.col(side).isNotNull()).select(f"{side}.*")
     timed = rows.withColumn(FROM, F.greatest(FROM, _TIME, F.lit(reached)))
     last = _last(timed, F.struct(_TIME, F.to_json(F.struct("*"))))  # of those of one time, always the same
@@ -174,7 +173,7 @@ def _put(rows: DataFrame, folder: Path, number: int) -> DataFrame:
 
 
 def _asked(state: Path, queries: DataFrame | None) -> bool:
-    """Put new queries into the index, and into one of their own; False if none of them holds."""
+    """Put new queries into the index, and into an index of their own; False if no new query holds."""
     if queries is None:
         return False
     asked = [*subscriptions_in(queries.where(HOLDS))]
@@ -182,16 +181,16 @@ def _asked(state: Path, queries: DataFrame | None) -> bool:
         gone = queries.where(f"NOT {HOLDS}").select("id").collect()
         catalogue.amend(state / "index", asked, [row.id for row in gone], keep=2)
     elif asked:
-        catalogue.publish(state / "index", asked, keep=2)
+        catalogue.write_version(state / "index", asked, keep=2)
     if asked:
-        catalogue.publish(state / "asked", asked, keep=2)
+        catalogue.write_version(state / "asked", asked, keep=2)
     return bool(asked)
 
 
 def _pairs(
     spark: SparkSession, plan: _Plan, before: _Record, profiles: DataFrame | None, asked: bool
 ) -> Iterator[DataFrame]:
-    """New profiles with all queries; and those from before, unless a new one takes their place, with new queries."""
+    """Return new profiles with all queries, and older profiles, unless replaced, with new queries."""
     if profiles is not None and catalogue.is_catalogue(plan.state / "index"):
         yield match_events(profiles.where(HOLDS), plan.state / "index", columns=plan.fields, mode=plan.mode)
     if asked and before.parts["profiles"]:
@@ -202,7 +201,7 @@ def _pairs(
 
 
 def _held(spark: SparkSession, state: Path, side: Side, record: _Record) -> DataFrame:
-    """The rows of a side that still hold."""
+    """Return the rows of a side that still hold."""
     rows = spark.read.option("mergeSchema", "true").parquet(*(str(state / side / part) for part in record.parts[side]))
     return _last(rows, F.col(_SINCE)).where(f"{HOLDS} AND `{UNTIL}` > {record.reached}")
 
@@ -213,7 +212,7 @@ def _last(rows: DataFrame, by: Column) -> DataFrame:
 
 
 def _merged(spark: SparkSession, state: Path, before: _Record, number: int) -> _Record:
-    """The same in few parts, without what is over; if that is more than half of the index, it is made anew."""
+    """Merge the parts of a side into few, without rows that are over; rebuild the index if half of it is over."""
     for side in _SIDES:
         if len(before.parts[side]) > _PARTS:
             name = f"{number}-merged"
@@ -223,23 +222,23 @@ def _merged(spark: SparkSession, state: Path, before: _Record, number: int) -> _
             if side == "queries":
                 held = spark.read.parquet(path)
                 if 2 * held.count() < _rows_in(state / "index"):
-                    catalogue.publish(state / "index", subscriptions_in(held), keep=2)
+                    catalogue.write_version(state / "index", subscriptions_in(held), keep=2)
     return before
 
 
 def _rows_in(index: Path) -> int:
-    """The rows of a catalogue, with those that are removed."""
+    """Return the number of rows in a catalogue, with the removed rows."""
     return len(catalogue.opened(str(index), catalogue.current(index)).ids)
 
 
 def _recorded(state: Path) -> _Record:
-    """The last record."""
+    """Return the last record, or an empty record."""
     found = sorted((state / "batches").glob("[0-9]*.json"))
     return msgspec.json.decode(found[-1].read_bytes(), type=_Record) if found else _Record()
 
 
 def _record(state: Path, record: _Record) -> None:
-    """Make a micro-batch count, and forget what is needed no more."""
+    """Write the record of a micro-batch, which makes the batch count, and delete parts without use."""
     folder = state / "batches"
     folder.mkdir(exist_ok=True)
     draft = folder / ".draft"

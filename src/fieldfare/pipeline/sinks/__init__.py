@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, str]] = {
     "node": "fieldfare.pipeline.sinks.node:make",
     "webhooks": "fieldfare.pipeline.sinks.webhooks:make",
 }
-"""the function that makes a sink of each kind; its module is imported at the first use, for it needs Spark"""
+"""the function that makes a sink of each kind; the module, which needs Spark, is imported at the first use"""
 
 
 def check_kind(kind: str) -> None:

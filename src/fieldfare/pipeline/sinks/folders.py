@@ -1,8 +1,8 @@
-"""Deliveries to folders, one for each subscriber: what it gets is in Parquet files that nobody else's rows are in.
+"""The kind `subscribers`: a folder for each subscriber, with Parquet files of that subscriber's rows alone.
 
-A batch gives a subscriber one file, named after the batch. All its rows come to one task, which writes the owners one
-after the other and so has one file open at a time, however many owners there are. A batch that runs again replaces its
-files.
+A batch gives a subscriber one file, named after the batch. All rows of a subscriber are in the same task, which writes
+the subscribers one after the other and so has one file open at a time, however many subscribers there are. A batch that
+runs again replaces its files.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def make(settings: SinkSettings) -> FolderSink:
 def write_by_subscriber(
     deliveries: DataFrame, path: str | Path, *, batch: int = 0, writer: str = "", owner: str = "owner"
 ) -> int:
-    """Write the deliveries of a batch, and give how many subscribers got some.
+    """Write the deliveries of a batch, and return the number of subscribers with deliveries.
 
     Args:
-        deliveries: rows with a column that says whose they are.
-        path: the folder in which each subscriber has one, see `folder_of`.
-        batch: its number; that of a micro-batch in a stream.
-        writer: whose number that is, if several write there.
-        owner: the column.
+        deliveries: rows with a column that names the subscriber.
+        path: the folder in which each subscriber has a folder, see `folder_of`.
+        batch: the number of the batch; of the micro-batch in a stream.
+        writer: a prefix of the files' names, to tell several writers apart.
+        owner: the column that names the subscriber.
     """
     place = Path(path)
     aside = place / STAGING / uuid.uuid4().hex
@@ -81,5 +81,5 @@ def write_by_subscriber(
 
 
 def folder_of(path: str | Path, owner: str | None) -> Path:
-    """Where the deliveries of a subscriber are."""
+    """Return the folder with the deliveries of a subscriber."""
     return Path(path) / folder_name(owner)

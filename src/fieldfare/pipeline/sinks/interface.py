@@ -1,8 +1,8 @@
-"""The interface of a sink: the place where a pipeline writes one table of each micro-batch.
+"""The interface of a sink: the place where a pipeline writes a table of each micro-batch.
 
 A sink gets a micro-batch as a DataFrame with the name of the batch. After a crash the last batch comes again, with the
-same name and the same rows, in any order and in any partitions. A sink that recognises the name, or that replaces what
-it wrote under the name, has every row exactly once; `tests/pipeline/sinks/suite.py` tests a sink for that.
+same name and the same rows, in any order and in any partitions. A sink must recognise the name, or replace the rows of
+that name, to have every row exactly once; `tests/pipeline/sinks/suite.py` has the tests for sinks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """all other keys; `path`, `folder` and `dead_letters` are relative to the file of the pipeline"""
 
     def read(self, kind: type[Given]) -> Given:
-        """Return the options as a struct; OptionError names an option that is wrong, missing or unknown."""
+        """Return the options as a struct; OptionError names a wrong, missing or unknown option."""
         return options.read(self.kind, options.texts(self.options), kind)
 
 
 class Sink(Protocol):
-    """A place that tables are written to. A pipeline makes the sink at its start, and closes the sink at its end."""
+    """A place for a table of a pipeline. A pipeline makes the sink at its start, and closes the sink at its end."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Write the rows of a batch and return when the rows are safe; to write the same batch again changes nothing.
@@ -48,7 +48,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the sink holds, such as a connection; a sink that holds nothing inherits this method."""
+        """Release the resources of the sink, such as a connection; a sink without resources inherits this method."""
         return
 
 

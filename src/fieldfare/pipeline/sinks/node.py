@@ -19,12 +19,12 @@ from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 @dataclass(frozen=True)
 class NodeSink(Sink):
-    """A running node that events are published to."""
+    """A running node to which events are published."""
 
     options: NodeSinkOptions
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Publish the rows in the order of time, under a session that is named after the writer."""
+        """Publish the rows in the order of time, under a session named after the writer."""
         sources.register(rows.sparkSession)
         session = f"{self.options.session or 'spark'}:{batch.writer}"
         told = options.texts(asdict(replace(self.options, session=session, batch=batch.number)))

@@ -1,6 +1,6 @@
 """The kind `lake`: the event table on disk, Parquet files by type and day with a log of commits (see `lake`).
 
-A commit names the batch that it adds, and the table takes no batch twice.
+A commit names its batch, and the table accepts no batch twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TableOptions(Options, frozen=True):
 
 @dataclass(frozen=True)
 class TableSink(Sink):
-    """A table on disk; of the quarantine, whose rows have no type and no time, the day is that of their arrival."""
+    """A table on disk; rows of the quarantine, without type and time, are sorted by the day of their arrival."""
 
     path: str
     quarantine: bool

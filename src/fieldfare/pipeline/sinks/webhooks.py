@@ -19,7 +19,7 @@ from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 @dataclass(frozen=True)
 class WebhookSink(Sink):
-    """A URL that events are POSTed to, at least once each."""
+    """A URL to which events are POSTed, each at least once."""
 
     options: WebhookOptions
 

@@ -1,4 +1,4 @@
-"""Where Spark gets events from and brings them to: data sources for nodes, their logs, MQTT and webhooks.
+"""Sources of events for Spark: nodes, their logs, files and MQTT; `register` also registers the formats of sinks.
 
 >>> [source.name() for source in SOURCES]
 ['fieldfare_log', 'fieldfare_node', 'fieldfare_mqtt', 'fieldfare_webhooks']
@@ -20,6 +20,6 @@ SOURCES: Final[tuple[type[DataSource], ...]] = (LogSource, NodeSource, MqttSourc
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know all of them by name, as in `spark.read.format("fieldfare_log")`."""
+    """Register all formats at a Spark session, as for `spark.read.format("fieldfare_log")`."""
     for source in SOURCES:
         spark.dataSource.register(source)

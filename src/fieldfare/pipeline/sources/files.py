@@ -1,8 +1,8 @@
-"""Files as raw records, in a batch or as a stream of the files that come.
+"""Files as raw records, in a batch or as a stream of new files.
 
-JSON lines are read as lines and not parsed here, so that a bad one reaches the quarantine as it is. CSV becomes JSON, a
-row an event, see `cells`; a file is read by one task as a whole, up to 2 GB, which is what quoted line breaks cost.
-Parquet, ORC and Avro have types: their columns are the fields, and `normalise(…, event=None)` takes them.
+JSON lines are read as lines and not parsed here, so that a bad line reaches the quarantine unchanged. CSV becomes JSON,
+an event for each row, see `table.csv`; a file is read by a single task as a whole, up to 2 GB, which is the price of
+quoted line breaks. Parquet, ORC and Avro have types: their columns are the fields, for `normalise(…, event=None)`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fieldfare.pipeline.table.schema import declared
 
 
 class FileFormat(StrEnum):
-    """How files hold events."""
+    """The format of files of events."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -36,7 +36,7 @@ class FileFormat(StrEnum):
 
 
 class FilesError(ValueError):
-    """Files that cannot be read, and what to do about it."""
+    """Files that cannot be read, with advice."""
 
 
 _SUFFIXES: Final = {
@@ -59,17 +59,17 @@ def read_files(
     max_files: int | None = None,
     fields: StructType | str | None = None,
 ) -> DataFrame:
-    """The records in a file, or in the files of a folder and those below it.
+    """Read the records in a file, or in all files below a folder.
 
     JSON lines and CSV have the columns `event` and `file`, CSV also `problem` and `position`, which is the line.
 
     Args:
-        spark: the session.
+        spark: the Spark session.
         path: the file, the folder, or a pattern such as `lake/2026-*`.
-        format: by default what the name of the path, or of the first file in it, ends in; a `.gz` goes before.
+        format: by default the ending of the path, or of the first file below it; a `.gz` is ignored.
         stream: whether to go on with files that are added later.
-        max_files: how many a micro-batch of the stream takes at most.
-        fields: declared fields. A cell of CSV in one that is a string is left as it is: 12 is "12" then.
+        max_files: the largest number of files in a micro-batch of the stream.
+        fields: declared fields. A cell of CSV in a string field stays a string: 12 is "12" then.
     """
     place = str(path)
     kind = _format(spark, place, format)

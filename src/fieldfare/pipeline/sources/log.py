@@ -1,13 +1,13 @@
-"""`fieldfare_log`: the event log in a node's folder, in batch and as a stream, while the node runs or not.
+"""The format `fieldfare_log`: the event log in a node's folder, in batch and as a stream, while the node runs or not.
 
     spark.read.format("fieldfare_log").load("node-data")
     spark.readStream.format("fieldfare_log").option("max_rows", 50_000).load("node-data")
 
-Offsets are positions: `{"position": n}` means that all up to n was read. Entries never change, so the same offsets give
-the same rows, and a stream goes on from its checkpoint without loss or repetition. What the node has deleted before it
-was read is an error, or, with `gaps` at `"skip"`, a warning that names the positions.
+Offsets are positions: `{"position": n}` means that all positions up to n were read. Entries never change, so the same
+offsets give the same rows, and a stream goes on from its checkpoint without loss or repetition. Positions that the node
+deleted before they were read are an error, or, with `gaps` at `"skip"`, a warning with the positions.
 
-The folder must be there, under the same path, wherever tasks run.
+All machines that run tasks must see the folder under the same path.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ logger = logging.getLogger("fieldfare.pipeline")
 
 
 class LogOptions(options.Options, frozen=True):
-    """What can be said of a log."""
+    """The options of a node's log."""
 
     path: str
     """the folder of a node, or the folder `log` in it"""
     since: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """the first position; 0: the oldest that is there"""
+    """the first position; 0: the oldest in the log"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
-    """rows of a micro-batch, at most"""
+    """rows of a micro-batch at most"""
     gaps: Gaps = "fail"
-    """what to do about positions that the node has deleted before they were read: `fail`, or `skip` with a warning"""
+    """the reaction to positions that were deleted before they were read: `fail`, or `skip` with a warning"""
 
 
 class LogSource(DataSource):
-    """A node's event log."""
+    """The data source that Spark knows as `fieldfare_log`."""
 
     @classmethod
     def name(cls) -> str:
-        """Under this name Spark knows it."""
+        """Return the name for `format(...)`."""
         return "fieldfare_log"
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the columns of the rows."""
         return rows.COLUMNS
 
     def reader(self, schema: StructType) -> LogReader:
-        """All that is there now."""
+        """Return a reader of all present entries."""
         given = self._given()
         return LogReader(_log_in(given.path), given.since, given.gaps)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
-        """All that is there, and all that comes."""
+        """Return a reader of all present and future entries."""
         given = self._given()
         return LogStreamReader(_log_in(given.path), given.since, given.max_rows, given.gaps)
 
@@ -75,49 +75,49 @@ class LogSource(DataSource):
 
 
 class SlicePartition(InputPartition):
-    """A slice of a log, for one task."""
+    """A slice of a log, for a single task."""
 
     value: Slice
 
 
 class LogReader(DataSourceReader):
-    """Reads a log as it is now."""
+    """The reader of a log in batch."""
 
     def __init__(self, folder: Path, since: int, gaps: Gaps) -> None:
         self._folder, self._since, self._gaps = folder, since, gaps
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A task for each slice of each segment."""
+        """Return a task for each slice of each segment."""
         parts = Folder(self._folder).parts()
         first = _first(self._folder, parts, self._since or parts[0].first, self._gaps)
         return [SlicePartition(piece) for piece in segments.slices(parts, first, parts[-1].last)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice."""
+        """Read the rows of a slice."""
         return segments.read(self._folder, partition.value)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a log as it grows."""
+    """The reader of a log as a stream."""
 
     def __init__(self, folder: Path, since: int, max_rows: int, gaps: Gaps) -> None:
         self._folder, self._since, self._max_rows, self._gaps = Folder(folder), since, max_rows, gaps
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first row."""
+        """Return the offset before the first row."""
         return {"position": (self._since or self._folder.parts()[0].first) - 1}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a micro-batch may have."""
+        """Return the largest number of rows in a micro-batch."""
         return ReadMaxRows(self._max_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Go no further than the log goes now."""
+        """Fix the end of the run at the present end of the log."""
         self._target = self._folder.parts()[-1].last
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """How far the next micro-batch goes."""
+        """Return the end of the next micro-batch."""
         parts, position = self._folder.parts(), start["position"]
         last = parts[-1].last
         if last < position and position >= self._since:
@@ -131,11 +131,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"position": max(position, last)}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Where the log ends."""
+        """Return the end of the log."""
         return {"position": self._folder.parts()[-1].last}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """A task for each slice of each segment."""
+        """Return a task for each slice of each segment."""
         parts = self._folder.parts()
         if start["position"] >= end["position"]:
             return []
@@ -148,16 +148,16 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [SlicePartition(piece) for piece in segments.slices(parts, first, end["position"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice."""
+        """Read the rows of a slice."""
         return segments.read(self._folder.path, partition.value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get the folder, not what the driver knows of it."""
+        """Leave out the driver's knowledge of the folder, which tasks do not need."""
         return {**self.__dict__, "_folder": Folder(self._folder.path)}
 
 
 def _log_in(path: str) -> Path:
-    """The folder with the segments."""
+    """Return the folder with the segments, for the folder of a node or the folder `log` in it."""
     folder = Path(path)
     folder = folder / "log" if (folder / "log").is_dir() else folder
     if not folder.is_dir():
@@ -166,7 +166,7 @@ def _log_in(path: str) -> Path:
 
 
 def _first(folder: Path, parts: Sequence[Part], wanted: int, gaps: Gaps) -> int:
-    """Where to begin; LogError if something is gone that nobody has read, unless that is to be skipped."""
+    """Return the first position to read; LogError for deleted positions, unless gaps are skipped."""
     kept = parts[0].first
     if wanted >= kept:
         return wanted

@@ -1,18 +1,18 @@
-"""`fieldfare_mqtt`: messages of an MQTT 5 broker, as a stream.
+"""The format `fieldfare_mqtt`: messages of an MQTT 5 broker, as a stream.
 
     spark.readStream.format("fieldfare_mqtt").option("url", "mqtt://127.0.0.1:1883").option("topics", "sensors/#")
         .option("folder", "received").load()
 
-MQTT has no offsets, and a broker forgets what is acknowledged. So the driver keeps messages in a folder, as a log like
-that of a node, before it acknowledges them; offsets are positions there, and all else is as with `fieldfare_log`. The
-broker knows us by `client_id`, and keeps for us what comes while no query runs. A message is deleted from the folder
-some time after Spark has committed it.
+MQTT has no offsets, and a broker forgets acknowledged messages. So the driver writes messages to a folder, with a log
+like that of a node, before it acknowledges them; offsets are positions in the log, and all else is as in
+`fieldfare_log`. The broker knows the driver by `client_id`, and keeps messages while no query runs. A message is
+deleted from the folder some time after Spark has committed it.
 
-Nothing that the broker has accepted for us is lost. MQTT may bring a message twice when a connection breaks before the
-broker hears that we have it; then it is there twice, with two positions.
+No message that the broker has accepted is lost. MQTT may deliver a message twice if a connection breaks before the
+broker gets the acknowledgement; then the log has the message twice, with two positions.
 
-What the payload means is decided as in a node's bridge. What cannot be read is an event of the type
-`fieldfare.unreadable`, with the reason and the payload. The folder must be there wherever tasks run.
+Payloads are decoded as in a node's bridge. A payload that cannot be decoded becomes an event of the type
+`fieldfare.unreadable`, with the reason and the payload. All machines that run tasks must see the folder.
 """
 
 from __future__ import annotations
@@ -35,48 +35,48 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.sources.receiver import Receiver
 
 NAMES: Final = ["position", "time", "publisher", "type", "event"]
-"""of the log, where the topic stands for the publisher"""
+"""the columns of the log, where the topic stands for the publisher"""
 
 
 class MqttOptions(options.Options, frozen=True):
-    """What can be said of an MQTT broker."""
+    """The options of an MQTT broker."""
 
     url: str
     """mqtt://HOST:PORT, or mqtts:// for TLS"""
     topics: str
-    """with commas between them; `+` stands for one level, `#` for all from there on"""
+    """topics separated by commas; `+` stands for a level, `#` for all levels from there on"""
     folder: str
-    """where messages are kept until they are processed; each query has its own"""
+    """the folder for messages until they are processed; each query needs its own"""
     client_id: str = ""
-    """under which the broker knows us; made of the folder's path if not given"""
+    """the name of the client at the broker; by default made from the folder's path"""
     username: str = ""
     password: str = ""
     session_seconds: Annotated[int, msgspec.Meta(ge=1, le=0xFFFFFFFF)] = 7 * 86400
-    """how long the broker keeps messages for us while no query runs"""
+    """seconds for which the broker keeps messages while no query runs"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
-    """rows of a micro-batch, at most"""
+    """rows of a micro-batch at most"""
 
 
 class MqttSource(DataSource):
-    """An MQTT broker."""
+    """The data source that Spark knows as `fieldfare_mqtt`."""
 
     @classmethod
     def name(cls) -> str:
-        """Under this name Spark knows it."""
+        """Return the name for `format(...)`."""
         return "fieldfare_mqtt"
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the columns of the rows."""
         return "position long, time timestamp, topic string, type string, event string"
 
     def streamReader(self, schema: StructType) -> MqttStreamReader:  # noqa: N802 - Spark's name
-        """All that comes."""
+        """Return a reader of all messages, present and future."""
         options.needs(self.name(), "paho", "mqtt")
         return MqttStreamReader(options.read(self.name(), self.options, MqttOptions))
 
 
 class MqttStreamReader(LogStreamReader):
-    """Reads what a receiver beside it writes."""
+    """The reader of the log that a receiver writes."""
 
     def __init__(self, given: MqttOptions) -> None:
         super().__init__(Path(given.folder), 0, given.max_rows, "fail")
@@ -84,42 +84,42 @@ class MqttStreamReader(LogStreamReader):
         self._receiver: Receiver | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first message that is kept."""
+        """Return the offset before the first message in the folder."""
         self._receiving()
         return super().initialOffset()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Go no further than to what the broker has for us now."""
-        self._receiving().settle()
+        """Fix the end of the run at the messages that the broker has now."""
+        self._receiving().drain()
         super().prepareForTriggerAvailableNow()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """How far the next micro-batch goes."""
+        """Return the end of the next micro-batch; an error of the receiver ends the query."""
         self._receiving().check()
         return super().latestOffset(start, limit)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """A task for each slice of what was received."""
+        """Return a task for each slice of the received messages."""
         self._receiving()
         return super().partitions(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of a slice."""
+        """Read the messages of a slice."""
         schema = pa.schema([SCHEMA.field(name).with_name(name.replace("publisher", "topic")) for name in NAMES])
         for batch in super().read(partition):
             yield pa.RecordBatch.from_arrays([batch.column(name) for name in NAMES], schema=schema)
 
     def commit(self, end: Offset) -> None:
-        """Spark has processed all up to an offset: it need not be kept."""
+        """Delete messages up to an offset, which Spark has processed."""
         self._receiving().forget(end["position"])
 
     def stop(self) -> None:
-        """The query is over."""
+        """Close the connection, because the query is over."""
         if self._receiver is not None:
             self._receiver.stop()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks only read."""
+        """Leave out the receiver: tasks only read."""
         return {**super().__getstate__(), "_receiver": None}
 
     def _receiving(self) -> Receiver:

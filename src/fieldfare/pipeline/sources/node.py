@@ -1,17 +1,17 @@
-"""`fieldfare_node`: a running node, as a stream of what a filter matches, and as a sink (see `sinks.node`).
+"""The format `fieldfare_node`: a running node, as a stream of the events that match a filter, and as a sink.
 
     spark.readStream.format("fieldfare_node").option("url", "ws://127.0.0.1:7400").option("filter", "price < 10").load()
 
-Offsets are positions in the node's log: `{"node": name, "position": n, "life": l}` means that all up to n was read that
-matches, in a life of the log: a node that went back in time has begun another one, and refuses what it has forgotten.
-For each micro-batch the driver asks the node for the next stretch of its log (see `replay`) and hands the rows to the
-tasks. A batch that must be done again is asked for again, and gives the same rows.
+Offsets are positions in the node's log: `{"node": name, "position": n, "life": l}` means that all matching events up to
+n were read, in a life of the log: a node that went back in time has begun another life, and refuses positions of the
+life before. For each micro-batch the driver requests the next stretch of the log (see `replay`) and passes the rows to
+the tasks. A batch that runs again requests the same stretch, and gets the same rows.
 
-The last position that was read is asked for once more, to see that it is still there. If not, the node may have deleted
-what follows it, too; that is an error, or, with `gaps` at `"skip"`, a warning.
+The last read position is requested once more, to see that the log still has it. If not, the node may have deleted later
+positions, too, which is an error, or, with `gaps` at `"skip"`, a warning.
 
-A node replays at most `sessions.limit` events at once. Whoever is further behind reads the node's folder, with
-`fieldfare_log`.
+A node replays at most `sessions.limit` events at once. A reader that is further behind reads the node's folder, with
+`fieldfare_log`. `sinks.formats.node` has the writers.
 """
 
 from __future__ import annotations
@@ -37,96 +37,96 @@ from fieldfare.protocol.journal import JournalEntry
 from fieldfare.retry import call
 
 AT_ONCE: Final = 50_000
-"""rows that are asked for in one conversation, at most"""
+"""rows of a request at most"""
 PIECE: Final = 10_000
 """rows of a task"""
 Offset = dict[str, Any]
 """`node`, whose positions these are, or "" if nothing was read yet; `position`, and the `life` of the node's log"""
 IDLE: Final = 1.0
-"""seconds to wait for the node to have something"""
+"""seconds to wait for new events"""
 TRIES: Final = 3
 
 logger = logging.getLogger("fieldfare.pipeline")
 
 
 class NodeOptions(options.Options, frozen=True):
-    """What can be said of a node to read from."""
+    """The options of a node to read from."""
 
     url: str
-    """such as ws://127.0.0.1:7400"""
+    """the address of the node, such as ws://127.0.0.1:7400"""
     filter: str = "TRUE"
-    """what is wanted, in the filter language"""
+    """the filter of the events"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
     since: Annotated[int, msgspec.Meta(ge=0)] = 0
     """the first position; 0: the oldest that the node has"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = 20_000
-    """rows of a micro-batch, at most; the driver holds them"""
+    """rows of a micro-batch at most; the driver holds them"""
     gaps: Literal["fail", "skip"] = "fail"
-    """what to do if the node has deleted what was not read: `fail`, or `skip` it with a warning"""
+    """the reaction to events that were deleted before they were read: `fail`, or `skip` with a warning"""
 
 
 class GapError(ValueError):
-    """The node does not have, or does not give, what comes next."""
+    """The node lacks the next events, or refuses to replay them."""
 
 
 class NodeSource(DataSource):
-    """A running node."""
+    """The data source that Spark knows as `fieldfare_node`."""
 
     @classmethod
     def name(cls) -> str:
-        """Under this name Spark knows it."""
+        """Return the name for `format(...)`."""
         return "fieldfare_node"
 
     def schema(self) -> str:
-        """The columns; `sequence` is null, as a node does not tell it."""
+        """Return the columns of the rows; `sequence` is null, because a node does not tell sequence numbers."""
         return rows.COLUMNS
 
     def streamReader(self, schema: StructType) -> NodeStreamReader:  # noqa: N802 - Spark's name
-        """What a filter matches, as it comes."""
+        """Return a reader of the events that match the filter."""
         options.needs(self.name(), "websockets", "client")
         given = options.read(self.name(), self.options, NodeOptions)
         parse(given.filter)  # so that a mistake is told at once
         return NodeStreamReader(given)
 
     def writer(self, schema: StructType, overwrite: bool) -> NodeWriter:
-        """Publishes the rows of a table."""
+        """Return the writer for a table."""
         return writer_of(NodeWriter, self.name(), self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NodeStreamWriter:  # noqa: N802 - Spark's name
-        """Publishes the rows of a stream."""
+        """Return the writer for a stream."""
         return writer_of(NodeStreamWriter, self.name(), self.options, schema)
 
 
 class RowsPartition(InputPartition):
-    """Some rows, for one task."""
+    """Some rows, for a single task."""
 
     value: list[JournalEntry]
 
 
 class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a node's log through the node."""
+    """The reader of a node's log through the node."""
 
     def __init__(self, given: NodeOptions) -> None:
         self._given = given
         self._until: float | None = None
         self._read: tuple[Offset, Offset, list[JournalEntry]] | None = None
-        """the last stretch that was read, until tasks have it"""
+        """the last requested stretch, until the tasks have it"""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first row."""
+        """Return the offset before the first row."""
         return {"node": "", "position": max(self._given.since - 1, 0)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a micro-batch may have."""
+        """Return the largest number of rows in a micro-batch."""
         return ReadMaxRows(self._given.max_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Go no further than to what is logged by now; the clocks of node and driver should agree."""
+        """Fix the end of the run at the present time; the clocks of node and driver should agree."""
         self._until = time.time()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """How far the next micro-batch goes: the node is asked for its rows."""
+        """Return the end of the next micro-batch, whose rows are requested from the node."""
         node, life, entries = self._stretch(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         if self._until is not None:
             entries = [entry for entry in entries if entry.time <= self._until]
@@ -137,7 +137,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The rows, in pieces; they are asked for again if this batch was begun before a restart."""
+        """Return the rows in pieces; a batch that was begun before a restart requests its rows again."""
         if start["position"] >= end["position"]:
             return []
         read, self._read = self._read, None
@@ -153,15 +153,15 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RowsPartition(entries[begin : begin + PIECE]) for begin in range(0, len(entries), PIECE)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece."""
+        """Read the rows of a piece."""
         return rows.of_entries(partition.value, counted=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their rows by partitions."""
+        """Leave out the requested rows, which tasks get by partitions."""
         return {**self.__dict__, "_read": None}
 
     def _stretch(self, start: Offset, limit: int | None, end: int | None = None) -> tuple[str, str, list[JournalEntry]]:
-        """What comes after an offset, with node and life: so many rows, or all up to an end, or all."""
+        """Return node, life and rows after an offset: at most `limit` rows, or all rows up to `end`, or all."""
         from fieldfare.pipeline.sources.replay import Asked, replay  # noqa: PLC0415 - it needs more than Spark does
 
         given, found = self._given, list[JournalEntry]()
@@ -197,7 +197,7 @@ class NodeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise GapError(f"{given.url} drops what we ask for: more than its sessions.limit waits; read its log instead")
 
     def _gap(self, last: int, new: list[JournalEntry]) -> list[JournalEntry]:
-        """The last position that was read is not there any more."""
+        """Handle the loss of the last read position, by an error or a warning."""
         gone = (
             f"{self._given.url} no longer has position {last}, the last that was read: it may have deleted what"
             " follows, too, or the filter is another one"

@@ -1,7 +1,7 @@
-"""`Receiver`: writes the messages of an MQTT broker to a log, and acknowledges them when they are on disk.
+"""`Receiver`: the messages of an MQTT broker are written to a log, and acknowledged when they are on disk.
 
-Paho's thread takes messages from the broker, and another thread writes all that came meanwhile in one go. What came on
-a connection that is broken by now is not written: it was not acknowledged, so it comes again.
+Paho's thread receives messages from the broker, and another thread writes all waiting messages at once. A message from
+a connection that is broken by now is not written: without an acknowledgement it comes again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from fieldfare.pipeline.sources.mqtt import MqttOptions
 from fieldfare.protocol.journal import JournalEntry
 
 UNREADABLE: Final = "fieldfare.unreadable"
-"""the type of an event that stands for a message that is none"""
+"""the type of the event for a message that cannot be decoded"""
 UNACKNOWLEDGED: Final = 1000
-"""messages that may be on their way before the first is acknowledged"""
+"""messages that the broker may send before the first is acknowledged"""
 SEGMENT: Final = 16 << 20
-"""bytes that are kept or deleted together"""
+"""bytes of a segment, which is deleted as a whole"""
 PATIENCE: Final = 10.0
 """seconds to wait for the broker, or for an earlier query to let go of the folder"""
 QUIET: Final = 1.0
@@ -49,11 +49,11 @@ _ANY_SIZE: Final = Limits(bytes=1 << 29, string=1 << 29)
 
 
 class ReceiverError(RuntimeError):
-    """No more messages are received."""
+    """The receiver has stopped, for the reason in the message."""
 
 
 class Receiver:
-    """A connection to a broker, and the log that it fills."""
+    """A connection to a broker, and the log with its messages."""
 
     def __init__(self, given: MqttOptions) -> None:
         """Connect, and begin to receive."""
@@ -64,7 +64,7 @@ class Receiver:
         self._url, self._topics = given.url, [topic.strip() for topic in given.topics.split(",")]
         self._queue: queue.SimpleQueue[tuple[int, paho.MQTTMessage] | None] = queue.SimpleQueue()
         self._connection = 0
-        """its number; it is 0 as long as there is none"""
+        """the number of the connection; 0 without a connection"""
         self._connections = 0
         self._subscribed = threading.Event()
         self._heard = time.monotonic()
@@ -81,12 +81,12 @@ class Receiver:
     # For the reader
 
     def check(self) -> None:
-        """ReceiverError if nothing more can come."""
+        """Raise ReceiverError if the receiver has stopped."""
         if self._problem is not None:
             raise ReceiverError(f"{self._url}: {self._problem}") from self._problem
 
-    def settle(self) -> None:
-        """Wait until the broker has sent all that it had for us."""
+    def drain(self) -> None:
+        """Wait until the broker has sent all messages that it kept."""
         if not self._subscribed.wait(PATIENCE):
             self.check()
             raise ReceiverError(f"{self._url}: the broker has not let us subscribe for {PATIENCE:g} seconds")
@@ -95,11 +95,11 @@ class Receiver:
         self.check()
 
     def forget(self, position: int) -> None:
-        """All up to a position is processed: delete what only has such messages."""
+        """Delete segments of the log up to a position, because all their messages are processed."""
         self._log.retain(max_bytes=0, max_seconds=None, now=time.time(), keep_from=position + 1)
 
     def stop(self) -> None:
-        """Hang up. What comes from now on waits at the broker."""
+        """Close the connection; later messages wait at the broker."""
         self._client.disconnect()
         self._client.loop_stop()
         self._queue.put(None)
@@ -192,7 +192,7 @@ def _entry(message: paho.MQTTMessage, position: int) -> JournalEntry:
 
 
 def event_of(topic: str, payload: bytes, said: object = None) -> Event:
-    """What a message means; one that means nothing is kept, with the reason.
+    """Decode a message; a message that cannot be decoded becomes an event with the reason.
 
     >>> event_of("rooms/1", b'{"celsius": 21.5}')
     Event({'celsius': 21.5})
@@ -214,7 +214,7 @@ def event_of(topic: str, payload: bytes, said: object = None) -> Event:
 
 
 def _locked(folder: Path) -> IO[str]:
-    """Let no other query use a folder as long as this file is open."""
+    """Lock a folder against other queries, as long as the file is open."""
     file = (folder / "lock").open("w")
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -1,16 +1,16 @@
-"""Asking a running node for a stretch of its log: what a filter matches, from a position on.
+"""Requests to a running node for a stretch of its log: the events that match a filter, from a position on.
 
-The conversation is that of any client: subscribe with `since`, in a session without a name. The node searches its log
-and delivers what it finds in order, followed by what happens meanwhile; we give it credit for as many rows as are
-wanted. What is given back is exact:
+The request is that of any client: subscribe with `since`, in a session without a name. The node searches its log and
+delivers matching events in order, followed by new events; the client gives credit for as many rows as the caller needs.
+The result is exact:
 
-- The node is asked for all that its log has: also what was replaced since, or has outlived its time to live. So what is
-  asked for again is the same.
-- Deliveries are numbered without gaps. Something that expired, was replaced or had to be dropped while it waited leaves
-  a gap; then we stop before it, and it is in the log the next time. So the rows are all that the log has up to the
-  last.
-- To know that nothing more waits we ask the node for something that has no effect, twice: it sends what waits before it
-  answers the second time.
+- The node replays all entries of its log, also replaced and expired events. So the same request gives the same rows
+  again.
+- Deliveries are numbered without gaps. An event that expired, was replaced or was dropped while it waited leaves a
+  gap; then the stretch ends before the gap, and the next stretch has the event. So the rows are complete up to the
+  last row.
+- To know that no more events wait, the client sends two requests without effect: the node sends waiting events before
+  the second answer.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC
 
 PATIENCE: Final = 60.0
-"""seconds for the node to say something: it may have to search a long log"""
+"""seconds for an answer of the node, which may have to search a long log"""
 
 
 class Asked(NamedTuple):
-    """What to ask of which node."""
+    """The node and the filter of a request."""
 
     url: str
     token: str
     filter: str
     life: str = ""
-    """of the node's log, in which the position is known"""
+    """the life of the node's log in which the position was read"""
 
 
 class Stretch(NamedTuple):
-    """Part of what a node's log has for a filter."""
+    """A part of a node's log that matches a filter."""
 
     node: str
-    """its name"""
+    """the name of the node"""
     found: list[f.Delivery]
     more: bool
-    """may there be more by now?"""
+    """whether the log may have more matching events"""
     life: str = ""
-    """of its log, in which it gives these positions"""
+    """the life of the node's log with these positions"""
 
 
 def replay(asked: Asked, since: int, limit: int, *, known: int = 0, wait: float = 0.0) -> Stretch:
-    """The first events from a position on that match a filter, at most so many.
+    """Return the first events from a position on that match a filter, at most `limit`.
 
-    If there are not more than those that are `known`, wait so many seconds for the next one.
+    With only `known` events in the log, wait up to `wait` seconds for the next event.
     """
     check_url(asked.url)
     return asyncio.run(_replay(asked, since, limit, known, wait))
@@ -104,7 +104,7 @@ async def _replay(asked: Asked, since: int, limit: int, known: int, wait: float)
 
 
 async def _heard(socket: websockets.ClientConnection, seconds: float) -> f.FromNode | None:
-    """What the node says, or None if it says nothing for so long."""
+    """Return the next frame of the node, or None after so many seconds."""
     try:
         async with asyncio.timeout(seconds):
             return MSGPACK_CODEC.from_node(await socket.recv())
@@ -113,5 +113,5 @@ async def _heard(socket: websockets.ClientConnection, seconds: float) -> f.FromN
 
 
 def _without_gap(items: Iterable[f.Delivery], number: int) -> list[f.Delivery]:
-    """Those whose numbers follow each other from a number on."""
+    """Return the deliveries whose numbers follow each other from a number on."""
     return [item for place, item in takewhile(lambda one: one[0] == one[1].number, enumerate(items, number))]

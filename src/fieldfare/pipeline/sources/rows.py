@@ -1,7 +1,7 @@
-"""The columns that the sources here give: an event as JSON, and what is known of it beside.
+"""The columns of the sources: an event as JSON, with its position, time, publisher, sequence and type.
 
 The columns are those of a sealed segment (`node.storage.parquet_segment`) without the columns that only the node needs.
-So a row is the same whether its segment was sealed when it was read or not.
+So a row is the same whether its segment was sealed or not.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fieldfare.protocol.journal import JournalEntry
 COLUMNS: Final = "position long, time timestamp, publisher string, sequence long, type string, event string"
 NAMES: Final = ["position", "time", "publisher", "sequence", "type", "event"]
 SCHEMA: Final = pa.schema([pa.field(name, parquet_segment.SCHEMA.field(name).type) for name in NAMES])
-"""as Spark wants it: anything may be null"""
+"""the schema for Spark, in which all columns may be null"""
 ROWS: Final = 10_000
-"""in a record batch, at most"""
+"""rows of a record batch at most"""
 
 
 def of_entries(entries: Sequence[JournalEntry], *, counted: bool = True) -> Iterator[pa.RecordBatch]:
-    """The rows of entries; without a `sequence` where nobody knows how their publishers counted."""
+    """Return the rows of entries; without `sequence` where the sequence numbers are unknown."""
     table = parquet_segment.table_of(list(entries))
     if not counted:
         table = table.set_column(NAMES.index("sequence"), "sequence", pa.nulls(len(entries), pa.int64()))
@@ -32,7 +32,7 @@ def of_entries(entries: Sequence[JournalEntry], *, counted: bool = True) -> Iter
 
 
 def of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a table that has these columns, perhaps among others; without what only came with a session."""
+    """Return the rows of a table with these columns among others, without those for sessions."""
     counts = pc.fill_null(table["sequence"], 0)
     for batch in (
         table.select(NAMES).filter(pc.greater_equal(counts, 0)).combine_chunks().to_batches(max_chunksize=ROWS)

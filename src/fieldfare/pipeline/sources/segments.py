@@ -1,12 +1,12 @@
-"""A node's log, seen from outside: its files are only read, while the node may append, seal and delete.
+"""A node's log seen from outside: its files are only read, while the node may append, seal and delete.
 
-The names of the files say which positions they hold; only the raw end must be looked through. A `Folder` does so on the
-driver, and goes on from where it ended the last time. It gives `Slice`s, which others `read`, wherever their positions
-are by then: a segment that was raw may be Parquet now.
+The names of the files tell their positions; only the raw segment at the end must be read through. A `Folder` does so on
+the driver, and goes on from the last end. The result is `Slice`s, which tasks `read`, in whatever file the positions
+are by then: a raw segment may have become Parquet.
 
-What a reader has seen never changes: of a publication that is not written to its end nothing is shown, for a node that
-comes back after a crash cuts it off. (A loss of power can still take what was shown, unless the node has `log.sync` at
-`"full"`.) Where a salvage has left a gap (`node.storage.lost_segment`), readers go on behind it.
+Rows never change once they were read: an entry that is not completely written is not shown, because a node that
+restarts after a crash cuts it off. (A loss of power can still remove shown rows, unless the node has `log.sync` at
+`"full"`.) Where a salvage has left a gap (`node.storage.lost_segment`), readers go on behind the gap.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from fieldfare.pipeline.sources import rows
 from fieldfare.protocol import journal
 
 SLICE: Final = 20_000
-"""entries that one task reads, at most"""
+"""entries that a task reads at most"""
 TRIES: Final = 20
-"""times to look at a folder that changes while we look"""
+"""attempts to list a folder that changes meanwhile"""
 _LOST: Final = ".lost"
-"""how the file of a gap ends, which a salvage has left"""
+"""the ending of a file for a gap that a salvage has left"""
 
 
 class Part(NamedTuple):
-    """A segment, and where in a raw one to begin."""
+    """A segment, with the place in a raw segment to begin at."""
 
     path: Path
     first: int
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Positions to read, and a place in the raw segment to begin at, should it still be raw."""
+    """Positions to read, with a place in the raw segment to begin at if the segment is still raw."""
 
     first: int
     last: int
@@ -57,12 +57,12 @@ class Folder:
     """The log in a folder, to be looked at again and again."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is looked at yet."""
+        """Keep the path; the folder is not read yet."""
         self.path = path
         self._tails: dict[Path, _Tail] = {}
 
     def parts(self) -> list[Part]:
-        """All segments that are there now, in order, without a gap; at least one."""
+        """Return all present segments, in order and without a gap; at least one."""
         for _ in range(TRIES):
             try:
                 listed = _listed(self.path)
@@ -93,7 +93,7 @@ def slices(parts: Sequence[Part], first: int, last: int) -> list[Slice]:
 
 
 def read(folder: Path, piece: Slice) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice."""
+    """Read the rows of a slice."""
     position, tries = piece.first, TRIES
     while position <= piece.last:
         holding = [one for one in _listed(folder) if one[1] <= position]
@@ -134,7 +134,7 @@ def _sealed(path: Path, first: int, last: int) -> Iterator[pa.RecordBatch]:
 
 
 def _listed(folder: Path) -> list[tuple[Path, int, int]]:
-    """The segments by name: path, first position and last; a raw one has 0 for the last."""
+    """Return path, first and last position of each segment, from the names; a raw segment has 0 for the last."""
     found: dict[int, tuple[Path, int, int]] = {}
     for path in folder.iterdir():
         if match := NAME.fullmatch(path.name):
@@ -145,7 +145,7 @@ def _listed(folder: Path) -> list[tuple[Path, int, int]]:
 
 
 class _Tail:
-    """A raw segment, as far as it was looked through."""
+    """A raw segment that was read through up to a place."""
 
     def __init__(self, path: Path, first: int) -> None:
         self._path, self._first = path, first
@@ -154,7 +154,7 @@ class _Tail:
         self._offset, self._last, self._stuck = HEADER_SIZE, first - 1, 0
 
     def advance(self) -> Part:
-        """Look through what was written meanwhile."""
+        """Read through the entries that were written meanwhile."""
         if self._salt is None:
             if is_torn(self._path):  # it is being made
                 return Part(self._path, self._first, self._last)
@@ -180,7 +180,7 @@ class _Tail:
         return Part(self._path, self._first, whole, tuple(self._marks))
 
     def _rewind(self, whole: int) -> None:
-        """Look again through what comes after a position: it may be cut off, and be something else the next time."""
+        """Go back to a position: later entries may be cut off, and replaced by others."""
         number = bisect_right(self._marks, whole + 1, key=attrgetter("position"))
         mark = self._marks[number - 1]
         self._marks = self._marks[: max(number - 1, 1)]

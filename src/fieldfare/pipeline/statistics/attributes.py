@@ -1,11 +1,11 @@
-"""What values events have, and how much of them each filter lets pass: counted in one pass over an event table.
+"""Statistics of an event table: the distribution of each attribute, and the selectivity of each filter, in one pass.
 
-    known = statistics(events, subscriptions)
+    known = attribute_statistics(events, subscriptions)
     known.attributes["price"].quantiles(4), known.attributes["symbol"].top(10), known.selectivity["s1"]
     one.merge_imperfect(other, known)                   # and tables merge with Merging(statistics=known)
 
-Every partition is counted where it is, see `tallies`, and only counts travel. What was counted exactly is said exactly;
-of an attribute with very many values, the frequent ones are counted and the others are known from a sample.
+Every partition is counted where it is, see `sketches`, and only counts are sent. Exact counts give exact answers; of an
+attribute with very many values, the frequent values are counted and the others are estimated from a sample.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from fieldfare.pipeline.lake.history import events_of, field_types, has_interval
 from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count
 
 _MERGERS: Final = 4
-"""tasks that put the counts of all others together"""
+"""tasks that unite the counts of the partitions"""
 _SURE: Final = 10
-"""a count is taken for frequent if it is so many times what it may be wrong by"""
+"""a value is frequent if its count is so many times its possible error"""
 _UNSORTED: Final = (Kind.LIST, Kind.INTERVAL)
 
 
@@ -49,31 +49,31 @@ class Attribute:
 
     tally: Tally
     events: int
-    """all events, with it or without"""
+    """the number of events, with and without the attribute"""
     sampled: tuple[Value, ...]
-    """its values in a sample of events"""
+    """values in a sample of events"""
 
     @property
     def kind(self) -> Kind:
-        """Of its values."""
+        """The kind of the values."""
         return self.tally.kind
 
     @property
     def presence(self) -> float:
-        """The share of events that have it."""
+        """The share of events with the attribute."""
         return self.tally.present / self.events
 
     @property
     def distinct(self) -> int:
-        """How many different values it has."""
+        """The number of different values."""
         return self.tally.distinct
 
     def top(self, most: int = 10) -> list[tuple[Value, int]]:
-        """The most frequent values and how often they occur: at least, if there are more than could be counted."""
+        """Return the most frequent values with their counts; lower bounds, if there were too many values to count."""
         return sorted(self.tally.counts.items(), key=lambda pair: -pair[1])[:most]
 
     def quantiles(self, parts: int = 4) -> list[Value]:
-        """The values that cut it into parts with equally many events, the least and the largest included."""
+        """Return the values that cut the attribute into parts with equally many events, both ends included."""
         values, below = self._line
         if not values:
             return []
@@ -93,7 +93,7 @@ class Attribute:
         return [(edges[n], edges[n + 1], round(below[places[n + 1]] - below[places[n]])) for n in range(len(edges) - 1)]
 
     def count(self, wanted: ValueSet) -> float:
-        """How many events have a value in a set, or have none if that is in the set."""
+        """Return how many events have a value in a set, or no value, if the set includes missing."""
         tally = self.tally
         found = float((self.events - tally.present) * (MISSING in wanted) + tally.nan * bool(wanted.atoms & Atom.NAN))
         if tally.kind is Kind.BOOL:
@@ -107,7 +107,7 @@ class Attribute:
 
     @cached_property
     def _line(self) -> tuple[list[Value], list[float]]:
-        """Values in their order, and how many events lie before each: frequent ones, and those sampled between."""
+        """Return values in their order, with the number of events before each: frequent values, and samples between."""
         tally = self.tally
         weights = {v: n + tally.lost / 2 for v, n in tally.counts.items() if n >= _SURE * tally.lost}
         others = [value for value in self.sampled if value not in weights] if tally.lost else []
@@ -125,20 +125,20 @@ def _place(values: list[Value], cut: Cut | None, end: int) -> int:
 
 @dataclass(frozen=True)
 class EventStatistics:
-    """What is known about events; `Statistics` for whoever merges filters."""
+    """Statistics of events, of the form that the merging of filters uses (`Statistics`)."""
 
     events: int
     attributes: Mapping[str, Attribute]
     selectivity: Mapping[str | int, float]
-    """the share of events that each subscription wants"""
+    """the share of events that match each subscription"""
     sample: Sample
-    """some of the events, of all equally likely"""
+    """a uniform sample of the events"""
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """Of the events that satisfy `within`, the share that satisfies `wanted`, a part of it.
+        """Return the share of the events that match `wanted`, a part of `within`, among those that match `within`.
 
-        By the law of succession, as for a sample. What is computed from fields, lists and intervals are looked up in
-        the sample, and so are fields that were never declared.
+        The share follows the law of succession, as for a sample. Computed values, lists, intervals and undeclared
+        fields are looked up in the sample.
         """
         if wanted == within:
             return 1.0
@@ -167,14 +167,14 @@ class EventStatistics:
 def attribute_statistics(
     events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1
 ) -> EventStatistics:
-    """Count an event table, and what subscriptions want of it, if some are given."""
+    """Count the values of an event table, and the matches of subscriptions, if given."""
     whole = counted(events, subscriptions, seed=seed)
     everyone = [] if subscriptions is None else listed(events.sparkSession, subscriptions).toArrow()[0].to_pylist()
     return known(whole, everyone, intervals=has_intervals(field_types(events)))
 
 
 def counted(events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1) -> Count:
-    """The count that statistics are made of; those of several tables can be put together with `|`."""
+    """Return the count that statistics are made of; counts of several tables are united with `|`."""
     wanted = F.lit(None).cast("array<string>")
     if subscriptions is not None:
         wanted = table_matches(events, subscriptions).getField("matches").getField("subscription")
@@ -187,7 +187,7 @@ def counted(events: DataFrame, subscriptions: DataFrame | str | Path | None = No
 
 
 def known(whole: Count, subscriptions: Iterable[str | int] = (), *, intervals: bool = False) -> EventStatistics:
-    """What a count says."""
+    """Return the statistics of a count."""
     sampled = []
     if whole.sample is not None:
         fields, rest = (whole.sample.column(name).combine_chunks() for name in ("fields", "rest"))
@@ -201,12 +201,12 @@ def known(whole: Count, subscriptions: Iterable[str | int] = (), *, intervals: b
 
 
 def _values(events: Iterable[Mapping[str, Any]], path: str) -> Iterator[Value]:
-    """The values of an attribute; NaN is counted on its own."""
+    """Return the values of an attribute without NaN, which is counted apart."""
     return (value for event in events if (value := event.get(path)) is not None and value == value)
 
 
 def _counting(seed: int, *, intervals: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that workers run: the batches of a partition to one count."""
+    """Return the function that workers run: the batches of a partition to a single count."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

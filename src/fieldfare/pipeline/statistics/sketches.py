@@ -1,11 +1,13 @@
-"""Counting values in parts: a tally of each batch, and one tally of two, until there is one of all. Needs no Spark.
+"""Counts of values in parts: a tally for each batch, and the union of two tallies, until all are united.
 
-A tally is exact while an attribute has few values, and small when it has many:
+A tally is exact while an attribute has few values, and stays small when it has many:
 
-- values with their counts, `VALUES` at most. Of more, each loses as much as the largest that is left out has (the
-  summary of Misra and Gries): a count is too low by no more than `lost`;
-- the `HASHES` smallest hashes of values, which say how many different ones there are to about three in a hundred;
-- a sample of `SAMPLE` whole events, those with the smallest of random numbers: as fair from all parts as from one.
+- values with their counts, `VALUES` at most. With more values, each count is reduced by the largest count that is left
+  out (the summary of Misra and Gries): a count is too low by no more than `lost`;
+- the `HASHES` smallest hashes of values, which estimate the number of different values to about three in a hundred;
+- a sample of `SAMPLE` whole events, those with the smallest random numbers: as fair from all parts as from one.
+
+No function here needs Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ Value = bool | int | float | str | bytes | Any
 
 @dataclass(frozen=True)
 class Tally:
-    """What was counted of one attribute."""
+    """Counts of the values of an attribute."""
 
     kind: Kind
     present: int = 0
@@ -50,7 +52,7 @@ class Tally:
 
     @property
     def distinct(self) -> int:
-        """How many different values there are; an estimate, if there are many."""
+        """The number of different values; an estimate, if there are many."""
         if not self.lost:
             return len(self.counts)
         if len(self.hashes) < HASHES:
@@ -72,7 +74,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Count:
-    """What was counted of some events."""
+    """Counts of some events: tallies, a sample, and matches."""
 
     events: int = 0
     tallies: Mapping[str, Tally] = field(default_factory=dict)
@@ -80,11 +82,11 @@ class Count:
     chances: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     """the random number of each event of the sample"""
     passed: Counter[str | int] = field(default_factory=Counter)
-    """how many events each subscription wants"""
+    """the number of events that match each subscription"""
 
     @property
     def bar(self) -> float:
-        """The number that an event must be below to come into the sample."""
+        """The random number below which an event comes into the sample."""
         return float(self.chances.max()) if len(self.chances) >= SAMPLE else math.inf
 
     def __or__(self, other: Count) -> Count:
@@ -101,7 +103,7 @@ class Count:
 
 
 def count(batch: pa.RecordBatch, chance: np.random.Generator, bar: float = math.inf, *, intervals: bool) -> Count:
-    """Count a batch with the columns `fields`, `rest` and `wanted`, the lists of subscriptions."""
+    """Count a batch with the columns `fields`, `rest` and `wanted`, the lists of matching subscriptions."""
     fields = batch.column("fields")
     columns = as_batch(fields, None, intervals=intervals)
     tallies = {path: _tally(kind, array) for path, kind, array in _leaves("", columns.schema, columns.columns)}
@@ -117,7 +119,7 @@ def count(batch: pa.RecordBatch, chance: np.random.Generator, bar: float = math.
 
 
 def _least(tables: list[pa.Table], chances: NDArray[np.float64]) -> tuple[pa.Table | None, NDArray[np.float64]]:
-    """The events with the smallest numbers."""
+    """Return the events with the smallest random numbers."""
     if not tables:
         return None, chances
     table = pa.concat_tables(tables)
@@ -128,7 +130,7 @@ def _least(tables: list[pa.Table], chances: NDArray[np.float64]) -> tuple[pa.Tab
 
 
 def _leaves(above: str, fields: Any, arrays: list[pa.Array]) -> Iterator[tuple[str, Kind, pa.Array]]:
-    """The attributes of a batch that are no objects."""
+    """Yield the attributes of a batch that are no objects."""
     for part, array in zip(fields, arrays, strict=True):
         kind = part.type
         if is_interval(part):
@@ -172,7 +174,7 @@ def _tally(kind: Kind, array: pa.Array) -> Tally:
 
 
 def _hashes(values: pa.Array) -> NDArray[np.uint64]:
-    """The same for the same values in every process."""
+    """Return hashes that are the same for the same values in every process."""
     if pt.is_timestamp(values.type):
         values = values.cast(pa.int64())
     plain = values.to_numpy(zero_copy_only=False)
@@ -180,7 +182,7 @@ def _hashes(values: pa.Array) -> NDArray[np.uint64]:
 
 
 def _few(counts: Counter[Value]) -> tuple[dict[Value, int], int]:
-    """At most `VALUES` of the counts, and what each of them has lost."""
+    """Return at most `VALUES` of the counts, and the number that each has lost."""
     if len(counts) <= VALUES:
         return dict(counts), 0
     lost = sorted(counts.values())[-VALUES - 1]

@@ -1,6 +1,6 @@
-"""CSV to events: a cell is what it looks like, an empty one is a missing field, as `fieldfare match` has it.
+"""CSV to events: the text of a cell gives its type, and an empty cell is a missing field, as in `fieldfare match`.
 
-A row that is no event is passed on as its text, with what is wrong about it.
+A row that is no event is passed on as its text, with the problem.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from fieldfare.events.cells import typed
 
 
 class Row(NamedTuple):
-    """A row of a CSV file: an event as JSON, or if there is a problem, the row as it stands there."""
+    """A row of a CSV file: an event as JSON or, with a problem, the text of the row."""
 
     event: bytes
     problem: str | None
     line: int
-    """its last one in the file, from 1"""
+    """the last line of the row in the file, from 1"""
 
 
 def read_csv(content: bytes, strings: Collection[str] = ()) -> Iterator[Row]:
-    r"""The rows below the header. The cells of the columns named in `strings` are left as they are.
+    r"""Yield the rows below the header; cells of the columns in `strings` stay strings.
 
     >>> [row.event for row in read_csv(b"symbol,price\nIBM,12\n")]
     [b'{"symbol":"IBM","price":12}']

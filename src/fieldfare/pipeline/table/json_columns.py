@@ -1,9 +1,9 @@
-"""JSON texts to columns, in a worker: an Arrow array of texts in, one of typed events out.
+"""JSON texts to columns, in a worker: an Arrow array of texts becomes an array of typed events.
 
-Most events of a table are plain: objects of scalars, of the declared types, in one of a few shapes. Whether a shape is
-plain is found out once, and all events of plain shapes in a chunk are made columns by Arrow, with no step in Python for
-a value. Everything else, and whatever is doubtful, is read one by one into an `Event`, exactly, and either fits the
-schema or is refused with a reason. The two ways give the same; the tests hold them against each other.
+Most events of a table are plain: objects of scalars, of the declared types, in a few shapes. A shape is examined once,
+and Arrow makes columns of all events of plain shapes in a chunk, with no step in Python for a value. All other events
+are read one by one into an `Event`, exactly, and either fit the schema or are refused with a reason. Both ways give the
+same result; the tests compare them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fieldfare.pipeline.table.json_timestamps import with_strings, with_times
 from fieldfare.pipeline.table.typed_values import first_path, fit_object
 
 CHUNK: Final = 1024
-"""rows that are made columns together: so few that their objects stay in the processor's cache"""
+"""rows that become columns together: so few that their objects stay in the processor's cache"""
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """How the texts of a table are read.
+    """A decoder for the texts of a table with declared fields.
 
-    The result is a struct of the `fields`, of those `ATTRIBUTES` that are not declared among them, of what is left over
-    as the JSON text `rest`, and, for an event that is refused, of the `reason` and the `field` that it is about.
+    The result is a struct of the `fields`, of the `ATTRIBUTES` that are not declared, of undeclared fields as the JSON
+    text `rest`, and, for a refused event, of the `reason` and the `field` with the problem.
     """
 
     fields: pa.StructType
@@ -54,12 +54,12 @@ class Decoder:
 
     @property
     def result(self) -> pa.StructType:
-        """The type of what `__call__` gives."""
+        """The Arrow type of a decoded array."""
         texts = {"rest": pa.string(), "reason": pa.string(), "field": pa.string()}
         return pa.struct({"fields": self.fields, **self.attributes, **texts})
 
     def __call__(self, texts: pa.Array) -> pa.Array:
-        """A struct for each text."""
+        """Decode an array of texts to an array of structs."""
         raw = texts.cast(pa.large_binary() if pt.is_large_string(texts.type) else pa.binary())
         parts = [self._chunk(raw.slice(start, CHUNK).to_pylist()) for start in range(0, len(raw), CHUNK)]
         return pa.concat_arrays(parts) if parts else pa.array([], self.result)
@@ -112,7 +112,7 @@ class Decoder:
         return pa.array([self.row(text) for text in texts], self.result)
 
     def row(self, text: bytes | None) -> dict[str, object]:
-        """What one text says, exactly."""
+        """Decode a single text, exactly."""
         try:
             if text is None:
                 raise EventError("", "there is no event")
@@ -129,7 +129,7 @@ class Decoder:
 
     @property
     def timestamps(self) -> tuple[str, ...]:
-        """The strings that are read as timestamps: a `time` that is declared to be a string is left one."""
+        """The names of strings that are read as timestamps; a `time` that is declared as a string stays a string."""
         index = self.fields.get_field_index("time")
         return () if index >= 0 and pt.is_string(self.fields[index].type) else ("time",)
 

@@ -1,7 +1,7 @@
 """Shapes of JSON objects: the names of the members and the types of their values, with a plan for each plain shape.
 
-An object of a plain shape becomes columns without a step in Python for a value. A plan names the few things that the
-shape does not tell, and that are checked for each object: a name that occurs twice, an integer too large, a limit.
+An object of a plain shape becomes columns without a step in Python for a value. A plan lists the few conditions that
+the shape does not decide, and that are checked for each object: duplicate names, integers that are too large, limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Shape: TypeAlias = "tuple[tuple[str, ...], tuple[Any, ...]]"
 
 
 def shape_of(tree: dict[str, Any]) -> Shape:
-    """The names of an object and the types of its values; its shape for an object, a set of types for a list."""
+    """Return the names of an object and the types of its values: for an object its shape, for a list a set of types."""
     kinds = tuple(map(type, tree.values()))
     if dict in kinds or list in kinds:
         kinds = tuple(map(_inner_shape, tree.values()))
@@ -38,22 +38,22 @@ def _inner_shape(value: Any) -> Any:
 
 
 class Plan(NamedTuple):
-    """What to look at in an object of a plain shape."""
+    """The conditions that an object of a plain shape must satisfy."""
 
     quotes: int
-    """in its text, if no name occurs twice and no string has a quote in it; -1 if the shape is not plain"""
+    """the number of quotes in a text without duplicate names and escaped quotes; -1 for a shape that is not plain"""
     longest: int
-    """bytes, so that no limit can be exceeded"""
+    """bytes of a text that cannot exceed a limit"""
     unknown: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     """lists of strings, each of which has quotes of its own"""
     integers: tuple[str, ...] = ()
-    """integers that no column checks"""
+    """members whose integers no column checks"""
     texts: tuple[str, ...] = ()
     """attributes that must not be empty"""
 
     def fits(self, tree: dict[str, Any], text: bytes) -> bool:
-        """Is there nothing doubtful about the object?"""
+        """Tell whether an object satisfies all conditions, so that Arrow reads it correctly."""
         quotes = self.quotes
         for name in self.lists:
             quotes += 2 * len(tree[name])
@@ -115,7 +115,7 @@ def planned(shape: Shape, fields: pa.StructType, unknown: Unknown, limits: Limit
 
 
 def _quotes(name: str, kind: Any, declared: pa.DataType | None, depth: int) -> int | None:
-    """The quotes that a member of an object has; None if its type is not plainly the declared one."""
+    """Return the number of quotes in a member of an object; None if the value is not plainly of the declared type."""
     if name.startswith("$") or "." in name or '"' in name:
         return None
     if type(kind) is tuple:  # an object
@@ -154,7 +154,7 @@ def _is_plainly(kind: Any, declared: pa.DataType) -> bool:
 
 
 def _is_plain_cloud_event(kinds: Mapping[str, Any]) -> bool:
-    """All that can be told by the shape; other CloudEvents are checked one by one."""
+    """Tell whether the shape is that of a valid CloudEvent; other CloudEvents are checked one by one."""
     attributes = {name: kind for name, kind in kinds.items() if name != "data"}
     return (
         attributes.keys() >= {"id", "source", "type"}

@@ -13,14 +13,14 @@ from fieldfare.pipeline.table.event_columns import TIME
 
 
 def with_strings(kind: pa.DataType) -> pa.DataType:
-    """The type with strings for timestamps, which is how JSON has them."""
+    """Return a type with strings in place of timestamps, because JSON has no timestamps."""
     if pt.is_struct(kind):
         return pa.struct([part.with_type(with_strings(part.type)) for part in kind])
     return pa.string() if pt.is_timestamp(kind) else kind
 
 
 def with_times(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array with timestamps for their strings; a ValueError if one of them is unusual."""
+    """Return an array with timestamps in place of strings; ValueError for a string in an unusual form."""
     if pt.is_timestamp(kind):
         usual = pc.match_substring_regex(array, _USUAL_TIME)
         times = array.cast(kind)
@@ -41,4 +41,4 @@ def _children(array: pa.Array) -> list[pa.Array]:
 _USUAL_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _FIRST: Final = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), TIME)
 _LAST: Final = pa.scalar(datetime(9999, 12, 30, tzinfo=UTC), TIME)
-"""Arrow knows years that Python does not; a day is left for time zones"""
+"""Arrow has years that Python lacks; a day is left for time zones"""

@@ -1,12 +1,12 @@
-"""From raw records to the event table: what can be read becomes events, and what cannot goes to the quarantine.
+"""Raw records to the event table: records that can be decoded become events, and the others go to the quarantine.
 
     table = normalise(raw, "symbol string, price double")
     table.events            # id, source, sequence, time, type, fields, rest
-    table.quarantine        # reason, field, record, what the source said about it, at
+    table.quarantine        # reason, field, record, the columns of the source, at
 
-Every record is in exactly one of the two. Both are views of `table.records`, which is decoded when it is read: who
-writes both persists the records first, in a stream each micro-batch of them, and splits them with `Normalised(batch)`.
-Only the text crosses into Python; all other columns stay where they are.
+Every record is in exactly one of the two. Both are views of `table.records`, which are decoded at each reading: to
+write both, persist the records first, in a stream each micro-batch, and split them with `Normalised(batch)`. Only the
+text crosses into Python; all other columns stay in the JVM.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from fieldfare.pipeline.table.schema import ATTRIBUTES, TableError, declared
 
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 PROBLEM: Final = "problem"
-"""a raw column in which a reader says what is wrong with a record that it could not make an event of"""
+"""a raw column with the problem of a record that a reader could not decode"""
 _DEFAULTS: Final = {
     "id": ("id",),
     "source": ("source", "publisher"),
@@ -56,25 +56,25 @@ _DEFAULTS: Final = {
     "time": ("time",),
     "type": ("type",),
 }
-"""raw columns that say what an event does not"""
+"""raw columns with attributes that an event may lack"""
 _PLACE: Final = ("topic", "partition", "file", "publisher", "position")
 _EVENT: Final = [*ATTRIBUTES, "fields", "rest"]
 
 
 @dataclass(frozen=True)
 class Normalised:
-    """Records that were decoded, good and bad."""
+    """Decoded records, good and bad."""
 
     records: DataFrame
 
     @property
     def events(self) -> DataFrame:
-        """The event table."""
+        """The good records, as an event table."""
         return self.records.where("reason IS NULL").select(*_EVENT)
 
     @property
     def quarantine(self) -> DataFrame:
-        """The records that are no events, and why: `field` is the culprit, "" or null for the record as a whole."""
+        """The records that are no events, with the reason; `field` has the problem, "" or null for the whole record."""
         bad = self.records.where("reason IS NOT NULL")
         return bad.select("reason", "field", "record", *(["raw.*"] if "raw" in bad.columns else []), "at")
 
@@ -95,28 +95,28 @@ def normalise(
     unknown: Unknown = "keep",
     limits: Limits = DEFAULT_LIMITS,
 ) -> Normalised:
-    """The raw records as events and quarantine; the same for a batch and a stream.
+    """Decode raw records to events and quarantine; the same for a batch and a stream.
 
-    An event gets its id, source, sequence, time and type from the column or expression given here, which may be a
-    field, such as `fields.order`. Otherwise from itself, as CloudEvents says, or from what the source knows: the raw
-    columns of these names, and `publisher`. An id that is nowhere is made: a hash of the record's position in its
-    source, or where the source knows of none, of its text. So a record that is read again has the same id, and without
-    positions, equal texts are one event to `deduplicate`.
+    The id, source, sequence, time and type of an event come from the column or expression in the arguments, which may
+    be a field, such as `fields.order`; otherwise from the event, as CloudEvents defines, or from the source: raw
+    columns of these names, and `publisher`. A missing id is computed: a hash of the record's position in its source, or
+    without a position, of its text. So a record has the same id at each reading, and without positions, equal texts are
+    the same event for `deduplicate`.
 
     Args:
-        raw: has a column of JSON texts, or one column for each field.
-        fields: the declared fields, see `table`; `infer` finds them. Not for fields that are columns already.
+        raw: has a column of JSON texts, or a column for each field.
+        fields: the declared fields, see `schema`; `infer` finds them. None if the fields are columns already.
         event: the column of the texts; None if the columns are the fields.
-        id: where the id is.
-        source: where the source is.
-        sequence: where the sequence number is.
-        time: where the time is.
-        type: where the type is.
-        require: which of these five an event must have; a required id is not made.
-        since: an event that is earlier goes to the quarantine, one without a time does not.
-        until: an event that is later does: one from the far future would make a watermark call all others late.
+        id: the column of the id.
+        source: the column of the source.
+        sequence: the column of the sequence number.
+        time: the column of the time.
+        type: the column of the type.
+        require: which of these five an event must have; a required id is not computed.
+        since: an earlier event goes to the quarantine; an event without a time does not.
+        until: a later event does, too: an event from the far future would make all others late for a watermark.
         unknown: undeclared fields are kept as JSON in `rest`, or send the event to the quarantine, or are dropped.
-        limits: how large an event may be.
+        limits: the limits of an event.
     """
     if wrong := set(require) - set(ATTRIBUTES):
         raise TableError(f"{', '.join(sorted(wrong))} cannot be required, but {', '.join(ATTRIBUTES)} can")
@@ -162,12 +162,12 @@ def normalise(
 
 
 def deduplicate(events: DataFrame, watermark: str = "1 hour") -> DataFrame:
-    """The events without those whose source and id were there before.
+    """Return the events without copies: events whose source and id occurred before.
 
-    In a batch this is exact. In a stream, an event is remembered for at least as long as `watermark` after it
-    *arrived*, and nothing is ever taken for late: Spark's own way, a watermark on the time of the event, drops without
-    a word what is older than the watermark was a micro-batch ago. So a copy that comes very much later passes, and an
-    event that comes late does too; `late` tells it.
+    In a batch the result is exact. In a stream, an event is remembered for at least `watermark` after its *arrival*,
+    and no event is dropped as late: Spark's own way, a watermark on the time of the event, silently drops events that
+    are older than the watermark of a micro-batch ago. So a copy that arrives very much later passes, and so does a late
+    event; see `late`.
     """
     if not events.isStreaming:
         return events.dropDuplicates(["source", "id"])
@@ -176,24 +176,24 @@ def deduplicate(events: DataFrame, watermark: str = "1 hour") -> DataFrame:
 
 
 def late(watermark: str = "1 hour") -> Column:
-    """Whether an event in a stream arrives so long after its time; false for one without a time.
+    """Return whether an event of a stream arrives so long after its time; false for an event without a time.
 
-    It arrives when its micro-batch begins, which Spark writes down, so the answer is the same if the batch runs again.
+    The arrival is the start of the micro-batch, which Spark writes down: a batch that runs again gives the same answer.
     """
     return F.coalesce(F.col("time") < F.current_timestamp() - F.expr(f"INTERVAL {watermark}"), F.lit(False))
 
 
 _READ: Final = "fieldfare read"
-"""a column that no source has"""
+"""the name of a column that no source has"""
 _UNREADABLE: Final = {"sequence": "a whole number of 64 bits", "time": "a timestamp"}
 _TAKEN: Final = {
     name: (StringType, LongType) if kind == StringType() else type(kind) for name, kind in ATTRIBUTES.items()
 }
 """the types of fields that attributes are taken from"""
 _DIGITS: Final = 18
-"""of a decimal that surely fits in 64 bits"""
+"""digits of a decimal that surely fits in 64 bits"""
 _DIGEST: Final = 32
-"""hexadecimal digits: no two of a trillion records will have the same"""
+"""hexadecimal digits: enough that no two of a trillion records have the same id"""
 
 
 def _any(places: Collection[Column]) -> Column:
@@ -205,7 +205,7 @@ def _problem(wrong: Column, field: str, reason: str) -> Column:
 
 
 def _decoded(raw: DataFrame, event: str, fields: StructType, unknown: Unknown, limits: Limits) -> DataFrame:
-    """The records with their fields, and in a struct: rest, record, refused, and the attributes that are not fields."""
+    """Return the records with their fields, and in a struct: rest, record, refused, and other attributes."""
     decoder = Decoder(to_arrow_type(fields, timezone="UTC"), unknown, limits)
 
     def decode(texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -241,7 +241,7 @@ def _result(decoder: Decoder, fields: StructType) -> StructType:
 
 
 def _typed(raw: DataFrame) -> DataFrame:
-    """The same for records whose fields are columns."""
+    """Return the same for records whose fields are columns."""
     fields = [_column(field.name).cast(_widened(field.dataType)).alias(field.name) for field in raw.schema]
     about = F.struct(
         F.lit(None).cast("string").alias("rest"),
@@ -252,7 +252,7 @@ def _typed(raw: DataFrame) -> DataFrame:
 
 
 def _widened(kind: DataType) -> DataType:
-    """The type that a field has which comes as another; dates and times without a zone are in that of the session."""
+    """Return the type of a field for the type of a column; dates and times without a zone are in the session's zone."""
     match kind:
         case ByteType() | ShortType() | IntegerType():
             return LongType()
@@ -280,7 +280,7 @@ def _candidates(name: str, given: str | Column | None, read: DataFrame, known: C
 
 
 def _made(known: Collection[str]) -> Column:
-    """An id that is the same whenever the record is read."""
+    """Return an id that is the same at each reading of the record."""
     parts = [name for name in _PLACE if name in known] if "position" in known else []
     text = F.to_json(F.struct(*map(_column, parts))) if parts else F.col(f"`{_READ}`.record")
     return F.substring(F.sha2(text, 256), 1, _DIGEST)

@@ -1,11 +1,11 @@
-"""The event table: the form that events have in bulk, whatever they came from.
+"""The event table: the form of events in bulk, whatever their source.
 
     id string, source string, sequence long, time timestamp, type string, fields struct<…>, rest string
 
-`fields` is the event as filters see it, and has a type for each name: boolean, long, double, string, timestamp, binary,
-an array or a struct of these; a struct of just `low` and `high`, of one ordered type, and `closed`, a string, is an
-interval. A missing field and null are the same there. What an event says beyond its declared fields is in `rest`, as
-JSON. The types are declared as DDL, or inferred from samples.
+`fields` has a type for each name: boolean, long, double, string, timestamp, binary, an array or a struct of these; a
+struct of just `low` and `high`, of the same ordered type, and `closed`, a string, is an interval. A missing field and
+null are the same there. Undeclared fields of an event are in `rest`, as JSON. The types are declared as DDL, or
+inferred from samples.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _FIELDS: Final = (*_ORDERED, BooleanType)
 
 
 class TableError(ValueError):
-    """A schema that no event table has, or two that do not go together."""
+    """A schema that no event table has, or two schemas that contradict each other."""
 
 
 def schema(fields: StructType) -> StructType:
-    """All columns of an event table with these fields."""
+    """Return all columns of an event table with these fields."""
     columns = [StructField(name, kind) for name, kind in ATTRIBUTES.items()]
     return StructType([*columns, StructField("fields", fields), StructField("rest", StringType())])
 
@@ -72,12 +72,11 @@ def declared(fields: StructType | str) -> StructType:
 
 
 def infer(raw: DataFrame, event: str = "event", *, sample: int = SAMPLE, limits: Limits = DEFAULT_LIMITS) -> StructType:
-    """The types of the fields in some of the events, which are JSON texts in a column.
+    """Infer the types of the fields from some of the events, which are JSON texts in a column.
 
-    A field that holds values of several kinds gets the most frequent kind. One that has no type, because it is null, or
-    an empty list or object, in all samples, is left out, and so are all but the most frequent of names that differ in
-    their case alone, which Spark takes for one, and objects whose type would be that of intervals. What is left out
-    ends in `rest`.
+    A field with values of several kinds gets the most frequent kind. Left out are fields without a type (null, or an
+    empty list or object, in all samples), all but the most frequent of names that differ only in case, which are the
+    same name for Spark, and objects whose type would be that of intervals. Left-out fields are in `rest`.
     """
     if raw.isStreaming:
         raise TableError("a stream has no samples to infer the fields from: infer them from a batch, or declare them")
@@ -101,7 +100,7 @@ def inferred(events: Iterable[Event]) -> StructType:
 
 
 def merged(one: StructType, other: StructType, path: str = "") -> StructType:
-    """The schema that has the fields of both."""
+    """Return the schema with the fields of both."""
     fields = {field.name: field for field in one}
     for field in other:
         mine = fields.get(field.name, field)
@@ -174,7 +173,7 @@ def _struct(trees: Sequence[Mapping[str, object]]) -> StructType:
 
 
 def _kind(values: Sequence[object]) -> DataType | None:
-    """The type for the most frequent kind of value; None if that cannot be told."""
+    """Return the type for the most frequent kind of value; None if no type fits."""
     kinds = Counter(kind_of(value) for value in values)
     del kinds[Kind.NULL]
     if not kinds:

@@ -1,4 +1,4 @@
-"""Values of an event in the declared types, one by one and exactly: a value that does not fit is an EventError."""
+"""Values of an event in the declared types, converted exactly: a value that does not fit is an EventError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fieldfare.pipeline.table.event_columns import TIME
 
 
 def fit_object(tree: Mapping[str, Value], kind: pa.StructType, path: str) -> tuple[dict[str, object], dict[str, Value]]:
-    """The object as Arrow takes it for a struct, and what the struct has no place for."""
+    """Return an object as Arrow reads a struct, and the members that the struct does not have."""
     declared = {part.name: part.type for part in kind}
     fitted: dict[str, object] = {}
     left: dict[str, Value] = {}
@@ -30,7 +30,7 @@ def fit_object(tree: Mapping[str, Value], kind: pa.StructType, path: str) -> tup
 
 
 def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
-    """The value as Arrow takes it for a type, and what is left over, or an error."""
+    """Return a value as Arrow reads its type, and the undeclared rest; EventError if the value does not fit."""
     if value is None:
         return None, None
     if is_interval(kind):
@@ -53,7 +53,7 @@ def _fit(value: Value, kind: pa.DataType, path: str) -> tuple[object, Value]:
 
 
 def _fit_interval(value: Mapping[str, Value], kind: pa.StructType, path: str) -> dict[str, object]:
-    """An interval, or an object that says one, as a string may say a timestamp."""
+    """Return an interval, or an object with the ends of an interval, as a struct."""
     low, high = (cast("Ordered | None", _fit(value[end], kind.field(end).type, path)[0]) for end in ("low", "high"))
     try:
         Interval(low, high, cast(str, value["closed"]))
@@ -63,7 +63,7 @@ def _fit_interval(value: Mapping[str, Value], kind: pa.StructType, path: str) ->
 
 
 def _scalar(value: Value, kind: pa.DataType) -> object | None:
-    """The value as one of a type; None if it is not one."""
+    """Return a value in a scalar type; None if the type does not have the value."""
     match kind_of(value):
         case Kind.BOOL:
             return value if pt.is_boolean(kind) else None
@@ -85,7 +85,7 @@ def _scalar(value: Value, kind: pa.DataType) -> object | None:
 
 
 def _number(value: int | float, kind: pa.DataType) -> int | float | None:
-    """The same number in another type, if it is one there."""
+    """Return a number in another type; None if the number would change."""
     if pt.is_int64(kind):
         if isinstance(value, float) and not (value.is_integer() and INT64_MIN <= value <= INT64_MAX):
             return None
@@ -97,7 +97,7 @@ def _number(value: int | float, kind: pa.DataType) -> int | float | None:
 
 
 def first_path(left: Mapping[str, Value]) -> str:
-    """Return the path of the first value in a tree, to name one undeclared field of an event."""
+    """Return the path of the first value in a tree, to name an undeclared field of an event."""
     name, value = next(iter(left.items()))
     return f"{name}.{first_path(value)}" if isinstance(value, Mapping) and value else name
 

@@ -1,7 +1,7 @@
-"""Events whose fields are not all columns: what else they say is a JSON text beside them, the `rest` of an event table.
+"""Undeclared fields of events, which are a JSON text beside the columns: the `rest` of an event table.
 
-A filter that looks only at columns is decided by columns. If some filter looks further, an event with a rest is put
-together again, from both, and matched as a whole: a field that nobody declared is still a field.
+A filter on declared fields is decided by columns. If a filter looks at other fields, an event with a rest is put
+together again, from both, and matched as a whole: undeclared fields are still fields.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fieldfare.events.limits import Limits
 from fieldfare.events.values import Value
 
 _UNLIMITED: Final = Limits(bytes=sys.maxsize, fields=sys.maxsize, depth=sys.maxsize, string=sys.maxsize)
-"""for events that have passed their limits when they became columns"""
+"""no limits: the events were checked when they became columns"""
 _DOTTED: Final = r'\.([^"\\]|\\.)*"\s*:'
 """a dot in a name: `{"a.b": 1}` has the field `a.b`, as `{"a": {"b": 1}}` has"""
 
 
 def undecided(batch: pa.RecordBatch, rest: Any, looked_at: list[str] | None) -> list[int]:
-    """The rows that must be put together: they have a rest, and filters look at what may be in it."""
+    """Return the rows to put together: rows with a rest, if filters look at fields that may be in the rest."""
     if rest.null_count == len(rest):
         return []
     rows = rest.is_valid()
@@ -37,7 +37,7 @@ def undecided(batch: pa.RecordBatch, rest: Any, looked_at: list[str] | None) -> 
 
 
 def together(batch: pa.RecordBatch, rest: Iterable[str | None]) -> Iterator[Event]:
-    """The events of a batch of fields, each with its rest: as they were before they became columns."""
+    """Yield the events of a batch of fields, each with its rest: as the events were before they became columns."""
     for event, text in zip(arrow.from_batch(batch, limits=_UNLIMITED), rest, strict=True):
         if text is None:
             yield event
@@ -47,7 +47,7 @@ def together(batch: pa.RecordBatch, rest: Iterable[str | None]) -> Iterator[Even
 
 
 def _over(tree: Mapping[str, Value], more: Mapping[str, Value]) -> dict[str, Value]:
-    """An object with what another says beyond it; a list in which something is undeclared is there as a whole."""
+    """Return an object with the members of another added; a list with an undeclared part is there as a whole."""
     both = dict(tree)
     for name, value in more.items():
         mine = both.get(name)
@@ -56,7 +56,7 @@ def _over(tree: Mapping[str, Value], more: Mapping[str, Value]) -> dict[str, Val
 
 
 def _values(above: str, fields: Any) -> Iterator[str]:
-    """The paths of columns that hold all there is to know, but for names with dots in the rest: single values."""
+    """Return the paths of columns that the rest cannot add to: single values."""
     for field in fields:
         if "." in field.name:  # what it is in the rest may be nested
             continue

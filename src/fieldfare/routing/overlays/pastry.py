@@ -173,10 +173,10 @@ class PastryNode:
                 return self._forget(name)
 
     def _pass_on(self, join: Join) -> list[Send]:
-        if join.joiner == self.peers.name:  # it could not be sent: there may be another way
+        if join.joiner == self.peers.name:  # the message could not be sent: try another way
             return [Send(self.peers.known[0], join)] if self._via is not None and self.peers.known else []
         if self._via is not None and self._via != join.joiner:
-            return [Send(self._via, join)]  # we know hardly anybody yet
+            return [Send(self._via, join)]  # this node knows too few others yet
         self.peers = self.peers.forget(join.joiner)  # in an earlier life
         peers, id = self.peers, self.peers.ring.id(join.joiner)
         shared = peers.ring.shared(peers.id, id)

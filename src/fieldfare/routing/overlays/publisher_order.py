@@ -71,7 +71,7 @@ class PublisherOrder:
 
     def asked(self, request: FlushRequest, asker: str) -> list[Outgoing]:
         """Pass a request on to the adjacent brokers on its tree, except the asker."""
-        if request in self._open:  # the tree is just changing: whoever asked first gets the answer
+        if request in self._open:  # the tree is just changing: the first asker gets the answer
             return [Outgoing(asker, FlushReply(request))]
         silent = {other for other in self._around(request.topic) if other != asker}
         self._open[request] = _Open(asker, silent)

@@ -86,10 +86,10 @@ class Rendezvous(Routes):
                 if tree.filters_of(neighbour):
                     outgoing.append(Outgoing(neighbour, TopicCheck(topic)))  # the neighbour may only be out of reach
                     outgoing += self._copied_on(TableCopy(neighbour, FilterUpdate(all=True, topic=topic)))
-                tree.disconnect(neighbour)  # whom that concerns is the parent's, and may be another one now
+                tree.disconnect(neighbour)  # the resulting updates are for the parent, which may have changed
         outgoing += self._follow(refresh=True)
         for owners in self._copies.values():
-            owners.pop(neighbour, None)  # whoever succeeds it has taken them up
+            owners.pop(neighbour, None)  # its successor has taken the copies over
         return outgoing + self._publisher_order.gone(neighbour)
 
     def retire(self) -> list[Outgoing]:
@@ -160,7 +160,7 @@ class Rendezvous(Routes):
         """Update a copy of another node's table."""
         update = copy.update
         children = self._copies.setdefault(update.topic, {}).setdefault(owner, {})
-        if copy.neighbour == LOCAL:  # it is ours to keep no more
+        if copy.neighbour == LOCAL:  # the copy is no longer needed
             children.clear()
             return
         kept = children.setdefault(copy.neighbour, {})

@@ -45,7 +45,7 @@ class SharedTree(Routes):
         if not isinstance(message, LinkUpdate):
             return super().receive(message, sender, now)
         if message.origin == self.state.name:
-            # From an earlier life of ours: go beyond it, or nobody will believe what we say now.
+            # From an earlier life of this broker: exceed its number, or others will ignore the present announcements.
             mine = self.state.known[self.state.name]
             return [] if message.number < mine.number or message == mine else self._announce(above=message.number)
         if not self.state.accept(message):

@@ -45,7 +45,7 @@ class SourceTrees(Routes):
     def apply(self, update: FilterUpdate, sender: str) -> list[Outgoing]:
         """Announce a change of the own clients' filters to all brokers."""
         if sender != LOCAL:
-            raise ProtocolError("routing by trees of sources knows no Tell between brokers")
+            raise ProtocolError("routing by trees of sources knows no FilterUpdate between brokers")
         if update.about == "advertisements":
             return []
         life, count = self._numbers[self.name]

@@ -71,7 +71,7 @@ class Difference:
         self._differing += weight
         self._fresh.add(id)
         level = list(over)
-        while level:  # all that is below goes one deeper, and is no longer where it was
+        while level:  # the whole subtree moves a level down, and so differs from its published place
             deeper = weight * WEIGHT
             for one in level:
                 self._size += deeper - weight

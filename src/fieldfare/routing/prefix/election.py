@@ -84,7 +84,7 @@ class Election:
         self._next = now + self._options.beat
         if self._since is None:
             self._since = now
-            # Should a life repeat, as that of a node brought back from a copy, time still tells its terms apart.
+            # A life may repeat, for a node restored from a copy; then the time keeps its terms apart.
             self._by = f"{self._name}/{crc32(f'{self._life} {now}'.encode()):08x}"
             return []
         if not self.leading:
@@ -151,7 +151,7 @@ class Election:
     def _should_lay_out(self) -> bool:
         """Tell whether the number of filters has doubled, so that another order of attributes may be better.
 
-        So it stays rare.
+        The rule keeps new layouts rare.
         """
         return self._options.layout != "alphabet" and self._count >= max(100, 2 * self._laid_out)
 

@@ -61,7 +61,7 @@ class Follower:
                 self._wanted[filter] = None
             else:
                 del self._wanted[filter]
-            if self._changes.pop(filter, wanted) == wanted:  # else it is as it was reported
+            if self._changes.pop(filter, wanted) == wanted:  # otherwise the state is as reported
                 self._changes[filter] = wanted
 
     # Reports
@@ -90,13 +90,13 @@ class Follower:
     def receive_heartbeat(self, heartbeat: Heartbeat, now: float) -> list[AnyTreeMessage]:
         """Compare an optimizer's knowledge with the own, and report or ask for the missing part."""
         if heartbeat.term < self._term:
-            return [self._report(now, self._number)]  # it has yet to hear of its successor, or was one in another life
+            return [self._report(now, self._number)]  # the sender must learn of the later term
         self._follow(heartbeat.term)
         heard, before = heartbeat.reports.get(self._name), self._heard
         self._heard = heard
         messages: list[AnyTreeMessage] = []
         if heard is None or (heard != (self._life, self._number) and heard == before):
-            messages.append(self._report(now, None))  # what we said last is not on its way: it is lost
+            messages.append(self._report(now, None))  # the last report is not on its way but lost
         elif now - self._last >= 2 * self._options.beat:
             messages.append(self._report(now, self._number))
         if heartbeat.version > self.placements.tree.version:

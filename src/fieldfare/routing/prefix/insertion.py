@@ -103,7 +103,7 @@ def _split(tree: Tree, path: Path, splits: int) -> Plan | None:
             work.append((other, (_part(first, values & theirs), *rest)))
             values -= theirs
         if len(over) == 1 and tree.label(over[0]).constraint.values == values:
-            work.append((over[0], rest))  # what is left beside others is there
+            work.append((over[0], rest))  # the remaining part has a node already
         elif not values.is_empty:
             part = first if first.whole else _part(first, values)
             grafts.append(Graft(at, tuple(over), (part, *rest)))

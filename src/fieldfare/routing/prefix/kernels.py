@@ -78,7 +78,7 @@ def write_tag(selected, rows, steps):  # type: ignore[no-untyped-def]
         node, key = selected[order[i]], keys[order[i]]
         since = max(since, rows[node, SHIFTED])
         more = i + 1 < count and keys[order[i + 1]] >> 32 == key >> 32
-        low, high = 0, count  # the first of its own children
+        low, high = 0, count  # the first child of the node
         while low < high:
             middle = (low + high) >> 1
             if keys[order[middle]] >> 32 < node:

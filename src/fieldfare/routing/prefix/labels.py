@@ -49,7 +49,7 @@ def label_of(filter: Filter, whole: bool) -> Label:
     The implied conditions of a computed dimension are left out.
     """
     (box,) = filter.boxes
-    *_, dimension = box  # what is computed comes last
+    *_, dimension = box  # computed dimensions come last
     return Label(dimension, box[dimension], whole)
 
 

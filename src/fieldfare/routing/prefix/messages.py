@@ -119,6 +119,6 @@ class MessageReader:
             self._begun[by] = whole
             return None
         if crc32(whole) != event.get("check"):
-            return None  # the beginning of one word and the end of another
+            return None  # the beginning of a message and the end of another
         message: AnyTreeMessage = _decode(whole)
         return message

@@ -109,10 +109,10 @@ class Placements:
             self.tree = updates.apply(before, update)
         finally:
             if self.tree is not before:
-                # Its nodes may have the ids of others: two optimizers may begin one round.
+                # The nodes may have the ids of other nodes: two optimizers may begin the same round.
                 self._entry = Tagger(self._large)
                 self._move(self._wants)
-            elif before.version != version:  # whether that has succeeded or not
+            elif before.version != version:  # after success and after a failure half-way
                 self._move(moved)
         return self.tree.version != version
 

@@ -106,7 +106,7 @@ def decode(data: bytes) -> Tag:
     """Read a tag; a ValueError for bytes that are no tag."""
     version, since, limit, end = head(data)
     steps: list[Step] = []
-    places, more = [-1], [True]  # by depth: the last sibling, and is there another one?
+    places, more = [-1], [True]  # by depth: the last sibling, and whether another follows
     for number in numbers(data, end):
         if not places:
             raise ValueError("a tag goes on behind its end")

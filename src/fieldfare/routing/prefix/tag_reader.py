@@ -77,7 +77,7 @@ def read(tree: Tree, data: bytes, interfaces: Interfaces) -> set[str] | None:
     if len(found) == everyone:
         return found
     children, place, depth = nodes[ROOT].children, -1, 1
-    waiting: list[tuple[list[int], int, int]] = []  # siblings that come later
+    waiting: list[tuple[list[int], int, int]] = []  # siblings for later
     whole = end == len(data)
     for number in numbers(data, end):
         place += 1 + (number >> 2)

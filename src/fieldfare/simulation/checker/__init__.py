@@ -1,6 +1,6 @@
 """The trace checker: whether the specification allows a trace.
 
-Each check is a function of a trace that returns the violations found; a good trace has none. `check` runs all of them.
+Each check is a function of a trace and returns the violations found; a good trace has none. `check` runs all checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 def check(
     trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
 ) -> list[Violation]:
-    """All that a network of brokers must hold to, in the order that it promises; a tally says how much was judged."""
+    """Run all checks of a network that promises an order; the tally counts how many deliveries could be judged."""
     checks: list[Callable[[], list[Violation]]] = [
         lambda: safety(trace, advertisements=advertisements),
         lambda: attribution(trace),

@@ -35,7 +35,7 @@ class ActiveFilter(NamedTuple):
 
 
 class ActiveFilters:
-    """What clients ask for or promise, as a trace goes on."""
+    """The filters of all clients, either subscriptions or advertisements, updated record by record."""
 
     def __init__(self, begins: type[Subscribed | Advertised], ends: type[Unsubscribed | Unadvertised]) -> None:
         self._begins = begins
@@ -44,7 +44,7 @@ class ActiveFilters:
         """by client and id"""
 
     def ended(self, record: Record) -> list[tuple[str, str]]:
-        """What the record ends: clients and ids."""
+        """Return the client and id of each filter the record ends."""
         match record:
             case Subscribed() | Unsubscribed() | Advertised() | Unadvertised():
                 mine = isinstance(record, (self._begins, self._ends)) and record.id in self.of[record.client]
@@ -56,7 +56,7 @@ class ActiveFilters:
         return []
 
     def follow(self, record: Record) -> list[tuple[str, str]]:
-        """Go on by a record; gives what it ends."""
+        """Apply a record; return the client and id of each filter the record ends."""
         ended = self.ended(record)
         for client, id in ended:
             del self.of[client][id]
@@ -76,13 +76,13 @@ def advertised() -> ActiveFilters:
 
 
 def any_match(asked: Mapping[str, ActiveFilter], event: Event) -> bool:
-    """Tell whether one of the filters accepts the event."""
+    """Tell whether at least a single filter accepts the event."""
     fields = fields_of(event)
     return any(one.filter.matches_fields(fields) for one in asked.values())
 
 
 class MatchedSubscriptions:
-    """The subscriptions of all clients, matched at once."""
+    """The subscriptions of all clients, behind a matcher: an index if the trace has many."""
 
     def __init__(self, trace: Trace) -> None:
         self._book = subscribed()
@@ -90,7 +90,7 @@ class MatchedSubscriptions:
         self._matcher: Matcher[tuple[str, str]] = Index() if many else BruteForce()
 
     def follow(self, record: Record) -> list[tuple[str, str]]:
-        """Go on by a record; gives the subscriptions that it ends."""
+        """Apply a record; return the client and id of each subscription the record ends."""
         ended = self._book.follow(record)
         for key in ended:
             self._matcher.remove(key)
@@ -99,6 +99,6 @@ class MatchedSubscriptions:
         return ended
 
     def match(self, event: Event) -> Iterator[tuple[str, str, ActiveFilter]]:
-        """Clients, ids and subscriptions that want the event."""
+        """Return client, id and subscription of each match."""
         for client, id in self._matcher.match(event):
             yield client, id, self._book.of[client][id]

@@ -6,14 +6,14 @@ from fieldfare.simulation.trace import Crashed, Down, Restarted, Up
 
 
 class Components:
-    """Which brokers can reach which over links that are up."""
+    """The connected components of brokers, over links now up."""
 
     def __init__(self) -> None:
         self._links: set[tuple[str, str]] = set()
         self._of: dict[str, str] | None = None
 
     def follow(self, record: Up | Down | Crashed | Restarted) -> None:
-        """Go on by a record."""
+        """Apply a record of a link or a broker; the components are found anew at the next question."""
         if isinstance(record, Up):
             self._links.add((record.broker, record.neighbour))
         elif isinstance(record, Down):
@@ -21,7 +21,7 @@ class Components:
         self._of = None
 
     def joined(self, a: str, b: str) -> bool:
-        """Whether there is a path."""
+        """Tell whether a path of links joins two brokers."""
         if a == b:
             return True
         if self._of is None:
@@ -29,7 +29,7 @@ class Components:
         return a in self._of and self._of[a] == self._of.get(b)
 
     def _components(self) -> dict[str, str]:
-        """A broker of its component for each, found by joining the components that a link joins."""
+        """Return for each broker the representative of the component (union-find with path halving)."""
         above: dict[str, str] = {}
 
         def top(broker: str) -> str:

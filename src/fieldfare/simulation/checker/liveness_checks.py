@@ -1,9 +1,9 @@
 """Liveness in a finite form: an event is delivered by the next quiet moment.
 
-When the network is quiet, every subscription has taken effect. An event published after that must be delivered by the
-next quiet moment, if until then the subscription is kept, no link and no broker goes down or comes up, and there is a
-path of links between the two brokers. A client that is away then must get the event by the first quiet moment at which
-the client is back, at any broker.
+When the network is quiet, every subscription has taken effect. An event published afterwards must be delivered by
+the next quiet moment, if until then the subscription is kept, no link and no broker goes down or comes up, and a path
+of links joins the two brokers. A client away at the time must get the event by the first quiet moment
+after the return, at any broker.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fieldfare.simulation.trace import (
 
 
 def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None = None) -> list[Violation]:
-    """What was asked for, and with advertisements also promised, is delivered once the network has settled.
+    """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
-    A tally is told what was due and what of it was judged, here or by `local_liveness`.
+    The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
     mobile = {record.client for record in trace if isinstance(record, Departed | Arrived)}
@@ -96,7 +96,7 @@ def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None 
 
 
 def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
-    """What was due only for this subscription is due no more."""
+    """Cancel deliveries due only for an ended subscription."""
     for event_id, ids in list(owed.items()):
         ids.discard(id)
         if not ids:
@@ -104,9 +104,9 @@ def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
 
 
 def local_liveness(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
-    """Clients of the publisher's own broker get an event in the very step in which it is published.
+    """Find clients of the publisher's own broker whom the step of the publication brought no delivery.
 
-    That is not for clients that move: at its new broker one has to wait for what is on its way from the old one.
+    Clients that move are exempt: a new broker waits for events on their way from the old broker.
     """
     found: list[Violation] = []
     mobile = {record.client for record in trace if isinstance(record, Departed | Arrived)}
@@ -128,7 +128,7 @@ def local_liveness(trace: Trace, *, advertisements: bool = False) -> list[Violat
 
 
 def _step(trace: Trace, place: int) -> Iterator[Record]:
-    """What a publication's broker did with the event before it did anything else."""
+    """Return the records of the publication's step: the broker's deliveries, forwards and filter updates."""
     first = trace[place]
     assert isinstance(first, Published)
     for number in range(place + 1, len(trace)):

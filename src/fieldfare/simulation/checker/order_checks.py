@@ -1,4 +1,4 @@
-"""Orders of delivery: by publisher (FIFO), causal, total; and the order that a strategy promises."""
+"""Orders of delivery: by publisher (FIFO), causal, total; and the order a strategy promises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fieldfare.simulation.trace import Crashed, Delivered, Down, Published, Trac
 
 
 def promised(strategy: Strategy, topology: Topology, trace: Trace) -> Order:
-    """The order that a network promises: while links stay as they are that of its strategy, and on a tree always."""
+    """Return the order a network promises: the strategy's, on a tree always, elsewhere while no link goes down."""
     if strategy.overlay == "acyclic" and not topology.has_cycle:
         return strategy.order
     changed = any(isinstance(record, Down | Crashed) for record in trace)
@@ -22,7 +22,7 @@ def promised(strategy: Strategy, topology: Topology, trace: Trace) -> Order:
 
 
 def fifo(trace: Trace) -> list[Violation]:
-    """A client gets the events of each publisher in the order in which they were published."""
+    """Find deliveries out of the order in which a publisher published."""
     found: list[Violation] = []
     places = {(record.client, record.sequence): record.order for record in trace if isinstance(record, Published)}
     latest: dict[tuple[str, str], int] = {}
@@ -37,11 +37,10 @@ def fifo(trace: Trace) -> list[Violation]:
 
 
 def causal(trace: Trace) -> list[Violation]:
-    """A client gets no event after one that it may have caused.
+    """Find deliveries of an event after a possible consequence of the event.
 
-    An event may have caused another if its publisher published the other later, if the other's publisher had got it, or
-    by several such steps. The events of a publisher are a chain, so all that may have caused an event is known by
-    the latest of each publisher.
+    An event may cause another event of the same publisher, later, or of a client after the delivery there; such steps
+    add up. The events of a publisher are a chain, so the latest event of each publisher stands for all causes.
     """
     found: list[Violation] = []
     places, causes = _causes(trace)
@@ -57,7 +56,7 @@ def causal(trace: Trace) -> list[Violation]:
 
 
 def _causes(trace: Trace) -> tuple[dict[EventId, int], dict[EventId, dict[str, int]]]:
-    """The place of each event among its publisher's, from 1, and the places of what may have caused it."""
+    """Return each event's place among the publisher's events, from 1, and the places of possible causes."""
     places: dict[EventId, int] = {}
     causes: dict[EventId, dict[str, int]] = {}
     known: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -80,7 +79,7 @@ def _join(known: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def total(trace: Trace) -> list[Violation]:
-    """Any two clients get the events that both get in the same order; of one that comes again, the first counts."""
+    """Find pairs of clients with common events in different orders; of a repeated delivery the first counts."""
     got: defaultdict[str, dict[EventId, int]] = defaultdict(dict)
     for record in trace:
         if isinstance(record, Delivered):

@@ -1,4 +1,4 @@
-"""Safety: deliveries are allowed, come once, and name the subscriptions they are for."""
+"""Safety: each delivery is allowed, comes once, and names the right subscriptions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fieldfare.simulation.trace import Delivered, Published, Trace
 
 
 def safety(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
-    """A delivery was asked for at that moment, was published before as it is, and comes once.
+    """Find deliveries without a subscription at the time, without an earlier equal publication, or repeated.
 
-    With advertisements, an event that its publisher did not promise is delivered to nobody.
+    With advertisements, an event outside the publisher's advertisements must reach no client.
     """
     found: list[Violation] = []
     subscriptions, promised = subscribed(), advertised()
@@ -51,7 +51,7 @@ def safety(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
 
 
 def _is_asked_for(record: Delivered, asked: Mapping[str, ActiveFilter]) -> bool:
-    """One subscription is enough, and the first that the delivery names is the likely one."""
+    """Tell whether a subscription matches; the first named by the delivery is likely, and tried first."""
     likely = asked.get(record.subscriptions[0]) if record.subscriptions else None
     if likely is not None and likely.filter.matches(record.event):
         return True
@@ -59,7 +59,7 @@ def _is_asked_for(record: Delivered, asked: Mapping[str, ActiveFilter]) -> bool:
 
 
 def attribution(trace: Trace) -> list[Violation]:
-    """A delivery names exactly the client's subscriptions that it matches."""
+    """Find deliveries naming other subscriptions than the client's matching subscriptions."""
     found: list[Violation] = []
     subscriptions = subscribed()
     for record in trace:

@@ -9,9 +9,9 @@ EventId: TypeAlias = tuple[str, int]
 
 
 class Violation(NamedTuple):
-    """Something that must not be."""
+    """A violation of the specification, with the record showing the problem."""
 
     rule: str
     order: int
-    """the record that shows it"""
+    """the number of the record showing the problem"""
     problem: str

@@ -160,7 +160,7 @@ class MergingTable(Generic[Interface]):
         return dataclasses.replace(self.merging, imperfect=False, lazy=False, budget=0.0)
 
     def _store(self, update: TableUpdate, interface: Interface) -> None:
-        # Removals first: a table that forgets what is covered would refuse the parts while it has their merger.
+        # Removals first: a non-redundant table would refuse the parts of a merger while the merger is stored.
         for filter in update.removed:
             self.inner.remove(filter, interface)
         for filter in update.added:

@@ -100,7 +100,7 @@ class OutgoingMerger(ABC, Generic[Interface]):
     def _move(self, moves: Sequence[ForwardsChange[Interface]]) -> TableUpdates[Interface]:
         """Move filters from old neighbours to new ones; return the update of each neighbour."""
 
-    # The filters that go in
+    # The filters before merging
 
     def _remember(self, filter: Filter, told: frozenset[Interface]) -> None:
         known = filter in self._forwards

@@ -186,7 +186,7 @@ class RootMerger:
 
     def _remake(self, bundles: list[_Bundle]) -> list[Filter]:
         """Make mergers anew from their components; return the roots left without a merger."""
-        for bundle in bundles:  # all of them first: none may merge with one that is about to go
+        for bundle in bundles:  # all bundles first, because none may merge with a bundle that is about to go
             self._take(bundle)
         return [root for bundle in bundles for root in self._remade(bundle)]
 

@@ -142,7 +142,7 @@ class Forest:
         self.attach(node, under)
         for child in smaller:
             if with_children:
-                self.place(child, node)  # one of its new siblings may cover it
+                self.place(child, node)  # a new sibling may cover the child
             else:
                 self.attach(child, node)
 

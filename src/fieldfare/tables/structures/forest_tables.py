@@ -97,7 +97,7 @@ class PosetForest(Table[Interface]):
     def __len__(self) -> int:
         return len(self._interfaces)
 
-    # Whom to tell
+    # The neighbours of a filter
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
         """Return the neighbours that must know a filter: all covers, if any, came from the neighbour alone.
@@ -143,11 +143,11 @@ class PosetForest(Table[Interface]):
         told = self.forwards(filter)
         if node is None or not (told or self.forest.is_root(node)):
             return []
-        # Who leaves with the filter: redundant pairs below it may be theirs, too.
+        # The interfaces that leave with the filter may have redundant pairs below, too.
         leaving: AbstractSet[Interface] = self._interfaces[filter] if self._keeps_covered else frozenset()
         top, above = self.forest.top, set(node.ancestors())
         found: list[Filter] = []
-        # Where to look, whether that is below the filter, and which neighbours all on the way came from.
+        # A place to look, whether the place is below the filter, and the neighbours of all covers on the way.
         todo = [(top, False, told) if told else (node, True, told)]
         while todo:
             parent, covered, whom = todo.pop()
@@ -155,7 +155,7 @@ class PosetForest(Table[Interface]):
                 if child is node:
                     todo.append((child, True, whom))
                     continue
-                # It covers none of what covers it, and no root.
+                # The filter covers none of its own covers, and no root.
                 asked = parent is not top and child not in above
                 below = covered or (asked and self.tests.covers(filter, child.filter))
                 if below:
@@ -172,7 +172,7 @@ class PosetForest(Table[Interface]):
         """Tell whether a filter may be stored below another filter of the same interface."""
         return self.redundant
 
-    # Whom an event concerns
+    # Events
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
         """Return the interfaces with a filter that the event matches."""

@@ -76,7 +76,7 @@ class Poset(Table[Interface]):
             self._insert(vertex, above)
         smaller = [below for below in vertex.below().values() if interface in below.interfaces]
         if vertex.interfaces and any(self.tests.covers(below.filter, filter) for below in smaller):
-            return False  # the interface has a younger one that means the same
+            return False  # the interface has a younger filter with the same meaning
         vertex.interfaces.add(interface)
         self._pairs[interface] += 1
         for below in smaller:
@@ -249,7 +249,7 @@ class Poset(Table[Interface]):
         if vertex is None:
             return self._in_order(self._covers(filter))
         found = {**vertex.above(), filter: vertex}
-        while len(vertex.children) == 1:  # a younger one that means the same is the only child
+        while len(vertex.children) == 1:  # a younger filter with the same meaning is the only child
             (vertex,) = vertex.children.values()
             if not self.tests.covers(vertex.filter, filter):
                 break
@@ -264,7 +264,7 @@ class Poset(Table[Interface]):
         else:
             parents = _lowest(self._covers(filter))
             found = reachable(self._largest_below(filter, parents).values(), lambda vertex: vertex.children.values())
-        while len(parents) == 1:  # an older one that means the same is the only parent
+        while len(parents) == 1:  # an older filter with the same meaning is the only parent
             (vertex,) = parents.values()
             if not self.tests.covers(filter, vertex.filter):
                 break

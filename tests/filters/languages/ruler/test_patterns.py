@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.events import Event
@@ -180,14 +180,13 @@ def parsed(pattern: dict[str, Any]) -> Any:
     try:
         return ruler.parse(pattern)
     except FilterDocumentError as error:
-        if "already wants" not in error.problem:
+        if "already has a condition" not in error.problem:
             raise
         return None
     except FilterTooComplex:
         return None
 
 
-@settings(max_examples=400, deadline=None)
 @given(patterns, st.lists(events, min_size=1, max_size=4))
 def test_matches_as_the_oracle_does(pattern: dict[str, Any], given_events: list[dict[str, Any]]) -> None:
     wanted = parsed(pattern)
@@ -215,7 +214,6 @@ dense_patterns = st.dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(dense_patterns, st.lists(dense_events, min_size=1, max_size=5))
 def test_arrays_of_objects_are_matched_as_the_oracle_does(
     pattern: dict[str, Any], given_events: list[dict[str, Any]]
@@ -226,7 +224,6 @@ def test_arrays_of_objects_are_matched_as_the_oracle_does(
             assert wanted.matches(event) is oracle(pattern, event), (pattern, event, str(wanted))
 
 
-@settings(max_examples=200, deadline=None)
 @given(patterns | dense_patterns)
 def test_a_pattern_survives_the_native_language_and_rendering(pattern: dict[str, Any]) -> None:
     wanted = parsed(pattern)
@@ -422,8 +419,8 @@ def test_covering() -> None:
         ('{"a": [["x"]]}', "/a/0", "expected a string"),
         ('{"a": ["x"], "a": ["y"]}', "/a", "twice"),
         ('{"a": [{"prefix": "x", "prefix": "y"}]}', "/a/0/prefix", "twice"),
-        ('{"a": {"b": [1]}, "a.b": [2]}', "/a.b", "already wants something of a.b"),
-        ('{"a": [1], "$or": [{"a": [2]}, {"b": [3]}]}', "/$or", "already wants something of a"),
+        ('{"a": {"b": [1]}, "a.b": [2]}', "/a.b", "already has a condition on a.b"),
+        ('{"a": [1], "$or": [{"a": [2]}, {"b": [3]}]}', "/$or", "already has a condition on a"),
         ('{"a/b": {"c~": 1}}', "/a~1b/c~0", "wrap"),
         ('{"": [1]}', "/", "name"),
         ('{"a..b": [1]}', "/a..b", "name"),
@@ -446,8 +443,8 @@ def test_covering() -> None:
         ('{"a": [{"numeric": ["<"]}]}', "/a/0/numeric", "range such as"),
         ('{"a": [{"numeric": ["!", 5]}]}', "/a/0/numeric", "range such as"),
         ('{"a": [{"numeric": ["<", 5, "<", 6]}]}', "/a/0/numeric", "range such as"),
-        ('{"a": [{"numeric": ["<", "5"]}]}', "/a/0/numeric", "< wants a number"),
-        ('{"a": [{"numeric": ["<", true]}]}', "/a/0/numeric", "< wants a number"),
+        ('{"a": [{"numeric": ["<", "5"]}]}', "/a/0/numeric", "< needs a number"),
+        ('{"a": [{"numeric": ["<", true]}]}', "/a/0/numeric", "< needs a number"),
         ('{"a": [{"numeric": ["<", 1e999]}]}', "/a/0/numeric", "not a number of JSON"),
         ('{"detail": {"price": [{"numeric": [">", 5, "<", 3]}]}}', "/detail/price/0/numeric", "no number is in"),
         ('{"$or": {"a": [1]}}', "/$or", "two or more"),
@@ -499,7 +496,7 @@ def test_rendering(pattern: dict[str, Any]) -> None:
     [
         ("price < 5", "price < 5: in a pattern a list"),
         ("ANY x = 1 AND ALL y < 5", "ALL y < 5: of a list"),
-        ("ANY x = 1 AND ANY x = 2", "a pattern can only want some element"),
+        ("ANY x = 1 AND ANY x = 2", "a pattern can only demand some element"),
         ("bid > $ask", "ask < $bid: patterns compare single fields"),
         ("ANY x >= 'a'", "do not order strings"),
         ("ANY x LIKE 'a_'", "x LIKE 'a_': no operator stands for a single"),

@@ -165,7 +165,7 @@ def _operand(expr: Expr, attributes: Attributes) -> Value:
     try:
         return _value(expr, attributes)
     except _Failure as failure:
-        failure.value = None  # what encloses a failed operand gives its own zero value
+        failure.value = None  # the enclosing operation gives its own zero value
         raise
 
 
@@ -221,8 +221,8 @@ def _shown(value: str, most: int = 40) -> str:
 
 
 def _not(value: Value) -> bool:
-    if type(value) is int:  # the kit wants it so, see above
-        raise _Failure("cast", f"NOT wants a boolean, not the integer {value}", True)
+    if type(value) is int:  # a demand of the conformance kit, see above
+        raise _Failure("cast", f"NOT needs a boolean, not the integer {value}", True)
     try:
         return not _boolean(value)
     except _Failure as failure:

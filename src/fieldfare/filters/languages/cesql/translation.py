@@ -61,24 +61,24 @@ def parse(text: str) -> Filter:
     if type_of(expr) in (int, str):
         kind = "an integer" if type_of(expr) is int else "a string"
         raise FilterSyntaxError(text, expr.start, f"expected a condition, found {kind}")
-    result = lower(expr)
+    result = translate(expr)
     if result.is_empty:
         raise _contradiction(text, expr)
     return result
 
 
-def lower(expr: Expr) -> Filter:
+def translate(expr: Expr) -> Filter:
     """Return the filter of an expression whose functions all exist; the filter may match nothing."""
     if isinstance(expr, Attribute):
         return _has(expr.name, TRUE)  # not cast: the string 'true' is no boolean
     if type_of(expr) is not bool:
         return NOTHING
-    sets = _Lowering()
+    sets = _Translation()
     result = sets.pair(expr).true
-    return result | _Lowering(sets.odd).pair(expr).true if sets.odd else result
+    return result | _Translation(sets.odd).pair(expr).true if sets.odd else result
 
 
-class _Lowering:
+class _Translation:
     """A single translation: as value sets, which omits some odd values, or with some attributes cast and computed.
 
     An omitted value is neither true nor false, that is, as if in error. Both sides of a pair only get smaller by the
@@ -93,17 +93,17 @@ class _Lowering:
     def pair(self, expr: Expr) -> Pair:
         """Return the pair of the expression, cast to a boolean; computed in a single piece if too complex."""
         try:
-            return self._lowered(expr) if names(expr) else _computed(expr)
+            return self._translated(expr) if names(expr) else _computed(expr)
         except FilterOverBudget:
             raise
         except (TooComplex, FilterTooComplex):
             return _computed(expr)
 
-    def _lowered(self, expr: Expr) -> Pair:
+    def _translated(self, expr: Expr) -> Pair:
         match expr:
             case Exists(name):
                 return Pair(_has(name, SEEN), _has(name, ~SEEN))
-            case Not(operand) if type_of(operand) is int:  # an error, as the conformance kit wants it
+            case Not(operand) if type_of(operand) is int:  # an error, a demand of the conformance kit
                 return NEVER
             case Not(operand) if not isinstance(operand, Attribute):  # which may be an integer
                 return negated(self.pair(operand))
@@ -239,11 +239,11 @@ def _contradiction(text: str, expr: Expr) -> FilterSyntaxError:
     shown = text[expr.start : expr.end]
     if isinstance(expr, Logic) and expr.op == "AND":
         for operand in expr.operands:
-            if lower(cast_to(operand, bool)).is_empty:
+            if translate(cast_to(operand, bool)).is_empty:
                 return _contradiction(text, operand)
         for i, second in enumerate(expr.operands):
             for first in expr.operands[:i]:
-                if lower(Logic("AND", (first, second))).is_empty:
+                if translate(Logic("AND", (first, second))).is_empty:
                     problem = f"{text[second.start : second.end]} contradicts {text[first.start : first.end]}"
                     return FilterSyntaxError(text, second.start, f"nothing can match: {problem}")
     return FilterSyntaxError(text, expr.start, f"nothing can match {shown}")

@@ -230,7 +230,7 @@ def parse_tree(text: str) -> Tree:
         raise syntax_error(text, error, TERMINALS) from None
     except _Bad as error:
         raise FilterSyntaxError(text, error.position, error.problem) from None
-    except VisitError as error:  # what a callback raised, wrapped by lark
+    except VisitError as error:  # an exception of a callback, wrapped by lark
         raise FilterSyntaxError(text, getattr(error.orig_exc, "position", 0), str(error.orig_exc)) from None
     check_depth(tree, text)
     return tree

@@ -115,7 +115,7 @@ class _Translation:
                     return selector(text)
                 except ValueError as error:
                     raise self._wrong(tree, str(error)) from None
-        raise self._wrong(tree, f"PATH wants a selector such as '//item/cpu', not {self._quote(tree)}")
+        raise self._wrong(tree, f"PATH needs a selector such as '//item/cpu', not {self._quote(tree)}")
 
     # Values
 

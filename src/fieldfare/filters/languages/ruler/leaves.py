@@ -106,7 +106,7 @@ def _numeric(operand: object, path: str) -> ValueSet:
     values = valueset.whole(Kind.NUMBER)
     for sign, number in zip(signs, numbers, strict=True):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            refuse(path, f"{sign} wants a number, not {number!r}")
+            refuse(path, f"{sign} needs a number, not {number!r}")
         _scalars([number], path)
         if sign == "=":
             values = valueset.one_of([number])

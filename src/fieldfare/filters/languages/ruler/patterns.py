@@ -83,7 +83,7 @@ def _json(text: str | bytes) -> object:
     except json.JSONDecodeError as error:
         problem = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise FilterDocumentError("/", problem) from None
-    except ValueError as error:  # what is no UTF-8, and numbers with thousands of digits
+    except ValueError as error:  # bytes that are no UTF-8, and numbers with thousands of digits
         raise FilterDocumentError("/", f"not JSON: {error}") from None
 
 
@@ -149,8 +149,8 @@ def _rules(pattern: object, path: str, above: Steps) -> list[Rule]:
 def _ways(name: str, value: object, path: str, above: Steps) -> Iterator[Rule]:
     """Yield the demands of an entry of a pattern, as alternatives."""
     if name == "$or":
-        if not isinstance(value, (list, tuple)) or len(value) < 2:  # one is no choice
-            refuse(path, "$or wants an array of two or more patterns")
+        if not isinstance(value, (list, tuple)) or len(value) < 2:  # a single pattern is no choice
+            refuse(path, "$or needs an array of two or more patterns")
         for index, alternative in enumerate(value):
             yield from _rules(alternative, f"{path}/{index}", above)
         return
@@ -167,7 +167,7 @@ def _ways(name: str, value: object, path: str, above: Steps) -> Iterator[Rule]:
 
 def _joined(rule: Rule, other: Rule, path: str) -> Rule:
     for steps in rule.keys() & other.keys():
-        refuse(path, f"the pattern already wants something of {'.'.join(steps)}")
+        refuse(path, f"the pattern already has a condition on {'.'.join(steps)}")
     return {**rule, **other}
 
 

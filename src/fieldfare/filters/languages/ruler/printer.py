@@ -49,7 +49,7 @@ def _leaves(branch: Branch) -> Leaves:
     lists = [dimension.path for dimension in branch if isinstance(dimension, Has)]
     for dimension, wanted in branch.items():
         if isinstance(dimension, str) and any(dimension.startswith(f"{path}.") for path in lists):
-            continue  # said by the condition on the elements, from which it follows
+            continue  # a consequence of the condition on the elements
         try:
             for path, alternatives in _said(dimension, wanted):
                 if found.setdefault(path, alternatives) is not alternatives:
@@ -100,7 +100,7 @@ def _alternatives(wanted: Constraint) -> list[Any]:
     if wanted.every == LEAFLESS.every and not wanted.some:
         return [{"exists": False}]
     if len(wanted.some) != 1 or wanted.every != ELEMENTS:
-        raise _Inexpressible("of a list, a pattern can only want some element")
+        raise _Inexpressible("of a list, a pattern can only demand some element")
     (values,) = wanted.some
     if values == LEAF:
         return [{"exists": True}]
@@ -160,7 +160,7 @@ def _texts(strings: StringSet) -> Iterator[Any]:
         for low, high in strings.pieces():
             yield from _prefixes(low, high)
         return
-    for fits, _, rest in strings.paths():  # what must not fit is most often what another path has said already
+    for fits, _, rest in strings.paths():  # patterns that must not match mostly belong to another path
         if len(fits) > 1 or rest.is_full is not bool(fits):
             raise _Inexpressible("its string patterns are combined")
         yield from map(_pattern, fits) if fits else _texts(rest)

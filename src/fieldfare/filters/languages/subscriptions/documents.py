@@ -17,9 +17,9 @@ from fieldfare.filters import patterns, valueset
 from fieldfare.filters.constraint import Constraint
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError, FilterTooComplex
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.languages import native
 from fieldfare.filters.languages.cesql.expression import read, string_of
-from fieldfare.filters.languages.cesql.translation import lower as lower_cesql
-from fieldfare.filters.languages.native.translation import parse as parse_native
+from fieldfare.filters.languages.cesql.translation import translate
 from fieldfare.filters.languages.subscriptions.attributes import on_attributes
 from fieldfare.filters.languages.subscriptions.printer import ATTRIBUTE, render
 from fieldfare.filters.machines import TooComplex
@@ -55,7 +55,7 @@ def parse(document: object) -> Filter:
     return result
 
 
-# --- what a document says of texts ------------------------------------------------------------------------------------
+# --- documents as filters on texts ------------------------------------------------------------------------------------
 
 
 def _document(document: object) -> Filter:
@@ -84,10 +84,10 @@ def _filter(document: object, path: str, wanted: bool) -> Filter:
         case "not":
             return _filter(content, below, not wanted)
         case "sql":
-            meaning = _text(content, below, "a CESQL expression", lambda text: lower_cesql(read(text)))
+            meaning = _text(content, below, "a CESQL expression", lambda text: translate(read(text)))
             return meaning if wanted else ~meaning
         case "fieldfare":
-            meaning = _text(content, below, "a filter", parse_native)
+            meaning = _text(content, below, "a filter", native.parse)
             return meaning if wanted else ~meaning
     raise FilterDocumentError(path or "/", f"there is no dialect {dialect!r}; there are {_DIALECTS}")
 

@@ -34,7 +34,7 @@ MAX_PARTS: Final = 1024
 """exact texts and prefixes for a single set of strings, besides the cuts of the set: ranges may need no end of them"""
 
 
-class _Unsayable(Exception):  # a way out; what is reported names the filter
+class _Unsayable(Exception):  # internal; the reported ValueError names the filter
     """Raised for a set of strings without a document."""
 
 
@@ -49,7 +49,7 @@ def render(filter: Filter) -> Document | list[Document]:
     {'prefix': {'type': 'com.'}}]}
     """
     texts = Filter(box for branch in filter.branches if (box := _on_texts(branch)) is not None)
-    if on_attributes(texts) != filter:  # no document says just this, but one may say it of strings
+    if on_attributes(texts) != filter:  # no document has exactly this meaning, but a document may have it for strings
         _expect_strings(filter)
     if texts.is_empty:
         raise ValueError("cannot be expressed in the CloudEvents dialects: a filter that nothing can match")
@@ -63,7 +63,7 @@ def _refused(dimension: Dimension, wanted: Constraint) -> ValueError:
     return ValueError(f"cannot be expressed in the CloudEvents dialects: {text}")
 
 
-# --- what a filter says of texts --------------------------------------------------------------------------------------
+# --- filters on texts -------------------------------------------------------------------------------------------------
 
 
 def _on_texts(branch: Branch) -> Branch | None:
@@ -87,8 +87,8 @@ def _expect_strings(filter: Filter) -> None:
     If the attribute may be missing, the rule applies to the values outside.
     """
     for dimension, wanted in (side for branch in filter.branches for side in branch.items()):
-        asked = ~wanted.values if MISSING in wanted.values else wanted.values
-        if isinstance(dimension, str) and not values_of(asked.strings)[0] >= asked:
+        inside = ~wanted.values if MISSING in wanted.values else wanted.values
+        if isinstance(dimension, str) and not values_of(inside.strings)[0] >= inside:
             raise _refused(dimension, wanted)
 
 
@@ -117,7 +117,7 @@ def _path(name: str, fits: Iterable[Pattern], fails: Iterable[Pattern], leaf: In
     char = _unheard(leaf)
     if not parts or char not in leaf:
         parts.append(_intervals(name, leaf, char))
-    elif not leaf.is_full:  # the attribute is there, so that it is enough to say what it is not
+    elif not leaf.is_full:  # the attribute exists, so that an exclusion suffices
         parts.append(_not(_intervals(name, ~leaf, char)))
     return _all([*parts, *(_not(_suffix(name, pattern)) for pattern in fails)])
 

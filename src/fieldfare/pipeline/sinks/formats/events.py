@@ -1,4 +1,4 @@
-"""Rows as events: the column `event` holds one as JSON, or else all columns are its fields."""
+"""Rows as events: the column `event` holds an event as JSON, or else all columns are fields."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ COLUMN: Final = "event"
 
 
 def of_batch(batch: pa.RecordBatch) -> list[Event | EventError]:
-    """An event for each row, or what is wrong with it."""
+    """Return an event for each row, or the error in the row."""
     if COLUMN in batch.schema.names:
         return [of_text(text) for text in batch.column(COLUMN).to_pylist()]
     return list(arrow.from_batch(batch))
 
 
 def of_text(text: str | None) -> Event | EventError:
-    """The event in a text: plain or tagged JSON, or a CloudEvent.
+    """Decode the event in a text: plain or tagged JSON, or a CloudEvent.
 
     >>> of_text('{"price": 5}')
     Event({'price': 5})

@@ -1,4 +1,4 @@
-"""Bringing events to URLs, as a node does: what an attempt is, and when there is another, is said in `node.http`."""
+"""POST requests with events, as a node sends them: `node.http` defines attempts and pauses."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import httpx
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.values import format_timestamp
-from fieldfare.node.http import binding, sinks
-from fieldfare.node.http.addresses import SinkError
+from fieldfare.node.http import binding
 from fieldfare.node.http.binding import Message
+from fieldfare.node.http.webhooks import sinks
+from fieldfare.node.http.webhooks.addresses import SinkError
 from fieldfare.pipeline.sinks.formats import events
 from fieldfare.pipeline.sinks.formats.webhooks import DeadLetter, WebhookDelivery, WebhookOptions
 
 
 def post_all(deliveries: Iterable[WebhookDelivery], given: WebhookOptions) -> list[DeadLetter]:
-    """Deliver events, those for one URL one after the other; gives what could not be delivered."""
+    """Send events, those for the same URL one after the other; return the dead letters."""
     by_url: dict[str, list[WebhookDelivery]] = {}
     for one in deliveries:
         by_url.setdefault(one.url, []).append(one)
@@ -40,7 +41,7 @@ async def _post_all(groups: Iterable[Sequence[WebhookDelivery]], given: WebhookO
 
 
 async def _post(client: httpx.AsyncClient, one: WebhookDelivery, given: WebhookOptions) -> DeadLetter | None:
-    """Deliver one event; a dead letter if that cannot be done."""
+    """Send an event, with all attempts; return a dead letter if the event could not be delivered."""
     event = events.of_text(one.event)
     if isinstance(event, EventError):
         return _letter(one, f"it is no event: {event}", 0)
@@ -56,7 +57,7 @@ async def _post(client: httpx.AsyncClient, one: WebhookDelivery, given: WebhookO
 
 
 def message_of(event: Event, id: str, given: WebhookOptions) -> Message:
-    """A request with an event in it."""
+    """Return the headers and the body of a request with an event."""
     if given.mode == "binary":
         return binding.binary(event, id, given.source)
     return Message({"content-type": binding.STRUCTURED}, binding.structured(event, id, given.source))

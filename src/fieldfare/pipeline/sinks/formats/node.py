@@ -1,25 +1,25 @@
-"""Publishing the rows of a stream, or of a table, to a running node: the format `fieldfare_node`.
+"""The format `fieldfare_node` for writing: the rows of a stream, or of a table, are published to a running node.
 
     stream.writeStream.format("fieldfare_node").option("url", "ws://127.0.0.1:7400").option("order", "position").start()
 
-The column `event` holds an event as JSON; without such a column, all columns are fields of it.
+The column `event` holds an event as JSON; without such a column, all columns are fields.
 
-**A stream is published exactly once.** The node knows a query by a session of its own, named after the query's id,
-which is part of the checkpoint. The rows of a micro-batch are put in one order, by the columns of `order` and then by
-the events themselves, and numbered: batch id × 2³² + 1, 2, 3, ... The node takes no number twice. So tasks may be done
-twice, a batch may be done again after a crash, by another driver, and each row is published once. Nothing is published
-before all tasks of the batch have succeeded. This rests on
+**A stream is published exactly once.** The node knows a query by a session, named after the query's id, which is part
+of the checkpoint. The rows of a micro-batch are sorted, by the columns of `order` and then by the events, and numbered:
+batch id × 2³² + 1, 2, 3, ... The node accepts no number twice. So a task or a batch may run twice, even with another
+driver, and each row is published once. No row is published before all tasks of the batch have succeeded. The guarantee
+needs
 
-- Spark giving a batch that is done again the same rows, in any order and in any partitions: the source can be read
+- the same rows for a batch that runs again, in any order and in any partitions: the source can be read
   again, and no function in between depends on chance or the time of day;
-- the node still knowing the session: it forgets one that nobody used for `sessions.life_seconds`, by default a week;
-- the node's folder: a node that keeps all in memory has forgotten everything when it is started again.
+- a node that still knows the session: a session without use for `sessions.life_seconds`, by default a week, ends;
+- a node with a folder: a node without a folder has lost its sessions after a restart.
 
-The driver collects the rows of a batch: bound it by the source's `max_rows`.
+The driver collects the rows of a batch: limit a batch by the source's `max_rows`.
 
-**A table** is published at least once. With a `session` it is exactly once, too: the write counts as a batch of that
-session, number 0 or what the option `batch` says, so doing it again under the same name, after a failure, publishes
-what is missing. For other rows use another name, or the next number.
+**A table** is published at least once. With a `session` a table is published exactly once, too: the write counts as a
+batch of the session, with the number in the option `batch`, so that a repetition under the same name publishes only the
+missing rows. For other rows use another name, or the next number.
 """
 
 from __future__ import annotations
@@ -45,67 +45,67 @@ from fieldfare.retry import Backoff, call
 NODE_BACKOFF: Final = Backoff(0.2, 10.0, attempts=9)
 """while a node is away for a moment, during a restart for example; half a minute in all"""
 BATCH: Final = 1 << 32
-"""numbers that each batch has for its events"""
+"""numbers of events that each batch has"""
 
 Row = tuple[tuple[tuple[bool, Any], ...], bytes]
-"""what a row is ordered by, and its event in MessagePack"""
+"""the sort key of a row, and the event in MessagePack"""
 
 
 class NodeSinkOptions(options.Options, frozen=True):
-    """What can be said of a node to publish to."""
+    """The options of a node to publish to."""
 
     url: str
-    """such as ws://127.0.0.1:7400"""
+    """the address of the node, such as ws://127.0.0.1:7400"""
     token: str = ""
-    """who we are, for a node that wants to know"""
+    """a token, for a node with security"""
     session: str = ""
-    """how the name of the session begins, `spark` if not given; for a table, the whole name"""
+    """the beginning of the session's name, `spark` by default; for a table, the whole name"""
     order: str = ""
-    """columns, with commas between them, in whose order the rows of a batch are published"""
+    """the columns that give the order of the rows in a batch, separated by commas"""
     batch: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """of a table: which batch of its session it is"""
+    """for a table: its batch number in the session"""
 
     @property
     def columns(self) -> list[str]:
-        """The columns of `order`."""
+        """The columns in the option `order`, as a list."""
         return [name.strip() for name in self.order.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
 class Rows(WriterCommitMessage):
-    """What a task has: its rows, in order, and the query that it belongs to."""
+    """The rows of a task, in order, and the id of the query."""
 
     query: str
     rows: list[Row]
 
 
 class NodeWriter(DataSourceArrowWriter):
-    """Publishes a table."""
+    """The writer for a table."""
 
     def __init__(self, given: NodeSinkOptions) -> None:
         self._given = given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
-        """What a task does: it reads its rows as events."""
+        """Collect the rows of a task, as events."""
         return collected(iterator, self._given.columns)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks have succeeded: publish."""
+        """Publish the rows of all tasks, when all tasks have succeeded."""
         _publish(self._given, self._given.session, self._given.batch, _ordered(messages))
 
 
 class NodeStreamWriter(DataSourceStreamArrowWriter):
-    """Publishes a stream."""
+    """The writer for a stream."""
 
     def __init__(self, given: NodeSinkOptions) -> None:
         self._given = given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
-        """What a task does: it reads its rows as events."""
+        """Collect the rows of a task, as events."""
         return collected(iterator, self._given.columns)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """All tasks of a batch have succeeded: publish."""
+        """Publish the rows of a batch, when all tasks of the batch have succeeded."""
         query = next((one.query for one in messages if isinstance(one, Rows)), "")
         _publish(self._given, f"{self._given.session or 'spark'}:{query}", batchId, _ordered(messages))
 
@@ -114,7 +114,7 @@ Writer = TypeVar("Writer", NodeWriter, NodeStreamWriter)
 
 
 def writer_of(kind: type[Writer], name: str, given: Mapping[str, str], schema: StructType) -> Writer:
-    """A writer, if its options fit the columns."""
+    """Make a writer; OptionError if the options do not fit the columns."""
     options.needs(name, "websockets", "client")
     read = options.read(name, given, NodeSinkOptions)
     for column in read.columns:
@@ -124,7 +124,7 @@ def writer_of(kind: type[Writer], name: str, given: Mapping[str, str], schema: S
 
 
 def collected(batches: Iterable[pa.RecordBatch], order: Sequence[str]) -> Rows:
-    """The rows of a task in their order; EventError says which row is no event."""
+    """Return the rows of a task in their order; EventError names a row that is no event."""
     rows: list[Row] = []
     for batch in batches:
         keys = [batch.column(name).to_pylist() for name in order]
@@ -142,7 +142,7 @@ def collected(batches: Iterable[pa.RecordBatch], order: Sequence[str]) -> Rows:
 
 
 def _ordered(messages: Iterable[WriterCommitMessage | None]) -> list[bytes]:
-    """The events of all tasks, in the order of the batch."""
+    """Return the events of all tasks, in the order of the batch."""
     return [event for _, event in heapq.merge(*(one.rows for one in messages if isinstance(one, Rows)))]
 
 

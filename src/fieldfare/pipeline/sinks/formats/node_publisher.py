@@ -1,8 +1,8 @@
-"""Publishing numbered events to a node, each once, however often it is tried.
+"""Publishing of numbered events to a node, each once, however often the attempt is repeated.
 
-A node knows up to which number it has the events of a session, and says so when a client comes. What it has is not
-said again. The next frame is sent when the one before is accepted, not earlier: were that one refused, the node would
-take the later numbers, and nobody could tell afterwards that some are missing.
+A node knows the last number that it has accepted from a session, and tells a client at the connection; events up to
+that number are not sent again. A frame is sent only after the frame before was accepted: if a frame were refused, the
+node would accept the later numbers, and the gap would stay unnoticed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ PATIENCE: Final = 60.0
 
 
 def publish(url: str, token: str, session: str, first: int, events: Iterable[bytes]) -> int:
-    """Publish events (in MessagePack) under the numbers from a first one on, but for those that the node has.
+    """Publish events (in MessagePack) under the numbers from `first` on, except those that the node has.
 
-    Gives how many were new. A session without a name has none of them yet. ConnectionLost if the node went away: to
-    do it again is safe then, if the session has a name.
+    Return the number of new events. ConnectionLost if the node went away: a repetition is safe then, if the session has
+    a name.
     """
     check_url(url)
     return asyncio.run(_publish(url, token, session, first, iter(events)))
@@ -58,7 +58,7 @@ async def _publish(url: str, token: str, session: str, first: int, events: Itera
 
 
 def _frames(events: Iterator[bytes], welcome: f.Welcome) -> Iterator[list[bytes]]:
-    """Events that are sent together, as many as the node takes."""
+    """Yield the events of each frame, as many as the node accepts at once."""
     most, largest = min(FRAME_EVENTS, welcome.max_batch or FRAME_EVENTS), (welcome.max_frame or 1 << 30) - MARGIN
     frame: list[bytes] = []
     size = 0

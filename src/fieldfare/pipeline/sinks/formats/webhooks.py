@@ -1,17 +1,18 @@
-"""`fieldfare_webhooks`: each row is an event that is POSTed to a URL, as a CloudEvent.
+"""The format `fieldfare_webhooks`: each row is an event that is POSTed to a URL, as a CloudEvent.
 
     deliveries.writeStream.format("fieldfare_webhooks").option("dead_letters", "dead").start()   # columns: event, url
     alarms.writeStream.format("fieldfare_webhooks").option("url", "https://example.org/hook").start()
 
-**At least once**: a receiver may have taken an event whose batch, or task, is done again later. It can tell by `ce-id`
-and `ce-source`, which are the same each time. A CloudEvent has an id of its own; for others it is the column `id`, or
-`position`, or else a digest of the event, which is the same for equal events.
+**At least once**: a receiver gets an event again if the batch, or the task, runs again. The receiver recognises the
+event by `ce-id` and `ce-source`, which stay the same. A CloudEvent has an id of its own; for others `ce-id` is the
+column `id`, or `position`, or else a digest of the event, which is the same for equal events.
 
-What fails is tried again with growing pauses, or when the receiver says so (Retry-After). What is refused, fails
-`attempts` times, or is no event, is a *dead letter*: a line of JSON in the folder `dead_letters`, in a file for each
-batch that has any. Without such a folder it is an error that ends the query: nothing is lost silently.
+A failed attempt is repeated with growing pauses, or when the receiver says so (Retry-After). An event that is refused,
+fails `attempts` times, or cannot be decoded, becomes a *dead letter*: a line of JSON in the folder `dead_letters`, with
+a file for each batch. Without such a folder a dead letter is an error that ends the query: no event is lost silently.
 
-Events for one URL come one after the other, in the order of the rows of a task; URLs are served at the same time.
+Events for the same URL are sent one after the other, in the order of the rows of a task; URLs are served at the same
+time.
 """
 
 from __future__ import annotations
@@ -33,74 +34,74 @@ from fieldfare.pipeline import options
 from fieldfare.pipeline.sinks.formats import events
 
 IDS: Final = ("id", "position")
-"""columns that tell events apart, the best first"""
+"""columns with ids of events, the best first"""
 
 
 class WebhookOptions(options.Options, frozen=True):
-    """What can be said of webhooks."""
+    """The options of webhooks."""
 
     url: str = ""
-    """where to; without it each row says so, in a column `url`"""
+    """the URL for all rows; by default each row has its own in the column `url`"""
     mode: Literal["binary", "structured"] = "binary"
-    """of CloudEvents over HTTP"""
+    """the content mode of CloudEvents over HTTP"""
     source: str = "/fieldfare/spark"
-    """the `source` of events that have none"""
+    """the `source` of events without a source"""
     attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 5
-    """then an event is a dead letter"""
+    """attempts after which an event is a dead letter"""
     backoff: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 1.0
-    """seconds before the second attempt; before each further one twice as many, up to a minute"""
+    """seconds before the second attempt; doubled before each further attempt, up to a minute"""
     timeout: Annotated[float, msgspec.Meta(gt=0, le=300)] = 10.0
     """seconds for an answer"""
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 16
     """URLs that a task serves at the same time"""
     authorization: str = ""
-    """the header of this name"""
+    """the value of the header Authorization"""
     dead_letters: str = ""
-    """a folder for what could not be delivered"""
+    """the folder for dead letters"""
     batch: str = ""
-    """of a table: the name of its file of dead letters, which a write that is done again replaces"""
+    """for a table: the name of the file of dead letters; a repeated write replaces the file"""
 
 
 class WebhookDelivery(msgspec.Struct, frozen=True):
-    """A row: what is to be brought where."""
+    """An event with the URL of its receiver."""
 
     url: str
     id: str
-    """for an event that has none of its own"""
+    """the id for an event without an id"""
     event: str | None
     """as JSON"""
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """What could not be delivered, and why."""
+    """An event that could not be delivered, with the reason."""
 
     url: str
     id: str
     event: str | None
-    """as it was in the row, so that it can be tried again"""
+    """the text in the row, so that it can be sent again"""
     reason: str
     attempts: int
     time: str
 
 
 class DeliveryFailed(RuntimeError):
-    """Something could not be delivered, and there is no folder for it."""
+    """An event could not be delivered, and there is no folder for dead letters."""
 
 
 class WebhooksFormat(DataSource):
-    """Webhooks to write to."""
+    """The data source that Spark knows as `fieldfare_webhooks`."""
 
     @classmethod
     def name(cls) -> str:
-        """Under this name Spark knows it."""
+        """Return the name for `format(...)`."""
         return "fieldfare_webhooks"
 
     def writer(self, schema: StructType, overwrite: bool) -> WebhooksWriter:
-        """Delivers the rows of a table."""
+        """Return the writer for a table."""
         return self._made(WebhooksWriter, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> WebhooksStreamWriter:  # noqa: N802 - Spark's name
-        """Delivers the rows of a stream."""
+        """Return the writer for a stream."""
         return self._made(WebhooksStreamWriter, schema)
 
     def _made(self, kind: type[Writer], schema: StructType) -> Writer:
@@ -114,39 +115,39 @@ class WebhooksFormat(DataSource):
 
 @dataclass(frozen=True)
 class Left(WriterCommitMessage):
-    """What a task could not deliver, and the query that it belongs to."""
+    """The dead letters of a task, and the id of the query."""
 
     query: str
     letters: list[DeadLetter]
 
 
 class WebhooksWriter(DataSourceArrowWriter):
-    """Delivers a table."""
+    """The writer for a table."""
 
     def __init__(self, given: WebhookOptions) -> None:
         self._given = given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Left:
-        """What a task does."""
+        """Send the events of a task."""
         return _delivered(iterator, self._given)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Keep the dead letters."""
+        """Write the dead letters of all tasks to a file."""
         _bury(self._given, self._given.batch or uuid4().hex, messages)
 
 
 class WebhooksStreamWriter(DataSourceStreamArrowWriter):
-    """Delivers a stream."""
+    """The writer for a stream."""
 
     def __init__(self, given: WebhookOptions) -> None:
         self._given = given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Left:
-        """What a task does."""
+        """Send the events of a task."""
         return _delivered(iterator, self._given)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Keep the dead letters; should the batch be done again, in the same file."""
+        """Write the dead letters to a file; a batch that runs again replaces the file."""
         query = next((one.query for one in messages if isinstance(one, Left)), "")
         _bury(self._given, f"{query}-{batchId}", messages)
 
@@ -155,7 +156,7 @@ Writer = TypeVar("Writer", WebhooksWriter, WebhooksStreamWriter)
 
 
 def deliveries(batch: pa.RecordBatch, given: WebhookOptions) -> list[WebhookDelivery]:
-    """The rows of a record batch."""
+    """Return the events of a record batch, each with its URL and id."""
     names = batch.schema.names
     texts = batch.column(events.COLUMN).to_pylist()
     urls = [given.url] * len(texts) if given.url else batch.column("url").to_pylist()
@@ -185,7 +186,7 @@ def _delivered(batches: Iterator[pa.RecordBatch], given: WebhookOptions) -> Left
 
 
 def _bury(given: WebhookOptions, name: str, messages: list[WriterCommitMessage | None]) -> None:
-    """Write the dead letters of a batch as one file, all or none."""
+    """Write the dead letters of a batch to a file, all or none."""
     letters = [letter for one in messages if isinstance(one, Left) for letter in one.letters]
     if not letters:
         return

@@ -1,7 +1,7 @@
-"""Addresses of sinks: which are public, and connecting to just those that were looked at.
+"""Addresses of sinks: the check for public addresses, and connections to checked addresses only.
 
-A name can lead elsewhere from one moment to the next. So a name is resolved once for each connection, all its addresses
-are checked, and one of them is connected to; TLS and `Host` still have the name.
+A host name can lead to another address from one moment to the next (*DNS rebinding*). So each connection resolves the
+name once, checks all addresses, and connects to a checked one; TLS and `Host` still have the name.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Final
 import httpcore
 
 NEXT: Final = 2.0
-"""seconds in which an address must answer, before the next one is tried"""
+"""seconds in which an address must answer, before the attempt with the next address"""
 _UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _NOT_PUBLIC: Final = [
     ip_network(text)
     for text in (
         "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24",
-        "2001::/23",  # Teredo, ORCHID, benchmarks: none of them is a place of its own
+        "2001::/23",  # Teredo, ORCHID, benchmarks: addresses that stand for others
         "2002::/16",  # 6to4
         "3fff::/20",
     )
 ]  # fmt: skip
-"""that `ipaddress` takes for global, in some versions of Python or in all: they lead to others, or nowhere"""
+"""networks that `ipaddress` counts as global, in some versions of Python or in all: they lead elsewhere, or nowhere"""
 
 
 class SinkError(ValueError):
-    """A sink that is not to be used."""
+    """A sink that the node must not call."""
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Is it an address of the Internet, whatever it is wrapped in?
+    """Tell whether an address belongs to the Internet, also inside an IPv6 address that wraps an IPv4 one.
 
     >>> [is_public(ip_address(text)) for text in ("8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700::1111")]
     [True, True, True]
@@ -55,7 +55,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 async def resolved(host: str, port: int, *, public: bool) -> list[str]:
-    """The addresses of a host; SinkError if there are none, or if they must be public and one is not."""
+    """Return the addresses of a host; SinkError if there are none, or with `public` if any address is not public."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -64,16 +64,15 @@ async def resolved(host: str, port: int, *, public: bool) -> list[str]:
     for text in addresses if public else ():
         if not is_public(ip_address(text.partition("%")[0])):
             raise SinkError(
-                f"the sink's host {host} is not public ({text}): only those who may administer this node use such"
+                f"the sink's host {host} is not public ({text}): only administrators of this node may use such sinks"
             )
     return addresses
 
 
 class Backend(httpcore.AsyncNetworkBackend):
-    """Connections to sinks, for the pool of an HTTP client."""
+    """The network backend of the HTTP clients for sinks, with the check of addresses; `public`: public ones only."""
 
     def __init__(self, *, public: bool) -> None:
-        """`public`: to public addresses only."""
         self._public = public
         self._backend: httpcore.AsyncNetworkBackend = httpcore.AnyIOBackend()
 
@@ -85,7 +84,7 @@ class Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to one of the addresses that a host has now, the first that answers."""
+        """Connect to the first address of a host that answers."""
         last: Exception = SinkError(f"the sink's host {host} has no address")
         found = await resolved(host, port, public=self._public)
         for place, address in enumerate(found, 1):
@@ -97,9 +96,9 @@ class Backend(httpcore.AsyncNetworkBackend):
         raise last
 
     async def connect_unix_socket(self, *_: object, **__: object) -> httpcore.AsyncNetworkStream:
-        """No sink is a file."""
-        raise SinkError("a sink is no socket in the file system")
+        """Raise SinkError: a sink is never a file."""
+        raise SinkError("a sink cannot be a socket in the file system")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait some seconds; httpcore calls this between its own attempts."""
         await asyncio.sleep(seconds)

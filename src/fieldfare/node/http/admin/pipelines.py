@@ -1,4 +1,4 @@
-"""`/admin/pipelines`: Spark pipelines tell the node how they do, and its dashboard shows it."""
+"""`/admin/pipelines`: Spark pipelines report their progress to the node, and the dashboard shows the reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fieldfare.node.pipeline_reports import PipelineReport, Reports
 
 
 def handlers() -> dict[str, dict[str, Handler]]:
-    """What answers, by path and method."""
+    """Return the handlers by path and method; the reports are kept in memory."""
     reports = Reports()
 
     async def shown(call: Call) -> Response:
@@ -20,7 +20,7 @@ def handlers() -> dict[str, dict[str, Handler]]:
         name, report = call.request.path_params["name"], await read(call, PipelineReport)
         if report.name != name:
             raise Problem(
-                400, f"the report is of {report.name}, but was sent as that of {name[:200]}: use one name", field="name"
+                400, f"the report is of {report.name}, and the path names {name[:200]}: use one name", field="name"
             )
         reports.keep(report, call.service.node.clock())
         return Response(None, 204)

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from cloudevents.core.bindings import http as foreign
 from tests.node.http.helpers import (
@@ -17,7 +18,8 @@ from tests.node.http.helpers import (
 )
 
 from fieldfare.events.event import Event
-from fieldfare.node.http import sinks, webhooks
+from fieldfare.node.http.webhooks import Description, Webhook, sinks
+from fieldfare.node.http.webhooks.dead_letters import dead_letter
 from fieldfare.node.internal_session import Delivered
 
 
@@ -178,24 +180,29 @@ def test_a_dead_letter_that_fails_makes_no_other() -> None:
 
 
 def test_a_dead_letter_of_a_large_event_has_its_position() -> None:
-    async def main() -> None:
-        async with api() as (service, _):
-            hooks = webhooks.Webhooks(service)
-            wanted = webhooks.Wanted(sink="http://s/", protocol="HTTP")
-            hook = webhooks.Webhook(id="1", owner="", wanted=wanted, active=True)
-            deep: dict[str, object] = {"x": 1}
-            for _ in range(30):
-                deep = {"x": deep}
-            large = {f"f{n}": "x" * 209_690 for n in range(5)}
-            for tree in (deep, large):
-                event = Event(tree)
-                letter = hooks.letter(hook, Delivered(1, 7, 0.0, "p", event, ("s",)), "why", 2)
-                assert letter["data.position"] == 7
-                assert "data.event" not in letter
-            letter = hooks.letter(hook, Delivered(1, 7, 0.0, "p", Event({"x": 1}), ("s",)), "why", 2)
-            assert letter["data.event.x"] == 1
+    description = Description(sink="http://s/", protocol="HTTP")
+    hook = Webhook(id="1", owner="", description=description, active=True)
 
-    asyncio.run(main())
+    def letter_of(tree: dict[str, object]) -> Event:
+        delivered = Delivered(1, 7, 0.0, "p", Event(tree), ("s",))
+        return dead_letter(hook, delivered, "why", 2, id="l1", source="/fieldfare/a")
+
+    deep: dict[str, object] = {"x": 1}
+    for _ in range(30):
+        deep = {"x": deep}
+    large: dict[str, object] = {f"f{n}": "x" * 209_690 for n in range(5)}
+    for tree in (deep, large):
+        letter = letter_of(tree)
+        assert letter["data.position"] == 7
+        assert "data.event" not in letter
+    assert letter_of({"x": 1})["data.event.x"] == 1
+
+
+def test_a_stored_row_has_the_names_of_earlier_versions() -> None:
+    description = Description(sink="http://s/", protocol="HTTP")
+    row = msgspec.to_builtins(Webhook(id="1", owner="", description=description, active=True))
+    assert row["wanted"] == {"sink": "http://s/", "protocol": "HTTP"}
+    assert msgspec.convert(row, Webhook).description == description
 
 
 def test_gone_ends_the_subscription() -> None:

@@ -1,12 +1,11 @@
-"""Sinks of webhooks: which addresses are allowed, whether a sink agrees to be sent events, and sending it one.
+"""Sinks of webhooks: the check of a URL, the agreement of a sink, and the requests with events.
 
-Before the first delivery a sink is asked by OPTIONS whether it agrees, and how often it may be called (*abuse
+Before the first delivery the node asks a sink by OPTIONS for its agreement, and for the rate of requests (*abuse
 protection*, section 4 of CloudEvents' http-webhook.md). A sink can agree at once, or later by a callback.
 
-Whoever can subscribe lets this node send requests to an address of their choice. So only http and https are spoken,
-redirects are not followed, and proxies of the environment are not used. Where the node has `[security]`, a sink must
-have public addresses only, unless its subscriber may administer the node: see `addresses`. A URL can be a secret, so
-others see no more of it than where it leads to (`masked`).
+A subscriber makes the node send requests to any address. So the node speaks only http and https, follows no redirects,
+and uses no proxies of the environment. Where the node has `[security]`, a sink must have public addresses only, unless
+its subscriber may administer the node: see `addresses`. A URL can be a secret, so others see only its host (`masked`).
 """
 
 from __future__ import annotations
@@ -21,71 +20,73 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from fieldfare.node.http import addresses
-from fieldfare.node.http.addresses import SinkError
 from fieldfare.node.http.binding import Message
 from fieldfare.node.http.errors import Problem
+from fieldfare.node.http.webhooks import addresses
+from fieldfare.node.http.webhooks.addresses import SinkError
 from fieldfare.retry import Backoff
 
 LONGEST_URL: Final = 2000
 RESPONSE: Final = 64 << 10
-"""bytes of an answer that are read so that the connection can be used again"""
+"""bytes of an answer that are read, so that the connection can be used for the next request"""
 LONGEST_PAUSE: Final = 3600.0
-"""seconds; longer nobody can make us wait, by Retry-After or otherwise"""
+"""seconds; no Retry-After can make the node wait longer"""
 LONGEST_BACKOFF: Final = 60.0
 """seconds between two attempts, unless the sink asks for more; a quarter more or less by chance"""
 MASK: Final = "***"
-"""what is shown in place of a secret"""
+"""the text in place of a secret"""
 RETRIED: Final = frozenset({408, 425, 429})
-"""and all from 500 on"""
-logging.getLogger("httpx").setLevel(logging.WARNING)  # else it logs each request with its URL, and what is secret in it
+"""statuses after which another attempt may succeed, besides all from 500 on"""
+logging.getLogger("httpx").setLevel(
+    logging.WARNING
+)  # it would log each request with its URL, which may contain a secret
 
 
 class Outcome(NamedTuple):
-    """What became of a delivery."""
+    """The result of an attempt to deliver."""
 
     status: int
-    """of HTTP; 0: there was no answer"""
+    """status of HTTP; 0: no answer"""
     problem: str = ""
     pause: float | None = None
-    """seconds that the sink asks us to wait"""
+    """seconds to wait, by the Retry-After of the sink"""
 
     @property
     def delivered(self) -> bool:
-        """Did the sink take it?"""
+        """True if the sink has accepted the event."""
         return 200 <= self.status < 300
 
     @property
     def gone(self) -> bool:
-        """Does the sink want no more, ever?"""
+        """True if the sink wants no further events, ever."""
         return self.status == 410
 
     @property
     def again(self) -> bool:
-        """May it help to try again?"""
+        """True if another attempt may succeed."""
         return self.status == 0 or self.status in RETRIED or self.status >= 500
 
     def delay(self, failed: int, backoff: Backoff) -> float:
-        """Return the seconds to wait before the next attempt: those that the sink asks for, else those of `backoff`."""
+        """Return the seconds before the next attempt: the wish of the sink, or else the delay of `backoff`."""
         return backoff.delay(failed) if self.pause is None else self.pause
 
 
 def make_client(*, public: bool, connections: int) -> httpx.AsyncClient:
-    """What speaks to sinks; `public`: to public addresses only. How long an answer may take, `send` says."""
+    """Return an HTTP client for sinks; `public`: a client that connects to public addresses only."""
     transport = httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_connections=connections))
-    # The pool asks it for each new connection; so what is checked is what is connected to. httpx has no option for it.
+    # The pool calls the backend for each new connection: the checked address is the one used. httpx has no option.
     transport._pool._network_backend = addresses.Backend(public=public)
     return httpx.AsyncClient(follow_redirects=False, trust_env=False, transport=transport, timeout=LONGEST_PAUSE)
 
 
 def check_url(sink: str) -> None:
-    """SinkError if this can be no sink."""
+    """Raise SinkError if a URL cannot be a sink."""
     try:
         parts = urlsplit(sink)
         host, _ = parts.hostname, parts.port
         httpx.URL(sink)
     except (ValueError, httpx.InvalidURL) as error:
-        raise SinkError(f"the sink is no URL: {error}") from None
+        raise SinkError(f"the sink is not a URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host or len(sink) > LONGEST_URL or not sink.isprintable():
         raise SinkError(f"a sink is an http:// or https:// URL of at most {LONGEST_URL} characters")
     if parts.username is not None or parts.password is not None:
@@ -95,13 +96,13 @@ def check_url(sink: str) -> None:
 
 
 async def check_public(sink: str) -> None:
-    """SinkError unless all addresses of a sink are public. Only what is connected to counts: see `make_client`."""
+    """Raise SinkError unless all addresses of a sink are public; an early check, as `make_client` checks anyway."""
     parts = urlsplit(sink)
     await addresses.resolved(parts.hostname or "", parts.port or 443, public=True)
 
 
 def masked(sink: str) -> str:
-    """A sink as those may see it who do not own it: path and query can be as good as a password.
+    """Return a sink for the eyes of others: path and query can be as good as a password.
 
     >>> masked("https://hooks.example.org/services/T0/secret?token=1"), masked("http://127.0.0.1:8000/")
     ('https://hooks.example.org/***', 'http://127.0.0.1:8000/')
@@ -115,9 +116,9 @@ def masked(sink: str) -> str:
 async def agreed_rate(
     client: httpx.AsyncClient, sink: str, origin: str, rate: int, headers: Mapping[str, str], *, callback: str = ""
 ) -> int | None:
-    """Ask a sink whether it agrees: how many requests a minute it takes, or None if it may say so later.
+    """Ask a sink for its agreement; return the requests a minute that it accepts, or None if the sink may agree later.
 
-    Problem 422 if it does not agree; only with a `callback` may it do so later.
+    Problem 422 if the sink does not agree; only with a `callback` can a sink agree later.
     """
     asked = {**headers, "WebHook-Request-Origin": origin, "WebHook-Request-Rate": str(rate)}
     if callback:
@@ -127,24 +128,24 @@ async def agreed_rate(
             allowed = response.headers.get("webhook-allowed-origin", "")
             granted = response.headers.get("webhook-allowed-rate", "*")
     except (httpx.HTTPError, httpx.InvalidURL, SinkError, OSError, TimeoutError) as error:
-        problem = f"the sink {masked(sink)} cannot be asked whether it agrees: {_named(error)}"
+        problem = f"the sink {masked(sink)} cannot be asked for its agreement: {_named(error)}"
         raise Problem(422, problem, member="sink") from None
     if allowed.strip() in ("*", origin):
         return granted_rate(granted, rate)
     if callback:
         return None
-    said = f"it allows {allowed!r}" if allowed else "its answer has no such header"
+    said = f"allows {allowed!r}" if allowed else "has no such header"
     raise Problem(
         422,
-        f"the sink {masked(sink)} does not agree to deliveries: to OPTIONS it must answer WebHook-Allowed-Origin:"
-        f" {origin} (or *), and {said} (status {response.status_code}). If it agrees by callback, set"
+        f"the sink {masked(sink)} does not agree to deliveries: the answer to OPTIONS must have WebHook-Allowed-Origin:"
+        f" {origin} (or *), and {said} (status {response.status_code}). For agreement by callback, set"
         " config.validation to 'callback'",
         member="sink",
     )
 
 
 def granted_rate(text: str, asked: int) -> int:
-    """How many requests a minute a sink allows: what it says, but no more than was asked for."""
+    """Return the requests a minute that a header of a sink allows, at most as many as asked for."""
     text = text.strip()
     return max(1, min(int(text), asked)) if text.isascii() and text.isdigit() and len(text) < 10 else asked
 
@@ -158,7 +159,7 @@ async def send(
     seconds: float,
     method: str = "POST",
 ) -> Outcome:
-    """Send an event once."""
+    """Send an event in one attempt; failures are outcomes, not errors."""
     try:
         async with (
             asyncio.timeout(seconds),
@@ -183,7 +184,7 @@ async def deliver(
     seconds: float,
     backoff: Backoff,
 ) -> tuple[Outcome, int]:
-    """Send an event until the sink takes or refuses it, or no attempt is left; return the attempts, too."""
+    """Repeat `send` until the sink accepts or refuses the event, or no attempt is left; return the attempts, too."""
     attempts = 0
     while True:
         outcome = await send(client, sink, message, headers, seconds=seconds)
@@ -194,7 +195,7 @@ async def deliver(
 
 
 def backoff_of(first: float, attempts: int | None = None) -> Backoff:
-    """Return the delays between the attempts to deliver to a sink; the jitter spreads those of many sinks."""
+    """Return the delays between attempts, with a jitter that spreads the requests of many webhooks."""
     return Backoff(first, LONGEST_BACKOFF, (0.75, 1.25), attempts)
 
 
@@ -223,5 +224,5 @@ def _named(error: BaseException) -> str:
 
 
 def basic(name: str, password: str) -> str:
-    """An `Authorization` header of a name and a password."""
+    """Return the `Authorization` header of a name and a password."""
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()

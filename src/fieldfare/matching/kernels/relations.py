@@ -87,8 +87,8 @@ covered, although the filter may be less than the entry"""
 _MISSING, _LIST = Atom.MISSING, Atom.LIST
 _SMALL, _LARGE = number_key(-(2.0**53)), number_key(2.0**53)
 """limits outside of which some integers equal no float"""
-# What the predicates on one kind of one attribute have shown: there is one, there are several, one of them decides, one
-# of them cannot be told. Four bits for each of numbers, strings and times, above the kinds that are possible.
+# The evidence of the predicates on a kind of an attribute: there is a predicate, there are several, a predicate
+# decides, a predicate is undecided. Four bits for each of numbers, strings and times, above the possible kinds.
 _SEEN, _MANY, _HIT, _UNTOLD = 1, 2, 4, 8
 _SHOWN_AT = 11
 
@@ -131,7 +131,7 @@ def _range_is(words, part, low, high, how, test):  # type: ignore[no-untyped-def
     piece = at + 3 * place
     if test == INSIDE:
         return i64(place >= 0 and _within(low, high, how, words[piece], words[piece + 1], words[piece + 2]))
-    for i in range(max(piece, at), min(piece + 6, at + 3 * count), 3):  # no other one can meet it
+    for i in range(max(piece, at), min(piece + 6, at + 3 * count), 3):  # no other range can meet the keys
         if not _before(words[i + 1], words[i + 2], low, how) and not _before(high, how, words[i], words[i + 2]):
             return i64(TRUE)
     return i64(FALSE)
@@ -307,11 +307,11 @@ def _verdict(arena, first, last, owner, words, columns, tables, shown, relation)
             if relation == COVERING:
                 fits = _covers(words, side, kind, positive, answer)
             else:
-                # It decides if it alone implies the side, or lies apart from it.
+                # A predicate decides if it alone implies the side, or excludes the side.
                 decides = answer == (FALSE if relation == OVERLAPPING and positive else TRUE)
                 if positive:
                     shown[number] &= here | ~KINDS
-                    # That of an entry which says all is the only predicate on its attribute, if it denies nothing.
+                    # A positive predicate of an exact entry is the only predicate on the attribute.
                     if relation == COVERED:
                         if not verify and (some & here == 0 or answer == FALSE):
                             return NO

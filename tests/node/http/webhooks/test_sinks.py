@@ -12,9 +12,8 @@ import httpx
 import pytest
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, listening, publish, sink, subscribed
 
-from fieldfare.node.http import addresses, sinks
 from fieldfare.node.http.binding import Message
-from fieldfare.node.http.webhooks import Settings
+from fieldfare.node.http.webhooks import Settings, addresses, sinks
 
 PRIVATE = [
     "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.0.0.8", "192.0.2.1",

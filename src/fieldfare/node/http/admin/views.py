@@ -1,0 +1,217 @@
+"""The answers and request bodies of `/admin`: a field here is a member of the JSON, and `openapi` shows the types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class LinkView(msgspec.Struct, frozen=True):
+    """A neighbour, connected or not."""
+
+    name: str
+    url: str
+    up: bool
+    role: str
+    outbox: int
+    """messages that the neighbour has not acknowledged"""
+    traffic: dict[str, int]
+
+
+class LogView(msgspec.Struct, frozen=True):
+    """The log of events: first and last position, and size."""
+
+    first: int
+    last: int
+    bytes: int
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Averages for a second, over the last ten seconds."""
+
+    events_in: float = 0.0
+    deliveries: float = 0.0
+    busy: float = 0.0
+    """share of the time in which the broker worked"""
+
+
+class TreeView(msgspec.Struct, frozen=True):
+    """A prefix tree by which this node forwards events."""
+
+    part: int
+    optimizer: str
+    """node in charge, with a mark of its present life"""
+    round: int
+    """number of times that a node has taken charge"""
+    number: int
+    """number of the version within the round"""
+    nodes: int
+    loose: int
+    """alternatives of filters that have no nodes in the tree yet"""
+
+
+class PrefixView(msgspec.Struct, frozen=True):
+    """The counters and trees of the strategy `prefix`."""
+
+    by_tag: int
+    by_content: int
+    """events without a tag, or with a tag of an unknown version"""
+    trees: list[TreeView]
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """The state of a node at a glance: counters, rates, log and neighbours."""
+
+    name: str
+    url: str
+    version: str
+    uptime: float
+    strategy: str
+    traffic: dict[str, float]
+    """counters since the start of the node"""
+    rates: Rates
+    sessions: int
+    here: int
+    """sessions with a connected client"""
+    pending: int
+    """events that wait for sessions"""
+    subscriptions: int
+    table: int
+    """entries of the routing table"""
+    log: LogView
+    memory: int
+    """bytes of the process"""
+    links: list[LinkView]
+    overlay: dict[str, str]
+    """all nodes that this node reaches, with their addresses"""
+    webhooks: int
+    beside: dict[str, Any]
+    """states of the bridges, by name"""
+    prefix: PrefixView | None = None
+    """None: another strategy"""
+
+
+class SessionView(msgspec.Struct, frozen=True):
+    """A session in a list."""
+
+    name: str
+    owner: str
+    durable: bool
+    here: bool
+    seen: float
+    """time at which the client connected or disconnected last"""
+    published: int
+    delivered: int
+    """number of the last delivery"""
+    acknowledged: int
+    pending: int
+    dropped: int
+    subscriptions: int
+    advertisements: int
+
+
+class SessionDetails(SessionView, frozen=True):
+    """A session with its subscriptions and advertisements."""
+
+    wanted: dict[str, str]
+    promised: dict[str, str]
+
+
+class SubscriptionView(msgspec.Struct, frozen=True):
+    """A subscription in a list, with the name of its session."""
+
+    session: str
+    id: str
+    filter: str
+
+
+class Sessions(msgspec.Struct, frozen=True):
+    """A page of the sessions, in the order of their names."""
+
+    total: int
+    offset: int
+    items: list[SessionView]
+
+
+class Subscriptions(msgspec.Struct, frozen=True):
+    """A page of the subscriptions of all sessions."""
+
+    total: int
+    offset: int
+    items: list[SubscriptionView]
+
+
+class TableNode(msgspec.Struct, frozen=True):
+    """A filter of the routing table, and the interfaces that need its events."""
+
+    filter: str
+    interfaces: list[str]
+
+
+class TableView(msgspec.Struct, frozen=True):
+    """The filters of the routing table; an edge leads from a filter to a filter that the first covers directly."""
+
+    total: int
+    nodes: list[TableNode]
+    edges: list[tuple[int, int]]
+    truncated: bool
+    """the table has more filters; the edges are those between the shown ones"""
+
+
+class ToExplain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The request body of `/admin/explain`."""
+
+    filter: Any
+    """text of the native language, or a filter document of CloudEvents Subscriptions"""
+
+
+class ToMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The request body of `/admin/moves`: a session to hand over to another node."""
+
+    session: str
+    to: str
+    """name of the other node"""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The normal form of a filter, and its relations to the filters of this node."""
+
+    normal: str
+    covers: list[str]
+    covered_by: list[str]
+    overlaps: list[str]
+    """filters with common events, and without covering"""
+    wanted: int
+    """number of filters in the comparison"""
+
+
+class ToMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The request body of `/admin/match`: a filter and an event."""
+
+    filter: Any
+    event: msgspec.Raw
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A condition of a filter, with the value that an event has."""
+
+    field: str
+    wanted: str
+    actual: Any
+    ok: bool
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """An alternative of a filter; an event matches if all conditions of one alternative are fulfilled."""
+
+    filter: str
+    ok: bool
+    findings: list[Finding]
+
+
+class MatchAnswer(msgspec.Struct, frozen=True):
+    """The result of a match, with the conditions of each alternative as the reason."""
+
+    matches: bool
+    branches: list[Branch]

@@ -1,0 +1,63 @@
+"""Programs and servers that some tests need: `@pytest.mark.needs("curl")`.
+
+A test whose need is absent is not collected; `conftest.py` says so in one line at the end, instead of many skips.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+_PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+"""where servers lie that not everybody may start"""
+
+
+def program(name: str) -> str | None:
+    """Return the path of a program, if it is installed."""
+    return shutil.which(name, path=_PATH)
+
+
+def _curl() -> bool:
+    """Tell whether there is a curl with the option `--json` (7.82)."""
+    found = program("curl")
+    if found is None:
+        return False
+    return "--json" in subprocess.run([found, "--help", "all"], capture_output=True, text=True, check=False).stdout
+
+
+def _namespaces() -> bool:
+    from tools.nodes.namespaces import way  # noqa: PLC0415
+
+    return bool(way()[0])
+
+
+def _rabbitmq() -> bool:
+    from fieldfare_lab.node import rabbitmq  # noqa: PLC0415
+
+    return rabbitmq.missing() is None
+
+
+NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
+    "a C compiler": lambda: (program("gcc") or program("cc")) is not None,
+    "chromium": lambda: program("chromium") is not None,
+    "curl": _curl,
+    "file modes": lambda: sys.platform != "win32",
+    "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
+    "mosquitto": lambda: None not in (program("mosquitto"), program("mosquitto_passwd")),
+    "network namespaces": _namespaces,
+    "Node.js": lambda: program("node") is not None,
+    "openssl": lambda: program("openssl") is not None,
+    "RabbitMQ": _rabbitmq,
+}
+
+
+@cache
+def absent(need: str) -> bool:
+    """Tell whether a need is not met on this machine."""
+    return not NEEDS[need]()
