@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.talking import linked, settings, talking, until
-from tests.node.test_durable_broker import Disk
+from tests.node.world import Disk
 
 import fieldfare as ff
 from fieldfare.events import msgpack
