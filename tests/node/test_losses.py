@@ -174,7 +174,7 @@ def test_a_stream_is_told() -> None:
             lines = await _lines(service, "/stream?since=1&session=ana", 6)
             assert lines[3:6] == [
                 "event: fieldfare.dropped",
-                'data: {"dropped":0,"reason":"the log of a begins at position 7: what is older is gone"}',
+                'data: {"dropped":0,"reason":"the log of a begins at position 7: older events are deleted"}',
                 "",
             ]
             await publish(service, 12)
