@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
+from importlib import resources
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from tests.filters.strategies import value_sets
 
 from fieldfare.filters import Filter, FilterSyntaxError, parse, valueset
 from fieldfare.filters.constraint import Constraint
+from fieldfare.filters.literals import KEYWORDS
 from fieldfare.filters.valueset import ValueSet
 
 EVENT = {
@@ -153,3 +156,9 @@ def test_parameters() -> None:
     assert parse("x = :a AND y IN (:b, :c)", a="it's", b=1, c=None) == parse("x = 'it''s' AND y IN (1, NULL)")
     with pytest.raises(FilterSyntaxError, match="not a value"):
         parse("x = :a", a=[1])  # type: ignore[arg-type]
+
+
+def test_the_grammar_reserves_the_words_that_the_printer_puts_in_quotes() -> None:
+    grammar = (resources.files("fieldfare.filters.languages.native") / "native.lark").read_text("utf-8")
+    (reserved,) = re.findall(r"^_UNRESERVED: /\(\?!\(\?:([A-Z|]+)\)", grammar, re.MULTILINE)
+    assert set(reserved.split("|")) == KEYWORDS
