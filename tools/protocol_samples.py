@@ -74,7 +74,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Unadvertise(8, "mine"), "The end of an advertisement."),
     Sample(f.Acknowledge(17), "All deliveries up to number 17."),
     Sample(f.Credit(50), "Fifty deliveries more."),
-    Sample(f.WatchInterest(9), "Answered by `ReplicaProgress`, and by `Interest` at each change."),
+    Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
     Sample(f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71"), "A new session; the node made up its name.", "shortest"),
     Sample(
