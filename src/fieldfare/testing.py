@@ -53,7 +53,7 @@ class InMemoryNetwork:
         self._lives = itertools.count()
         self._names: set[str] = set()
         self.network = Network(self._make, self._topology, restore=self._restore, links=links)
-        self.network.settle()
+        self.network.drain()
 
     def _make(self, name: str) -> Broker:
         return Broker(name, self._strategy, life=next(self._lives))
@@ -80,13 +80,13 @@ class InMemoryNetwork:
         """Crash a broker, which cuts off the clients there until `restart`."""
         self._saved[broker] = self._broker(broker).snapshot()
         self.network.crash(broker)
-        self.network.settle()
+        self.network.drain()
 
     def restart(self, broker: str, *, keep: bool = True) -> None:
         """Restart a broker, with the subscriptions and advertisements from before (`keep`), or without."""
         self._broker(broker)
         self.network.restart(broker, self._saved.get(broker) if keep else None)
-        self.network.settle()
+        self.network.drain()
 
     def _broker(self, name: str) -> Broker:
         if name not in self.network.brokers:
@@ -154,7 +154,7 @@ class InMemoryClient:
     def _said(self, heard: bool) -> None:
         if not heard:
             self._unheard.append("the broker is down")
-        self._network.settle()
+        self._network.drain()
 
     def _new(self, id: str | None) -> str:
         self._ids += id is None

@@ -38,15 +38,15 @@ def pairs(table: Any) -> set[tuple[int, Any]]:
 @given(
     stored=st.lists(filters(), min_size=1, max_size=10),
     given_events=st.lists(events(), min_size=1, max_size=6),
-    settle=st.booleans(),
+    drain=st.booleans(),
 )
-def test_a_batch_is_its_events(kernels: str, stored: list[Filter], given_events: list[Any], settle: bool) -> None:
+def test_a_batch_is_its_events(kernels: str, stored: list[Filter], given_events: list[Any], drain: bool) -> None:
     try:
         batch = arrow.to_batch([event if isinstance(event, Event) else Event(event) for event in given_events])
     except EventError:
         return  # values of two kinds in one column
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
-    if settle:
+    if drain:
         index.compact()
     rows = arrow.rows(batch)
     expected = {

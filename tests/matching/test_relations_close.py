@@ -97,11 +97,11 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 @given(
     stored=st.lists(close, min_size=1, max_size=8),
     asked=st.lists(close, min_size=1, max_size=4),
-    settle=st.booleans(),
+    drain=st.booleans(),
 )
-def test_of_filters_that_touch(kernels: str, stored: list[Filter], asked: list[Filter], settle: bool) -> None:
+def test_of_filters_that_touch(kernels: str, stored: list[Filter], asked: list[Filter], drain: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
-    if settle:
+    if drain:
         index.compact()
     for wanted in (*asked, *stored):
         check(index, dict(enumerate(stored)), wanted)

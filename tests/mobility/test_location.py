@@ -99,7 +99,7 @@ def network(told: Story, make: Callable[[str], Any]) -> Network[Any]:
 
 
 def got(net: Network[Any]) -> list[tuple[float, Event]]:
-    net.settle()
+    net.drain()
     return [(r.time, r.event) for r in net.trace if isinstance(r, Delivered) and r.client == "me"]
 
 
@@ -115,7 +115,7 @@ def roaming(told: Story, steps: Reach, strategy: Strategy = SIMPLE, *, stop: boo
         told, lambda name: MobileBroker(Broker(name, strategy), Location(world, stop=stop), next_hop=lambda to: to)
     )
     for time, place in told.moves:
-        net.at(time, net.say, "me", Locate("here", TEMPLATE, place))
+        net.at(time, net.send, "me", Locate("here", TEMPLATE, place))
     return net
 
 
@@ -161,7 +161,7 @@ def test_to_stop_spares_messages_and_changes_nothing_else() -> None:
         kept = {}
         for stop in sent:
             net = roaming(told, enough(told), stop=stop)
-            net.settle()
+            net.drain()
             sent[stop] += net.total_traffic().other
             kept[stop] = {
                 (name, key): one.filter

@@ -82,18 +82,18 @@ class City:
         self.network.attach("p", "b0")
         self.moves = 0
         self.come("b0", source="")
-        self.network.settle()
+        self.network.drain()
 
     def come(self, broker: str, source: str | None = None) -> None:
         """The publisher comes to a broker."""
         source = self.network._clients["p"] if source is None else source
         self.network.attach("p", broker)
-        self.network.say("p", MoveIn(source, advertisements={"a": parse("x > 0")}, moves=self.moves))
+        self.network.send("p", MoveIn(source, advertisements={"a": parse("x > 0")}, moves=self.moves))
         self.moves += 1
 
     def go(self, target: str = "") -> None:
         """And goes."""
-        self.network.say("p", MoveOut(target))
+        self.network.send("p", MoveOut(target))
 
     def publish(self, count: int = 1) -> None:
         """And publishes."""
@@ -116,13 +116,13 @@ def test_standard_ends_and_begins() -> None:
     city = City(STANDARD)
     city.go("b1")
     assert city.advertising == set()
-    city.network.settle()
+    city.network.drain()
     city.come("b1")
     assert city.advertising == {"b1"}
     city.publish()  # before the subscription has come
-    city.network.settle()
+    city.network.drain()
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.got == [2]
 
 
@@ -131,21 +131,21 @@ def test_standard_ends_and_begins() -> None:
 def test_prefetching_begins_ahead(policy: PublisherPolicy, hint: bool) -> None:
     city = City(policy, predictor=LastDirection(street([f"b{n}" for n in range(LENGTH)])))
     city.go("b1" if hint else "")
-    city.network.settle()
+    city.network.drain()
     assert city.advertising == ({"b1"} if policy is PREFETCHING else {"b0", "b1"})
     city.come("b1")
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.got == [1]
     city.go()
-    city.network.settle()
+    city.network.drain()
     assert "b2" in city.advertising, "straight on"
 
 
 def test_a_wrong_guess_is_forgotten() -> None:
     city = City(PREFETCHING, patience=30.0)
     city.go("b1")
-    city.network.settle()
+    city.network.drain()
     city.come("b3")
     city.network.run(city.network.now + 29)
     assert city.advertising == {"b1", "b3"}
@@ -179,12 +179,12 @@ def test_proxies_promise_all_the_time() -> None:
     assert city.advertising == {"b0", "b1"}
     for broker, wanted in (("b1", {"b0", "b1"}), ("b3", {"b0", "b1", "b3"}), ("b0", {"b0", "b1"})):
         city.go()
-        city.network.settle()
+        city.network.drain()
         city.come(broker)
-        city.network.settle()
+        city.network.drain()
         assert city.advertising == wanted
     city.network.leave("p")
-    city.network.settle()
+    city.network.drain()
     assert city.advertising == set()
 
 
@@ -202,7 +202,7 @@ def test_safe_holds_until_all_hear() -> None:
     city.publish(3)
     assert city.advertising == {"b0", "b2"}
     assert city.network.brokers["b2"].base.parts[0].waiting("p") == 3
-    city.network.settle()
+    city.network.drain()
     assert city.advertising == {"b2"}
     assert city.got == [1, 2, 3, 4]
 
@@ -213,7 +213,7 @@ def test_safe_needs_no_goodbye_and_bears_haste() -> None:
         city.publish()
         city.come(broker)
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.advertising == {"b3"}
     assert city.got == list(range(1, 9))
 
@@ -222,9 +222,9 @@ def test_safe_has_room_for_so_many() -> None:
     city = City(SAFE, capacity=2)
     city.come("b2")
     city.publish(3)
-    city.network.settle()
+    city.network.drain()
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.got == [1, 2, 4]
     assert [record.client for record in city.network.trace if isinstance(record, Refused)] == ["p"]
 
@@ -242,7 +242,7 @@ def test_what_is_said_while_events_wait_comes_after_them() -> None:
     city.publish()
     city.network.unadvertise("p", "a")
     city.network.leave("p")
-    city.network.settle()
+    city.network.drain()
     assert city.got == [1]
     assert city.advertising == set()
 
@@ -254,7 +254,7 @@ def test_who_leaves_and_comes_back_promises_anew() -> None:
     city.network.leave("p")
     city.come("b2")
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.got == [1, 2]
     assert city.advertising == {"b2"}
 
@@ -262,10 +262,10 @@ def test_who_leaves_and_comes_back_promises_anew() -> None:
 def test_promises_may_change_on_the_way() -> None:
     city = City(SAFE)
     city.network.attach("p", "b2")
-    city.network.say("p", MoveIn("b0", advertisements={"b": parse("x > 1")}, moves=1))
+    city.network.send("p", MoveIn("b0", advertisements={"b": parse("x > 1")}, moves=1))
     city.network.publish("p", {"x": 1})
     city.network.publish("p", {"x": 2})
-    city.network.settle()
+    city.network.drain()
     assert city.got == [2]
     assert city.advertising == {"b2"}
 
@@ -290,7 +290,7 @@ def test_who_stays_away_is_forgotten() -> None:
     assert city.advertising == set()
     city.come("b1")  # b0 knows nothing of it any more, and says so before the subscription of b4 is here
     city.publish()
-    city.network.settle()
+    city.network.drain()
     assert city.got == [1]
 
 

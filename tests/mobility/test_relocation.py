@@ -70,16 +70,16 @@ def setting(
     for broker in publishers:
         net.attach(f"at {broker}", broker)
         net.advertise(f"at {broker}", "all", "a >= 0")
-    net.settle()
+    net.drain()
     roamer = Roamer(net, "me")
     roamer.arrive(at)
     roamer.subscribe("s", "a >= 0")
-    net.settle()
+    net.drain()
     return net, roamer
 
 
 def got(net: Network[Any], client: str = "me") -> list[tuple[str, int]]:
-    net.settle()
+    net.drain()
     return [(r.publisher, r.sequence) for r in net.trace if isinstance(r, Delivered) and r.client == client]
 
 
@@ -109,7 +109,7 @@ def test_only_brokers_between_the_two_places_change(monkeypatch: pytest.MonkeyPa
     before, resubs = pointers(net), heard(net, Resubscribe, monkeypatch)
     assert len(before) == len(BOOK.brokers)
     roamer.arrive("b1")
-    net.settle()
+    net.drain()
     after = pointers(net)
     assert {broker for broker in after if after[broker] != before[broker]} == {"b1", "b2", "b4", "b5", "b6"}
     assert resubs == Counter({"b2": 1, "b4": 1, "b5": 1, "b6": 1})
@@ -127,7 +127,7 @@ def test_the_same_in_any_tree(strategy: Strategy) -> None:
         for _ in range(5):
             old, before, new = roamer.source, pointers(net), dice.choice(tree.brokers)
             roamer.arrive(new)
-            net.settle()
+            net.drain()
             after, between = pointers(net), {old}
             while old != new:
                 old = way(old)(new)
@@ -144,7 +144,7 @@ def test_with_advertisements_the_junction_is_where_the_ways_meet(monkeypatch: py
     net, roamer = setting(BOOK, ADS, "b6", "b4")
     assert pointers(net) == {"b6": "", "b5": "b6", "b4": "b5"}  # from the publisher to the client, and nowhere else
     roamer.arrive("b1")
-    net.settle()
+    net.drain()
     assert pointers(net) == {"b1": "", "b2": "b1", "b4": "b2"}  # the old path is shut down as far as the junction
 
 
@@ -152,7 +152,7 @@ def test_another_junction_is_passed_by_the_fetch_and_stops_the_shutdown() -> Non
     net, roamer = setting(BOOK, ADS, "b6", "b4", "b7")
     assert pointers(net) == {"b6": "", "b5": "b6", "b4": "b5", "b7": "b5"}
     roamer.arrive("b1")
-    net.settle()
+    net.drain()
     assert pointers(net) == {"b1": "", "b2": "b1", "b4": "b2", "b5": "b4", "b7": "b5"}
     net.publish("at b7", {"a": 1})
     assert got(net) == [("at b7", 1)]
@@ -164,7 +164,7 @@ def test_what_came_before_the_replay_waits_for_it(strategy: Strategy) -> None:
     roamer.depart()
     for _ in range(3):
         net.publish("at b8", {"a": 1})
-    net.settle()
+    net.drain()
     assert got(net) == []
     roamer.arrive("b1")
     net.run(net.now + 0.25)  # the junction has heard of it, the old border not yet
@@ -195,7 +195,7 @@ def test_who_returns_to_the_same_broker_gets_the_buffer_at_once() -> None:
     net, roamer = setting(line(3), SIMPLE, "b0", "b2")
     roamer.depart()
     net.publish("at b2", {"a": 1})
-    net.settle()
+    net.drain()
     sent = net.total_traffic()
     roamer.arrive("b0")
     assert got(net) == [("at b2", 1)]
@@ -207,7 +207,7 @@ def test_a_duplicate_that_the_book_does_not_speak_of() -> None:
     net, roamer = setting(line(3), SIMPLE, "b0", "b0")
     net.attach("other", "b2")
     net.subscribe("other", "s", "TRUE")
-    net.settle()
+    net.drain()
     roamer.arrive("b2")
     net.run(net.now + 0.15)  # b1 has heard of it, b0 not yet
     net.publish("at b0", {"a": 1})
@@ -235,7 +235,7 @@ def test_who_unsubscribes_and_subscribes_loses_and_doubles_even_if_all_is_floode
         net.subscribe("me", "s", "TRUE")
         net.publish("p", {"a": 1})
         net.run(0.5)
-        net.say("me", Leave())
+        net.send("me", Leave())
         net.attach("me", end)
         net.subscribe("me", "s", "TRUE")
         assert len(got(net)) == times
@@ -246,10 +246,10 @@ def test_who_unsubscribes_and_subscribes_loses_and_doubles_even_if_all_is_floode
 
 def test_who_has_waited_long_enough_goes_on_with_a_gap() -> None:
     gaps: list[Message] = []
-    net, roamer = setting(line(4), SIMPLE, "b0", "b3", patience=5.0, hear=lambda _, said: gaps.append(said))
+    net, roamer = setting(line(4), SIMPLE, "b0", "b3", patience=5.0, on_message=lambda _, said: gaps.append(said))
     roamer.depart()
     net.publish("at b3", {"a": 1})
-    net.settle()
+    net.drain()
     net.crash("b0")
     roamer.arrive("b2")
     net.publish("at b3", {"a": 2})
@@ -265,11 +265,11 @@ def test_who_has_waited_long_enough_goes_on_with_a_gap() -> None:
 
 def test_a_full_buffer_throws_the_oldest_away_and_says_so() -> None:
     said: list[Message] = []
-    net, roamer = setting(line(3), SIMPLE, "b0", "b2", limit=2, hear=lambda _, message: said.append(message))
+    net, roamer = setting(line(3), SIMPLE, "b0", "b2", limit=2, on_message=lambda _, message: said.append(message))
     roamer.depart()
     for _ in range(5):
         net.publish("at b2", {"a": 1})
-    net.settle()
+    net.drain()
     roamer.arrive("b1")
     assert [sequence for _, sequence in got(net)] == [4, 5]
     assert said[0] == GapNotice((), 3)
@@ -278,7 +278,7 @@ def test_a_full_buffer_throws_the_oldest_away_and_says_so() -> None:
 def test_who_leaves_is_forgotten_everywhere() -> None:
     net, roamer = setting(BOOK, SIMPLE, "b6", "b4")
     roamer.arrive("b1")
-    net.settle()
+    net.drain()
     net.leave("me")
     net.publish("at b4", {"a": 1})
     assert got(net) == []
@@ -296,22 +296,22 @@ def test_a_new_link_hears_of_all_entries() -> None:
     roamer = Roamer(net, "me")
     roamer.arrive("b0")
     roamer.subscribe("s", "TRUE")
-    net.settle()
+    net.drain()
     net.connect("b1", "b2")
-    net.settle()
+    net.drain()
     net.publish("p", {"a": 1})
     assert got(net) == [("p", 1)]
 
 
 def test_what_cannot_match_is_refused_and_strangers_are_the_brokers_clients() -> None:
     net, _ = setting(line(2), SIMPLE, "b0", "b1")
-    net.say("me", Subscribe("none", NOTHING))
+    net.send("me", Subscribe("none", NOTHING))
     net.attach("other", "b0")
     net.subscribe("other", "s", "TRUE")
-    net.say("other", Acknowledge(1))
-    net.say("me", MoveOut("b1"))
+    net.send("other", Acknowledge(1))
+    net.send("me", MoveOut("b1"))
     net.publish("at b1", {"a": 1})
-    net.settle()
+    net.drain()
     assert got(net) == got(net, "other") == [("at b1", 1)]
     assert part(net, "b0").entries["me"].news.subscriptions == {"s": parse("a >= 0")}
 
@@ -320,7 +320,7 @@ def test_who_says_again_that_it_is_here_gets_what_it_has_not_got() -> None:
     net, roamer = setting(line(2), SIMPLE, "b0", "b1")
     for _ in range(3):
         net.publish("at b1", {"a": 1})
-    net.settle()
+    net.drain()
     again = part(net, "b0").receive(MoveIn("", dict(roamer.subscriptions), received=1), "me", net.now)
     assert [(send.to, send.message.number) for send in again if isinstance(send.message, Deliver)] == [
         ("me", 2),

@@ -67,14 +67,14 @@ def test_who_is_away_hears_nothing_and_is_not_heard() -> None:
     for client, broker in (("ana", "b0"), ("bob", "b1")):
         network.attach(client, broker)
     network.subscribe("ana", "x", "a = 1")
-    network.settle()
+    network.drain()
     network.detach("ana")
     assert network.where("ana") is None
     assert not network.publish("ana", EVENT)
     network.publish("bob", EVENT)
-    network.settle()
+    network.drain()
     network.at(network.now, network.attach, "ana", "b0")  # and a plain broker has kept nothing
-    network.settle()
+    network.drain()
     kinds = [type(record) for record in network.trace if isinstance(record, Departed | Arrived | Delivered)]
     assert kinds == [Departed, Arrived]
     assert {violation.rule for violation in check(network.trace)} == {"liveness"}
@@ -101,7 +101,7 @@ class Numbering:
 def test_a_client_takes_no_number_twice() -> None:
     network = Network(lambda _: Numbering(1, 2, 2, 1, 3), line(1))
     network.attach("ana", "b0")
-    network.say("ana", MoveIn())
+    network.send("ana", MoveIn())
     assert [one.sequence for one in network.trace if isinstance(one, records.Delivered)] == [1, 2, 3]
     assert network.taken == {"ana": 3}
 
@@ -110,9 +110,9 @@ def test_a_broker_reaches_a_client_when_it_has_heard_that_it_is_there() -> None:
     network = Network(lambda _: Numbering(1), line(1), processing=1.0)
     for client in ("ana", "bob"):
         network.attach(client, "b0")
-    network.say("bob", MoveIn())  # ana would get an answer to that in a second
+    network.send("bob", MoveIn())  # ana would get an answer to that in a second
     network.at(0.5, network.move, "ana", "b0", MoveIn())
-    network.settle()
+    network.drain()
     assert [one.time for one in network.trace if isinstance(one, records.Delivered)] == [2.0]
 
 

@@ -76,7 +76,7 @@ def test_what_was_sent_to_a_client_that_had_just_gone_is_sent_again() -> None:
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
     network.attach("bob", "b0")
-    network.settle()
+    network.drain()
     network.publish("bob", {"a": 1})
     network.detach("ana")
     network.publish("bob", {"a": 1})  # b0 does not know that she has gone
@@ -91,11 +91,11 @@ def test_a_session_arrives_when_the_update_has_gone_the_whole_way_and_comes_back
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
     network.attach("bob", "b2")
-    network.settle()
+    network.drain()
     start = network.now
     network.publish("bob", {"a": 1})  # is on its way to b0
     network.at(start + 0.5, ana.arrive, "b2")
-    network.settle()
+    network.drain()
     ((time, broker, number),) = _delivered(network)
     assert time - start == pytest.approx(2.6)
     assert (broker, number) == ("b2", 1)
@@ -107,10 +107,10 @@ def test_whoever_says_where_it_goes_finds_its_session_there() -> None:
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
     network.attach("bob", "b0")
-    network.settle()
+    network.drain()
     ana.depart("b2")
     network.publish("bob", {"a": 1})
-    network.settle()
+    network.drain()
     assert _delivered(network) == []
     start = network.now
     ana.arrive("b2")
@@ -124,12 +124,12 @@ def test_a_session_follows_a_client_that_does_not_wait_for_it() -> None:
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
     network.attach("bob", "b0")
-    network.settle()
+    network.drain()
     ana.arrive("b1")
     network.publish("bob", {"a": 1})
     ana.arrive("b3")
     ana.arrive("b2")
-    network.settle()
+    network.drain()
     assert [(broker, number) for _, broker, number in _delivered(network)] == [("b2", 1)]
     assert {name for name, broker in network.brokers.items() if broker.base.broker.clients.all} == {"b2"}
 
@@ -145,10 +145,10 @@ def test_the_covering_optimisation_loses_events_where_direct_messages_are_faster
     for client, broker in (("bob", "b3"), ("carl", "b4")):
         network.attach(client, broker)
     network.subscribe("carl", "all", "TRUE")  # so b4 has nobody to tell that it wants what ana wants
-    network.settle()
+    network.drain()
     network.publish("bob", {"a": 1})  # is at b4 in 1 s, and at b0 in 3 s
     network.at(network.now + 1.5, ana.arrive, "b4")
-    network.settle()
+    network.drain()
     assert [one.sequence for one in network.trace if isinstance(one, records.Delivered) and one.client == "ana"] == got
 
 
@@ -160,13 +160,13 @@ def test_a_promise_that_meets_the_update_on_its_way_loses_nothing(addressed: boo
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
     network.attach("bob", "b0")
-    network.settle()
+    network.drain()
     start = network.now
     network.advertise("bob", "all", "a > 0")
     network.at(start + 0.5, ana.arrive, "b2")
     for time in range(1, 8):
         network.at(start + time, network.publish, "bob", {"a": 1})
-    network.settle()
+    network.drain()
     assert [number for _, _, number in _delivered(network)] == [1, 2, 3, 4, 5, 6, 7]
 
 
@@ -177,10 +177,10 @@ def test_pings_are_for_nobody_else() -> None:
     ana.subscribe("x", "TRUE")
     network.attach("bob", "b1")
     network.subscribe("bob", "all", "TRUE")
-    network.settle()
+    network.drain()
     ana.arrive("b2")
     network.publish("bob", {"a": 1})
-    network.settle()
+    network.drain()
     assert {(r.client, r.sequence) for r in network.trace if isinstance(r, records.Delivered)} == {
         ("ana", 1),
         ("bob", 1),
@@ -198,18 +198,18 @@ def test_no_broker_keeps_anything_of_whom_has_gone_on() -> None:
         network.attach("bob", "b3")
         network.advertise("bob", "all", "a > 0")
         ana.subscribe("x", "a = 1")
-        network.settle()
+        network.drain()
         for _ in range(10):
             ana.arrive(dice.choice(topology.brokers))
-            network.settle()
+            network.drain()
         ana.arrive("b0")
-        network.settle()
+        network.drain()
         still = Network(lambda name: Broker(name, strategy), topology)
         still.attach("bob", "b3")
         still.advertise("bob", "all", "a > 0")
         still.attach("ana", "b0")
         still.subscribe("ana", "x", "a = 1")
-        still.settle()
+        still.drain()
         pinged = 8 if make is PingPong else 0  # asked for where others may promise it, promised to all
         assert sum(network.table_sizes().values()) == sum(still.table_sizes().values()) + pinged
 
@@ -222,10 +222,10 @@ def test_whoever_leaves_for_good_while_its_session_is_under_way_is_forgotten_eve
     ana = Roamer(network, "ana")
     ana.arrive("b0")
     ana.subscribe("x", "a = 1")
-    network.settle()
+    network.drain()
     ana.arrive("b2")
     network.leave("ana")
-    network.settle()
+    network.drain()
     for broker in network.brokers.values():
         (found,) = broker.base.parts
         assert isinstance(found, Subscribers)
@@ -239,11 +239,11 @@ def test_who_has_not_said_before_that_it_moves_may_do_so_but_nothing_was_kept() 
     for client in ("ana", "bob"):
         network.attach(client, "b0")
     network.subscribe("ana", "x", "a = 1")
-    network.settle()
+    network.drain()
     network.move("ana", "b2", MoveIn("b0", {"x": parse("a = 1")}, moves=1))
     for _ in range(2):
         network.publish("bob", {"a": 1})
-        network.settle()
+        network.drain()
     assert [(broker, number) for _, broker, number in _delivered(network)] == [("b2", 2)]
 
 

@@ -124,7 +124,7 @@ class Net:
         """The links with something on the way."""
         return [pair for pair, channel in self.channels.items() if channel]
 
-    def settle(self, limit: int = 20_000) -> None:
+    def drain(self, limit: int = 20_000) -> None:
         """Let everything arrive, link by link in turn. Optimizers say something for ever: they get a while."""
         prefix = next(iter(self.brokers.values())).strategy.prefix
         until = inf if prefix is None else self.now + 2 * prefix.patience + 3 * prefix.beat

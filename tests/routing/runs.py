@@ -98,7 +98,7 @@ def run(
         if mend or not _joined(up, link):
             net.connect(*link)
             up.append(link)
-    net.settle()
+    net.drain()
     check(net)
     return net
 
@@ -137,7 +137,7 @@ def delivers_exactly(net: Net) -> None:
     for broker in net.brokers:
         for event in UNIVERSE:
             net.publish(f"{broker}.0", event)
-    net.settle()
+    net.drain()
     for id, (event, wanted) in net.published.items():
         if id in before:
             continue
@@ -158,7 +158,7 @@ def empty_in_the_end(net: Net) -> None:
     """When everybody has left, nothing remains."""
     for client in {*net.wanting, *net.promising}:
         net.leave(client)
-    net.settle()
+    net.drain()
     for name, broker in net.brokers.items():
         assert broker.entries == 0, name
     assert not any(net.told.values())

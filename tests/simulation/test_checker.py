@@ -75,10 +75,10 @@ def settled_run(size: int = 3) -> list[Record]:
         network.attach(f"c{number}", f"b{number}")
         network.subscribe(f"c{number}", "all", "a >= 0")
         network.subscribe(f"c{number}", "none", "a < 0")
-    network.settle()
+    network.drain()
     for number in range(10):
         network.publish(f"c{number % size}", {"a": number})
-        network.settle()
+        network.drain()
     return network.trace
 
 

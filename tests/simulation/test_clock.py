@@ -12,7 +12,7 @@ def test_actions_run_by_time_and_then_in_the_order_of_scheduling(times: list[int
     clock, done = VirtualClock(), list[tuple[int, int]]()
     for number, time in enumerate(times):
         clock.schedule(time, done.append, (time, number))
-    clock.settle()
+    clock.drain()
     assert done == sorted(done)
     assert len(done) == len(times)
     assert clock.now == max(times, default=0)
@@ -32,7 +32,7 @@ def test_actions_may_schedule_more_also_for_now() -> None:
     clock, done = VirtualClock(), list[str]()
     clock.schedule(1, lambda: clock.schedule(1, done.append, "second"))
     clock.schedule(1, done.append, "first")
-    clock.settle()
+    clock.drain()
     assert done == ["first", "second"]
 
 
@@ -44,10 +44,10 @@ def test_nobody_waits_for_the_background_but_it_runs_on_the_way() -> None:
         clock.schedule_background(clock.now + 1, tick)
 
     clock.schedule_background(1, tick)
-    clock.settle()
+    clock.drain()
     assert done == []
     clock.schedule(2.5, lambda: None)
-    clock.settle()
+    clock.drain()
     assert done == [1, 2]
     clock.run(4)
     assert done == [1, 2, 3, 4]

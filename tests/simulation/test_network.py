@@ -46,7 +46,7 @@ def test_an_event_takes_the_latency_of_each_link() -> None:
     for client in ("c0", "c1", "c2"):
         made.subscribe(client, "all", "TRUE")
     made.at(10, made.publish, "c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert deliveries(made) == [(10, "c0", 1), (10.5, "c1", 1), (11, "c2", 1)]
     assert check(made.trace) == []
     assert made.total_traffic().events == 2
@@ -58,18 +58,18 @@ def test_links_may_differ() -> None:
     made = network(3, links=lambda a, b: Wire(1.0 if "b2" in (a, b) else 0.25))
     made.subscribe("c2", "all", "TRUE")
     made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert deliveries(made) == [(1.25, "c2", 1)]
 
 
 def test_a_broker_serves_one_message_after_another() -> None:
     made = network(2, links=Wire(0.0), processing={Publish: 1.0, Forward: 2.0})
     made.subscribe("c1", "all", "TRUE")
-    made.settle()
+    made.drain()
     for _ in range(3):
         made.publish("c0", {"a": 1})
     assert not made.quiet
-    made.settle()
+    made.drain()
     assert [record.time for record in of_kind(made, records.Published)] == [1, 2, 3]
     assert [time for time, _, _ in deliveries(made)] == [3, 5, 7]
     assert check(made.trace) == []
@@ -80,19 +80,19 @@ def test_processing_by_a_function_or_always_the_same() -> None:
         made = network(1, processing=processing)
         made.subscribe("c0", "all", "TRUE")
         made.publish("c0", {"a": 1})
-        made.settle()
+        made.drain()
         assert deliveries(made) == [(1.0, "c0", 1)]
 
 
 def test_bytes_and_filters_are_counted() -> None:
     made = network(2, count_bytes=True)
     made.subscribe("c0", "all", "a < 5")
-    made.settle()
+    made.drain()
     first = made.traffic["b0", "b1"]
     assert (first.admin, first.added, first.removed, first.events) == (1, 1, 0, 0)
     before = first.bytes
     made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert first.bytes - before == len(encode(Forward(Event({"a": 1}), "c0", 1)))
     assert [record[2:] for record in of_kind(made, records.Told)] == [("b0", "b1", "subscriptions", 1, 0)]
 
@@ -100,24 +100,24 @@ def test_bytes_and_filters_are_counted() -> None:
 def test_bandwidth_holds_messages_back() -> None:
     made = network(2, links=Wire(0.0, bandwidth=len(encode(Forward(Event({"a": 1}), "c0", 1)))))
     made.subscribe("c1", "all", "TRUE")
-    made.settle()
+    made.drain()
     start = made.now
     for _ in range(3):
         made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert [time - start for time, _, _ in deliveries(made)] == pytest.approx([1, 2, 3])
 
 
 def test_what_is_on_a_link_that_goes_down_is_lost() -> None:
     made = network(2, links=Wire(1.0))
     made.subscribe("c1", "all", "TRUE")
-    made.settle()
+    made.drain()
     made.publish("c0", {"a": 1})
     made.clock.advance(0.5)
     made.disconnect("b0", "b1")
     made.connect("b0", "b1")
     made.publish("c0", {"a": 2})
-    made.settle()
+    made.drain()
     assert [sequence for _, _, sequence in deliveries(made)] == [2]
     assert made.total_traffic().lost == 1
     assert check(made.trace) == []
@@ -126,11 +126,11 @@ def test_what_is_on_a_link_that_goes_down_is_lost() -> None:
 def test_a_broker_sends_nothing_on_a_link_it_has_not_heard_of() -> None:
     """It works off an event from before the break only after the link is up again: that is too late for the new link."""
     made = network(2, processing=1.0)
-    made.settle()
+    made.drain()
     made.publish("c0", {"a": 1})
     made.disconnect("b0", "b1")
     made.connect("b0", "b1")
-    made.settle()
+    made.drain()
     assert made.traffic["b0", "b1"].events == 1
     assert made.traffic["b0", "b1"].lost == 1
     assert made.brokers["b1"].neighbours == ["b0"]
@@ -140,19 +140,19 @@ def test_clients_of_a_crashed_broker_are_cut_off() -> None:
     made = network(3)
     made.subscribe("c1", "all", "TRUE")
     made.subscribe("c2", "all", "TRUE")
-    made.settle()
+    made.drain()
     made.crash("b1")
     assert not made.is_up("b1")
     assert not made.is_up("b0", "b1")
     assert not made.publish("c1", {"a": 1})
     assert made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert deliveries(made) == []
     made.restart("b1")
-    made.settle()
+    made.drain()
     assert made.brokers["b0"].neighbours == ["b1"]
     made.publish("c0", {"a": 2})
-    made.settle()
+    made.drain()
     assert [(client, sequence) for _, client, sequence in deliveries(made)] == [
         ("c2", 2)
     ]  # c1's broker has forgotten it
@@ -169,12 +169,12 @@ def test_a_broker_comes_back_with_its_snapshot() -> None:
     for number in range(3):
         made.attach(f"c{number}", f"b{number}")
         made.subscribe(f"c{number}", "some", "a > 0")
-    made.settle()
+    made.drain()
     made.crash("b1")
     made.restart("b1", made.brokers["b1"].snapshot())
-    made.settle()
+    made.drain()
     made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert {client for _, client, _ in deliveries(made)} == {"c0", "c1", "c2"}
     assert check(made.trace) == []
     assert made.table_sizes()["b1"] > 0
@@ -184,16 +184,16 @@ def test_partitions_heal() -> None:
     made = network(4)
     for client in ("c0", "c1", "c2", "c3"):
         made.subscribe(client, "all", "TRUE")
-    made.settle()
+    made.drain()
     made.partition({"b0", "b1"}, {"b2"})
-    made.settle()
+    made.drain()
     made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert {client for _, client, _ in deliveries(made)} == {"c0", "c1"}
     assert check(made.trace) == []
     made.heal()
     made.publish("c0", {"a": 2})
-    made.settle()
+    made.drain()
     assert {client for _, client, sequence in deliveries(made) if sequence == 2} == {"c0", "c1", "c2", "c3"}
 
 
@@ -226,7 +226,7 @@ def test_brokers_come_and_links_are_as_told() -> None:
 
 def test_ticks_come_when_wanted_and_are_not_waited_for() -> None:
     made = Network(lambda name: Flooding(name, every=1.0), line(2))
-    made.settle()
+    made.drain()
     assert made.now < 1
     made.run(3.5)
     assert made.brokers["b0"].ticks == [1, 2, 3]
@@ -282,10 +282,10 @@ def test_lazy_brokers_are_waited_for() -> None:
     made.attach("c2", "b2")
     made.subscribe("c0", "some", "a > 0")
     made.publish("c2", {"a": 1})
-    made.settle()
+    made.drain()
     assert made.now >= 10
     made.publish("c2", {"a": 2})
-    made.settle()
+    made.drain()
     assert [sequence for _, _, sequence in deliveries(made)] == [2]
     assert check(made.trace) == []
 
@@ -295,12 +295,12 @@ def test_clients_may_answer_what_they_hear() -> None:
         if isinstance(message, Deliver) and client == "c2":
             made.publish("c2", {"answer": message.sequence})
 
-    made = network(3, hear=answer)
+    made = network(3, on_message=answer)
     made.subscribe("c2", "questions", "question > 0")
     made.subscribe("c0", "all", "TRUE")
-    made.settle()
+    made.drain()
     made.publish("c0", {"question": 7})
-    made.settle()
+    made.drain()
     assert [(client, sequence) for _, client, sequence in deliveries(made)] == [("c0", 1), ("c2", 1), ("c0", 1)]
     assert check(made.trace) == []
 
@@ -316,10 +316,10 @@ def test_what_is_refused_has_not_happened() -> None:
 def test_a_client_that_has_gone_elsewhere_gets_nothing_at_its_old_place() -> None:
     made = network(2)
     made.subscribe("c0", "all", "TRUE")
-    made.settle()
+    made.drain()
     made.attach("c0", "b1")
     made.publish("c1", {"a": 1})
-    made.settle()
+    made.drain()
     assert deliveries(made) == []
 
 
@@ -340,7 +340,7 @@ def test_quiet_is_marked_whenever_nothing_is_under_way() -> None:
     made = network(2, links=Wire(1.0))
     made.subscribe("c0", "all", "TRUE")
     made.at(50, made.subscribe, "c1", "all", "TRUE")
-    made.settle()
+    made.drain()
     assert [record.time for record in of_kind(made, records.Quiet)] == [0, 1, 51]
 
 
@@ -373,7 +373,7 @@ def test_a_larger_network() -> None:
         made.attach(f"c{number}", f"b{number}")
         made.subscribe(f"c{number}", "all", parse("a >= 0"))
         made.publish(f"c{number}", {"a": number})
-    made.settle()
+    made.drain()
     assert made.total_traffic().events == 20 * 199
     assert made.total_work().delivered == 20 * 20
 
@@ -383,15 +383,15 @@ def test_stars_and_names() -> None:
     assert sorted(made.brokers["b0"].neighbours) == ["b1", "b2"]
     assert Network(Flooding, from_edges([("x", "y")])).is_up("y", "x")
     made.attach("c", "b0")
-    assert made.say("c", Subscribe("x", parse("TRUE")))
+    assert made.send("c", Subscribe("x", parse("TRUE")))
 
 
 def test_it_is_quiet_when_the_last_client_has_heard() -> None:
-    made = network(2, hear=lambda _client, _message: None)
+    made = network(2, on_message=lambda _client, _message: None)
     made.subscribe("c1", "all", "TRUE")
-    made.settle()
+    made.drain()
     made.publish("c0", {"a": 1})
-    made.settle()
+    made.drain()
     assert isinstance(made.trace[-2], records.Delivered)
     assert isinstance(made.trace[-1], records.Quiet)
 

@@ -21,20 +21,20 @@ def test_a_dht_of_brokers() -> None:
     network = Network(lambda name: Broker(name, RENDEZVOUS), Topology(tuple(f"b{i}" for i in range(9))), mesh=True)
     for i in range(1, 9):
         network.introduce(f"b{i}", "b0")
-        network.settle()
+        network.drain()
     for i in range(9):
         network.attach(f"c{i}", f"b{i}")
     for i in range(4):
         network.subscribe(f"c{i}", "s", f"type = 't{i}' OR x > {i}")
-    network.settle()
+    network.drain()
     for gone in (None, "b8", "b7", "b6"):
         if gone is not None:
             network.crash(gone)
-            network.settle()
+            network.drain()
         for i in range(5):
             for type in ("t0", "t1", "other"):
                 network.publish(f"c{i}", {"type": type, "x": i})
-        network.settle()
+        network.drain()
     assert checker.safety(network.trace) == []
     published = [record for record in network.trace if isinstance(record, Published)]
     wanted = [(p.client, p.sequence, f"c{i}") for p in published for i in range(4)
@@ -51,15 +51,15 @@ def test_order_across_topics_of_a_dht() -> None:
         network = Network(lambda name: Broker(name, RENDEZVOUS), Topology(names), mesh=True, seed=seed, links=wire)
         for name in names[1:]:
             network.introduce(name, "b0")
-            network.settle()
+            network.drain()
         for i, name in enumerate(names):
             network.attach(f"c{i}", name)
             network.subscribe(f"c{i}", "s", f"x >= {i}")
-        network.settle()
+        network.drain()
         for number in range(200):
             event = {"type": f"t{number * (seed + 3) // 2 % 5}", "x": number % 12}
             network.at(network.clock.now + number / 50, network.publish, f"c{number % 3}", event)
-        network.settle()
+        network.drain()
         assert checker.check(network.trace, order="fifo") == []
 
 
@@ -80,19 +80,19 @@ def test_no_violation_on_graphs(strategy: Strategy) -> None:
 def test_a_broker_that_has_forgotten_its_life(strategy: Strategy) -> None:
     """Others know it from before, under the same numbers: it must go beyond them."""
     network = Network(lambda name: Broker(name, strategy), ring(3))
-    network.settle()
+    network.drain()
     network.attach("ana", "b0")
     network.attach("bob", "b1")
     network.subscribe("ana", "s", "x = 1")
-    network.settle()
+    network.drain()
     network.crash("b0")
-    network.settle()
+    network.drain()
     network.restart("b0")
     network.subscribe("ana", "t", "x = 2")
-    network.settle()
+    network.drain()
     for x in (1, 2):
         network.publish("bob", {"x": x})
-    network.settle()
+    network.drain()
     assert [record.event["x"] for record in network.trace if isinstance(record, Delivered)] == [2]
 
 

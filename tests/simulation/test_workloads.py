@@ -221,7 +221,7 @@ def test_replay_does_what_the_actions_say() -> None:
     actions = generate(workload, BROKERS, 8)
     network = Network(Broker, line(5))
     replay(actions, network)
-    network.settle()
+    network.drain()
     kinds = {
         trace.Published: Publish,
         trace.Subscribed: Subscribe,

@@ -250,7 +250,7 @@ class Network(Generic[B]):
         self.handle(self.links[sender, broker].popleft(), broker, sender)
         return True
 
-    def settle(self, tape: Tape) -> None:
+    def drain(self, tape: Tape) -> None:
         """Let all messages arrive."""
         for _ in range(10_000):
             if not self.step(tape):
@@ -284,7 +284,7 @@ class Network(Generic[B]):
 
     def check_exact(self, tape: Tape) -> None:
         """At rest, events reach just those who want them, over just the links they need."""
-        self.settle(tape)
+        self.drain(tape)
         for broker, event in itertools.product(self.tree, EVENTS):
             self.check_event(broker, event, tape)
 
@@ -292,7 +292,7 @@ class Network(Generic[B]):
         self.delivered.clear()
         self.forwarded = 0
         self.publish(broker, event)
-        self.settle(tape)
+        self.drain(tape)
         wanted = {(client, at) for client, at, filter in self.wanted if filter.matches(event)}
         assert sorted((client, at) for client, at, _ in self.delivered) == sorted(wanted)
         assert self.forwarded == len(self.needed(broker, self.targets(event, {at for _, at in wanted})))
@@ -378,8 +378,8 @@ class AdvertisingNetwork(Network[AdvertisingBroker]):
                 self.sure.append(len(self.published))
             self.publish(broker, event)
 
-    def settle(self, tape: Tape) -> None:
-        super().settle(tape)
+    def drain(self, tape: Tape) -> None:
+        super().drain(tape)
         for one, since in self.promised.items():
             self.promised[one] = len(self.published) if since is None else since
 
@@ -406,7 +406,7 @@ class AdvertisingNetwork(Network[AdvertisingBroker]):
                     assert (client, broker, number) in got
 
     def check_exact(self, tape: Tape) -> None:
-        self.settle(tape)
+        self.drain(tape)
         for (_, broker, filter), event in itertools.product(list(self.promised), EVENTS):
             if filter.matches(event):
                 self.check_event(broker, event, tape)

@@ -220,12 +220,12 @@ def test_networks_deliver_exactly(name: str, drop: bool, tape: Tape, steps: int)
         elif what < 11:
             network.step(tape)
         else:
-            network.settle(tape)
+            network.drain(tape)
             network.check_rest()
             ended = False
         network.publish_promised(tape)
         network.check_links()
-    network.settle(tape)
+    network.drain(tape)
     network.check_links()
     network.check_rest()
     network.check_deliveries()
@@ -237,10 +237,10 @@ def test_networks_deliver_exactly(name: str, drop: bool, tape: Tape, steps: int)
 def test_a_subscription_crosses_the_end_of_its_advertisement(name: str, drop: bool) -> None:
     network, a, tape = network_of({0: [1], 1: [0]}, KINDS[name], drop=drop), between(0, 2), Tape(0)
     network.toggle_advertisement("p", 0, a)
-    network.settle(tape)
+    network.drain(tape)
     network.toggle("a", 1, a)
     network.toggle_advertisement("p", 0, a)
-    network.settle(tape)
+    network.drain(tape)
     assert len(network.brokers[0].subscriptions) == 0
     network.check_rest()
 
@@ -251,7 +251,7 @@ def test_a_subscription_crosses_the_end_and_the_return_of_its_advertisement(name
     """It is accepted, and its subscriber leaves while we know only of the end: where we drop, nobody takes it back."""
     network, a, tape = network_of({0: [1], 1: [0]}, KINDS[name], drop=drop), between(0, 2), Tape(0)
     network.toggle_advertisement("p", 0, a)
-    network.settle(tape)
+    network.drain(tape)
     network.toggle("a", 1, a)
     network.toggle_advertisement("p", 0, a)
     network.toggle_advertisement("p", 0, a)
@@ -259,7 +259,7 @@ def test_a_subscription_crosses_the_end_and_the_return_of_its_advertisement(name
     assert held(network.brokers[0].subscriptions, 1) == [a]
     network.handle(network.links[0, 1].popleft(), 1, 0)  # the end arrives
     network.toggle("a", 1, a)
-    network.settle(tape)
+    network.drain(tape)
     assert held(network.brokers[0].subscriptions, 1) == ([a] if drop else [])
 
 

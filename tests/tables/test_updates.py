@@ -326,10 +326,10 @@ def test_networks_deliver_exactly(name: str, tape: Tape, steps: int) -> None:
         elif what < 9:
             network.step(tape)
         else:
-            network.settle(tape)
+            network.drain(tape)
         network.publish(tape.below(len(network.tree)), {"x": tape.below(5), "y": tape.below(2)})
         network.check_links()
-    network.settle(tape)
+    network.drain(tape)
     network.check_links()
     network.check_deliveries()
     network.check_exact(tape)

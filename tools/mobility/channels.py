@@ -60,7 +60,7 @@ def world(
     *,
     links: Wire = PLAIN,
     seed: int = 0,
-    hear: Callable[[str, Message], object] | None = None,
+    on_message: Callable[[str, Message], object] | None = None,
     others: tuple[Domain, ...] = (),
     backbone: Domain | None = None,
 ) -> World:
@@ -92,10 +92,10 @@ def world(
 
     names = (*domains, *servers, *gateways, *beyond)
     edges = tuple(Edge(names[0], name) for name in names[1:])
-    network = Network(make, Topology(names, edges), links=links, seed=seed, hear=hear, mesh=True)
+    network = Network(make, Topology(names, edges), links=links, seed=seed, on_message=on_message, mesh=True)
     for name in names:
         network.attach(f"operator of {name}", name)
-    network.settle()
+    network.drain()
     return World(network, servers, tuple(domains))
 
 
@@ -110,7 +110,9 @@ class Run:
         self.domains = (domain, *others)
         links = Wire(exponential(dice.choice([0.05, 0.3, 2.0])))
         access = dice.randint(1, 2 if others else 4)
-        made = world(domain, access, links=links, seed=seed, hear=self.hear, others=others, backbone=backbone)
+        made = world(
+            domain, access, links=links, seed=seed, on_message=self.on_message, others=others, backbone=backbone
+        )
         self.network, self.servers, self.access = made
         self.unacknowledged: Counter[str] = Counter()
         self.moves: Counter[str] = Counter()
@@ -143,17 +145,17 @@ class Run:
         self.network.move(client, to, self.attach(client))
         self.last[client] = to
 
-    def hear(self, client: str, message: Message) -> None:
+    def on_message(self, client: str, message: Message) -> None:
         network, dice = self.network, self.dice
         if isinstance(message, Deliver):
             self.unacknowledged[client] += 1
             if dice.random() < 0.5:
                 self.unacknowledged[client] = 0
-                network.say(client, Acknowledge(message.number))
+                network.send(client, Acknowledge(message.number))
             if message.sequence < 15 and dice.random() < self.chatty:
                 network.publish(client, self.event())
         elif isinstance(message, SessionMoved):
-            network.say(client, self.attach(client))
+            network.send(client, self.attach(client))
         elif isinstance(message, MoveRequest) and network.where(client) is not None:
             self.move(client, message.to)
 
@@ -168,7 +170,7 @@ class Run:
             operator = f"operator of {dice.choice(self.access if kind == 4 else self.servers)}"
             relocate = RelocateChannel(dice.choice(self.domain.channels), dice.choice(self.servers))
             away = MoveClients(dice.choice(self.access), 1)
-            network.say(operator, [away, relocate, BalanceLoad()][kind - 4])
+            network.send(operator, [away, relocate, BalanceLoad()][kind - 4])
         elif network.where(client) is not None:
             self.say_something(kind, client, id)
 
@@ -185,7 +187,7 @@ class Run:
                 network.unadvertise(client, id)
             case 15:
                 target = dice.choice(["", *self.access])
-                network.say(client, MoveOut(target))
+                network.send(client, MoveOut(target))
                 if not target:
                     network.detach(client)
             case 16:
@@ -193,7 +195,7 @@ class Run:
             case 17 if dice.random() < 0.3:
                 network.leave(client)
                 network.taken.pop(client, None)  # another session counts anew
-                network.say(client, self.attach(client))
+                network.send(client, self.attach(client))
 
     def publish(self) -> None:
         client = self.dice.choice(self.clients)
@@ -207,10 +209,10 @@ class Run:
             network.at(time, self.change)
             for _ in range(self.dice.choice([1, 2, 4])):
                 network.at(time + self.dice.random(), self.publish)
-        network.settle()
+        network.drain()
         for client in self.clients:
             self.move(client, self.dice.choice(self.access))
-            network.settle()
+            network.drain()
 
 
 def random_run(

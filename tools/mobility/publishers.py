@@ -65,7 +65,7 @@ def run(
 
     wire = Wire(dice.choice([0.01, exponential(0.3), exponential(2.0)]))
     network = Network(machine, topology, links=wire, processing=cost, seed=seed)
-    network.settle()
+    network.drain()
     for number in range(dice.randint(1, 6)):
         network.attach(f"s{number}", dice.choice(brokers))
         network.subscribe(f"s{number}", "x", dice.choice(FILTERS))
@@ -76,7 +76,7 @@ def run(
         at[client] = dice.choice(brokers)
         network.attach(client, at[client])
         network.advertise(client, "all", promises[client])
-    network.settle()
+    network.drain()
 
     def come(client: str, target: str) -> None:
         source, at[client] = at[client], target
@@ -85,7 +85,7 @@ def run(
         if forgetful:
             source = dice.choice(["", "", *brokers])
         promised = {"all": parse(promises[client])}
-        network.say(client, MoveIn(source, advertisements=promised, moves=moves[client]))
+        network.send(client, MoveIn(source, advertisements=promised, moves=moves[client]))
 
     def publish(client: str) -> None:
         a, b = dice.randint(2, 5), dice.randrange(4)
@@ -100,13 +100,13 @@ def run(
             target = dice.choice(brokers)
             if dice.random() < 0.8:
                 hint = dice.choice(["", target, dice.choice(brokers)])
-                network.at(time, network.say, client, MoveOut(hint))
+                network.at(time, network.send, client, MoveOut(hint))
                 time += dice.random() * pace
             network.at(time, come, client, target)
         network.at(time + pace, publish, client)
-    network.settle()
+    network.drain()
     network.run(network.now + 1e5)
-    network.settle()
+    network.drain()
     return network, sum(moves.values())
 
 
@@ -122,7 +122,7 @@ def together(seed: int) -> tuple[Network[Any], int]:
         ),
         topology, seed=seed, mesh=True, lazy=True, links=lambda a, b: near if b in neighbours[a] else far,
     )  # fmt: skip
-    network.settle()
+    network.drain()
     roamers = [Roamer(network, name) for name in ("x", "y", "z")]
     for roamer in roamers:
         roamer.arrive(dice.choice(brokers))
@@ -145,7 +145,7 @@ def together(seed: int) -> tuple[Network[Any], int]:
         network.move(name, places[name], MoveIn())
         network.advertise(name, "all", promise)
         network.subscribe(name, "own", own)
-    network.settle()
+    network.drain()
 
     start, spread = network.now, dice.choice([1.0, 5.0, 20.0])
     for _ in range(dice.randint(1, 8)):
@@ -154,7 +154,7 @@ def together(seed: int) -> tuple[Network[Any], int]:
     for _ in range(25):
         event = {"a": dice.randint(2, 5), "b": dice.randrange(4)}
         network.at(start + dice.uniform(0, spread), network.publish, dice.choice("pq"), event)
-    network.settle()
+    network.drain()
     return network, moves.total() + sum(roamer.moves for roamer in roamers)
 
 

@@ -29,12 +29,12 @@ def network(
 ) -> Network[Any]:
     """Brokers that know of relocation."""
     way = ways(topology)
-    hear, processing = options.pop("hear", None), options.pop("processing", None)
+    on_message, processing = options.pop("on_message", None), options.pop("processing", None)
 
     def make(name: str) -> MobileBroker:
         return MobileBroker(Broker(name, strategy), Relocation(**options), next_hop=way(name))
 
-    return Network(make, topology, seed=seed, hear=hear, links=links or Wire(0.1), processing=processing)
+    return Network(make, topology, seed=seed, on_message=on_message, links=links or Wire(0.1), processing=processing)
 
 
 def part(network: Network[Any], broker: str) -> Relocation:
@@ -56,7 +56,7 @@ class Run:
         self.busy = dice.random() < 0.3
         """so that a client may be gone again before its broker has heard of it"""
         costs = {MoveIn: dice.uniform(0.1, 2.0), Forward: dice.uniform(0.0, 0.1)} if self.busy else None
-        self.network = network(tree, strategy, seed, links=links, hear=self._hear, processing=costs)
+        self.network = network(tree, strategy, seed, links=links, on_message=self._hear, processing=costs)
         self.moved = 0
         self.roamers = {name: Roamer(self.network, name) for name in ("x", "y", "z")}
         self.publishers = ("p", "q", "r")
@@ -69,11 +69,11 @@ class Run:
             for number in range(dice.randint(1, 2)):
                 roamer.subscribe(f"{number}", dice.choice(FILTERS))
         if dice.random() < 0.7:
-            self.network.settle()
+            self.network.drain()
 
     def _hear(self, client: str, message: Message) -> None:
         if client in self.roamers and self.dice.random() < 0.7:
-            self.roamers[client].hear(message)
+            self.roamers[client].receive(message)
 
     def publish(self) -> None:
         self.network.publish(
@@ -116,7 +116,7 @@ class Run:
         for roamer in self.roamers.values():
             if roamer.here is None:
                 roamer.arrive(self.dice.choice(self.brokers))
-        self.network.settle()
+        self.network.drain()
 
     def blocked(self) -> list[str]:
         """The visits that still wait for something, and those that nobody will ask for."""
@@ -138,7 +138,7 @@ def relocate(seed: int, strategy: Strategy, *, rounds: int = 2) -> Run:
         for action, times in ((run.publish, 25), (run.move, dice.randint(2, 12)), (run.ask, 3), (run.promise, 2)):
             for _ in range(times):
                 run.network.at(start + dice.uniform(0, spread), action)
-        run.network.settle()
+        run.network.drain()
         run.come_back()
     return run
 

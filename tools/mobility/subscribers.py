@@ -77,7 +77,7 @@ class Run:
                 Broker(name, strategy), protocol.make(), *([Publishers()] if protocol.publishing else []),
                 next_hop=way(name),
             ),
-            topology, seed=seed, mesh=True, lazy=True, hear=self._hear,
+            topology, seed=seed, mesh=True, lazy=True, on_message=self._hear,
             links=lambda a, b: Wire(near) if b in neighbours[a] else far,
         )  # fmt: skip
         self.moved = 0
@@ -93,11 +93,11 @@ class Run:
                 roamer.advertise("all", "TRUE")
             for number in range(dice.randint(1, 2)):
                 roamer.subscribe(f"{number}", dice.choice(self.filters))
-        self.network.settle()
+        self.network.drain()
 
     def _hear(self, client: str, message: Message) -> None:
         if client in self.roamers and self.dice.random() < 0.7:
-            self.roamers[client].hear(message)
+            self.roamers[client].receive(message)
 
     def publish(self) -> None:
         """Somebody publishes something."""
@@ -139,7 +139,7 @@ class Run:
         for roamer in self.roamers.values():
             if roamer.here is None:
                 roamer.arrive(self.dice.choice(self.brokers))
-        self.network.settle()
+        self.network.drain()
 
 
 def roam(seed: int, protocol: Protocol, strategy: Strategy, *, rounds: int = 2, **options: Any) -> Run:
@@ -153,17 +153,17 @@ def roam(seed: int, protocol: Protocol, strategy: Strategy, *, rounds: int = 2, 
                 for _ in range(6):
                     at(run.network.now + dice.uniform(0, 4), run.publish)
                 at(run.network.now + dice.uniform(0, 4), run.move)
-                run.network.settle()
+                run.network.drain()
         else:
             spread = dice.choice([2.0, 8.0])
             for action, times in ((run.publish, 20), (run.move, dice.randint(2, 8)), (run.ask, 3), (run.promise, 1)):
                 for _ in range(times):
                     at(start + dice.uniform(0, spread), action)
-            run.network.settle()
+            run.network.drain()
         run.come_back()
         if protocol.complete:
             run.ask()
-            run.network.settle()
+            run.network.drain()
     return run
 
 

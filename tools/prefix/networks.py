@@ -162,7 +162,7 @@ def come_to_rest(network: Gossiping, options: PrefixOptions, ends: float = ENDS)
     end = network.now + ends
     while network.now < end:
         network.run(network.now + max(options.beat, options.patience / 4))
-        network.settle()
+        network.drain()
         if network.at_rest(options):
             return True
     return False
@@ -238,7 +238,7 @@ class Run:
             network.at(time, kind)
             for _ in range(dice.randint(1, 4)):
                 network.at(time + dice.random() * dice.choice([0.1, 1.0]), self.publish)
-        network.settle()
+        network.drain()
 
     def subscribe(self) -> None:
         self.network.subscribe(
@@ -272,7 +272,7 @@ class Run:
         self.network.heal()
         while len(self.network.living) < len(self.brokers):
             self.restart()
-        self.network.settle()
+        self.network.drain()
 
     def rest(self) -> None:
         """When nothing more happens all have one tree, and tags are exact unless they are cut short."""
@@ -294,7 +294,7 @@ class Run:
         for client in self.clients:
             for event in self.dice.sample(EVENTS, 8):
                 self.network.publish(client, event)
-        self.network.settle()
+        self.network.drain()
         after = self.tally.counts["false positives"], self.by_content
         if self.options.depth is None and UNSAID not in self.filters and after != before:
             self.tally.problems.append(f"at rest there are false positives, or events are read: {before}, {after}")

@@ -57,7 +57,7 @@ def run(random: Random, steps: int) -> tuple[World, Counter[str]]:
             for one in world.brokers:
                 read = forward(one.places.tree, tags.decode(data), one.places) is not None
                 counts["read by tag" if read else "read by content"] += 1
-    world.settle()
+    world.drain()
     world.look()
     return world, counts
 

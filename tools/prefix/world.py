@@ -174,7 +174,7 @@ class World:
             while broker.inbox:
                 self.arrive(number)
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """The same; then all brokers must have the tree of the optimizer in charge."""
         self.calm()
         for broker in self.brokers:

@@ -37,8 +37,8 @@ def random_run(
     def event() -> dict[str, int]:
         return {"a": dice.randrange(8), "b": dice.randrange(5)}
 
-    network = Network(make, topology(dice.randint(1, 5), seed), links=links, seed=seed, hear=answer, **options)
-    network.settle()
+    network = Network(make, topology(dice.randint(1, 5), seed), links=links, seed=seed, on_message=answer, **options)
+    network.drain()
     brokers = list(network.brokers)
     clients = [f"c{number}" for number in range(5)]
     for client in clients:
@@ -77,5 +77,5 @@ def random_run(
         time += dice.choice([0.0, 0.05, 0.3, 5.0])
         network.at(time, change)
         network.at(time + dice.random(), lambda: network.publish(dice.choice(clients), event()))
-    network.settle()
+    network.drain()
     return network

@@ -1,7 +1,7 @@
 """Virtual time: a queue of actions, run in an order that never varies.
 
 Actions of the same time run in the order of scheduling. Nothing waits: a day without actions takes no time. Actions in
-the background (ticks) run when due, but `settle` does not wait for background actions.
+the background (ticks) run when due, but `drain` does not wait for background actions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Action: TypeAlias = Callable[..., object]
 
 
 class VirtualClock:
-    """A clock that moves only by `run`, `settle` and `advance`.
+    """A clock that moves only by `run`, `drain` and `advance`.
 
     >>> clock = VirtualClock()
     >>> clock.schedule(2.0, print, "two")
     >>> clock.schedule(1.0, print, "one")
-    >>> clock.settle()
+    >>> clock.drain()
     one
     two
     >>> clock.now
@@ -52,7 +52,7 @@ class VirtualClock:
         heappush(self._queue, (time, self._number, action, arguments))
 
     def schedule_background(self, time: float, action: Action, *arguments: object) -> None:
-        """Schedule an action without making `settle` wait for the action."""
+        """Schedule an action without making `drain` wait for the action."""
         self._background += 1
         self.schedule(time, self._in_background, action, arguments)
 
@@ -70,7 +70,7 @@ class VirtualClock:
         if until < inf:
             self.now = max(self.now, until)
 
-    def settle(self, until: float = inf) -> None:
+    def drain(self, until: float = inf) -> None:
         """Run until only background actions are scheduled."""
         queue = self._queue
         while len(queue) > self._background and queue[0][0] <= until:

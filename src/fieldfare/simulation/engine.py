@@ -52,7 +52,7 @@ class Engine(Generic[M]):
         seed: int,
         record: bool,
         lazy: bool,
-        hear: Callable[[str, Message], object] | None,
+        on_message: Callable[[str, Message], object] | None,
         count_bytes: bool,
         mesh: bool,
     ) -> None:
@@ -71,7 +71,7 @@ class Engine(Generic[M]):
         self._randoms: dict[tuple[str, str], Random] = {}
         self._record = record
         self._schedule_tick = self.clock.schedule if lazy else self.clock.schedule_background
-        self._hear = hear
+        self._on_message = on_message
         self._count_bytes = count_bytes
         self._mesh = mesh
         self._planned = 0
@@ -109,9 +109,9 @@ class Engine(Generic[M]):
         """Run all steps and actions up to a virtual time."""
         self.clock.run(until)
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Run until no message is under way and no action planned; only lazy brokers' ticks are waited for."""
-        self.clock.settle()
+        self.clock.drain()
 
     def _cable(self, a: str, b: str, wire: Wire) -> Cable[M]:
         """Make a cable; each direction has a random generator, so traffic on a link changes no other link."""
@@ -246,7 +246,7 @@ class Engine(Generic[M]):
             if message.number <= self.taken.get(client, 0):
                 return  # a repeated delivery
             self.taken[client] = message.number
-        if self._hear is not None:
+        if self._on_message is not None:
             self.clock.schedule(self.clock.now, self._answer, client, message)
         if type(message) is Deliver:
             host.work.delivered += 1
@@ -259,8 +259,8 @@ class Engine(Generic[M]):
                 self._note(records.Refused, host.name, client, message.about, message.reason)
 
     def _answer(self, client: str, message: Message) -> None:
-        assert self._hear is not None
-        self._hear(client, message)
+        assert self._on_message is not None
+        self._on_message(client, message)
         self._mark()
 
     # Ticks

@@ -48,28 +48,28 @@ class Roamer:
         if target and target != self.here:
             self.moves += 1
             self.expected = target
-            self.network.say(self.name, MoveOut(target, self.moves))
+            self.network.send(self.name, MoveOut(target, self.moves))
         self.network.detach(self.name)
 
     def subscribe(self, id: str, filter: str) -> None:
         """Subscribe, now or at the next arrival."""
         self.subscriptions[id] = parse(filter)
-        self.network.say(self.name, Subscribe(id, self.subscriptions[id]))
+        self.network.send(self.name, Subscribe(id, self.subscriptions[id]))
 
     def unsubscribe(self, id: str) -> None:
         """Unsubscribe, now or at the next arrival."""
         self.subscriptions.pop(id, None)
-        self.network.say(self.name, Unsubscribe(id))
+        self.network.send(self.name, Unsubscribe(id))
 
     def advertise(self, id: str, filter: str) -> None:
         """Advertise, now or at the next arrival."""
         self.advertisements[id] = parse(filter)
-        self.network.say(self.name, Advertise(id, self.advertisements[id]))
+        self.network.send(self.name, Advertise(id, self.advertisements[id]))
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Acknowledge a delivery to the present broker."""
         if isinstance(message, Deliver) and message.number:
-            self.network.say(self.name, Acknowledge(message.number))
+            self.network.send(self.name, Acknowledge(message.number))
 
 
 def ways(topology: Topology) -> Callable[[str], Callable[[str], str]]:

@@ -52,7 +52,7 @@ class Network(Engine[M]):
         seed: int = 0,
         record: bool = True,
         lazy: bool = False,
-        hear: Callable[[str, Message], object] | None = None,
+        on_message: Callable[[str, Message], object] | None = None,
         count_bytes: bool = False,
         mesh: bool = False,
     ) -> None:
@@ -68,8 +68,8 @@ class Network(Engine[M]):
             seed: of all chance.
             record: whether to keep a trace; large runs have only the counters.
             lazy: whether brokers put work off to the next tick, so that the network is not quiet before. Otherwise
-                ticks are endless upkeep, and `settle` does not wait for ticks.
-            hear: is called with each client and message, after the step of the message; a client may answer then.
+                ticks are endless upkeep, and `drain` does not wait for ticks.
+            on_message: is called with each client and message, after the step of the message; a client may answer then.
             count_bytes: whether to measure messages in their wire form.
             mesh: whether any broker reaches any other without a link of the topology, as in a DHT. A broker that has
                 sent a message to a broker hears of a later crash there.
@@ -81,7 +81,7 @@ class Network(Engine[M]):
             seed=seed,
             record=record,
             lazy=lazy,
-            hear=hear,
+            on_message=on_message,
             count_bytes=count_bytes,
             mesh=mesh,
         )
@@ -152,7 +152,7 @@ class Network(Engine[M]):
             self.detach(client)
         self.attach(client, to)
         self._arriving[client] = message
-        return self.say(client, message)
+        return self.send(client, message)
 
     def where(self, client: str) -> str | None:
         """Return the broker of a client, or None for a client that is away."""
@@ -160,30 +160,30 @@ class Network(Engine[M]):
 
     def subscribe(self, client: str, id: str, filter: Filter | str) -> bool:
         """Subscribe for a client. Like all methods of clients, return whether a broker got the message."""
-        return self.say(client, Subscribe(id, parse(filter) if isinstance(filter, str) else filter))
+        return self.send(client, Subscribe(id, parse(filter) if isinstance(filter, str) else filter))
 
     def unsubscribe(self, client: str, id: str) -> bool:
         """End a subscription of a client."""
-        return self.say(client, Unsubscribe(id))
+        return self.send(client, Unsubscribe(id))
 
     def advertise(self, client: str, id: str, filter: Filter | str) -> bool:
         """Advertise for a client."""
-        return self.say(client, Advertise(id, parse(filter) if isinstance(filter, str) else filter))
+        return self.send(client, Advertise(id, parse(filter) if isinstance(filter, str) else filter))
 
     def unadvertise(self, client: str, id: str) -> bool:
         """End an advertisement of a client."""
-        return self.say(client, Unadvertise(id))
+        return self.send(client, Unadvertise(id))
 
     def publish(self, client: str, event: Event | Mapping[str, object]) -> bool:
         """Publish an event for a client, under the client's next count."""
         sequence = self._sequences[client] = self._sequences.get(client, 0) + 1
-        return self.say(client, Publish(event if isinstance(event, Event) else Event(event), sequence))
+        return self.send(client, Publish(event if isinstance(event, Event) else Event(event), sequence))
 
     def leave(self, client: str) -> bool:
         """End all subscriptions and advertisements of a client, who may come back."""
-        return self.say(client, Leave())
+        return self.send(client, Leave())
 
-    def say(self, client: str, message: Message) -> bool:
+    def send(self, client: str, message: Message) -> bool:
         """Send any message for a client; a client that is away reaches no broker."""
         if client in self._away:
             return False

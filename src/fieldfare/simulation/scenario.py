@@ -279,7 +279,7 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
         network.run(end * step / STEPS)
         progress(f"{network.now:.1f} of {end:.1f} s")
     if scenario.until is None:
-        network.settle()
+        network.drain()
     progress("checking" if checked else "counting")
     order = promised(strategy, topology, network.trace)
     advertised = strategy.advertisements is not None

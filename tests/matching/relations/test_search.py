@@ -34,14 +34,14 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
     stored=st.lists(filters(), min_size=1, max_size=12),
     changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=8),
     asked=st.lists(filters(), min_size=1, max_size=4),
-    settle=st.booleans(),
+    drain=st.booleans(),
 )
 def test_relations_agree_with_each_filter(
-    kernels: str, stored: list[Filter], changes: list[tuple[int, Filter | None]], asked: list[Filter], settle: bool
+    kernels: str, stored: list[Filter], changes: list[tuple[int, Filter | None]], asked: list[Filter], drain: bool
 ) -> None:
     index: Index[int] = Index(enumerate(stored), kernels=kernels)
     known = dict(enumerate(stored))
-    if settle:
+    if drain:
         index.compact()
     check(index, known, asked[0])
     for i, replacement in changes:
@@ -157,9 +157,9 @@ def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
 
 @few(50)
 @given(st.lists(filters(), min_size=1, max_size=8), st.booleans())
-def test_filters_read_back_as_they_were_added(stored: list[Filter], settle: bool) -> None:
+def test_filters_read_back_as_they_were_added(stored: list[Filter], drain: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels="numba")
-    if settle:
+    if drain:
         index.compact()
     for i, wanted in enumerate(stored):
         assert index.filter(i) == wanted

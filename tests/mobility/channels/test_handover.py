@@ -36,7 +36,7 @@ def got(network: Network[Any], client: str) -> list[int]:
 def publish(network: Network[Any], client: str, count: int = 1) -> None:
     for _ in range(count):
         network.publish(client, {"type": "news", "n": 5})
-    network.settle()
+    network.drain()
 
 
 def updates(network: Network[Any]) -> int:
@@ -56,11 +56,11 @@ def test_channels_hear_only_what_they_do_not_know(
         network.subscribe("bob", "x", "type = 'news'")
     if at_target:
         network.subscribe("cyd", "x", "type = 'news' AND n > 1")
-    network.settle()
+    network.drain()
     publish(network, "pat")
     before = updates(network)
     network.move("ana", "a1", Attach(received=network.taken["ana"], source="a0"))
-    network.settle()
+    network.drain()
     assert updates(network) - before == expected
     publish(network, "pat", 3)
     assert got(network, "ana") == [1, 2, 3, 4]
@@ -72,19 +72,19 @@ def test_channels_hear_only_what_they_do_not_know(
 def test_a_target_that_was_told_before_tells_channels_nothing_when_the_client_comes(domain: Domain) -> None:
     network = start(domain, {"ana": "a0", "pat": "a2"})
     network.subscribe("ana", "x", NEWS)
-    network.settle()
+    network.drain()
     publish(network, "pat")
 
     def delay(prepared: bool, source: str, target: str) -> float:
         if prepared:
-            network.say("ana", MoveOut(target))
-            network.settle()
+            network.send("ana", MoveOut(target))
+            network.drain()
         publish(network, "pat")
         network.detach("ana")
         publish(network, "pat")
         before = network.brokers[target].updates
         network.move("ana", target, Attach(received=network.taken["ana"], source=source))
-        network.settle()
+        network.drain()
         assert network.brokers[target].updates - before == (not prepared)
         arrived = max(record.time for record in network.trace if isinstance(record, Arrived))
         return max(record.time for record in network.trace if isinstance(record, Delivered)) - arrived
@@ -97,10 +97,10 @@ def test_a_target_that_was_told_before_tells_channels_nothing_when_the_client_co
 def test_a_session_that_was_expected_in_vain_leaves_nothing_there(domain: Domain) -> None:
     network = start(domain, {"ana": "a0", "pat": "a2"})
     network.subscribe("ana", "x", NEWS)
-    network.say("ana", MoveOut("a1"))
-    network.settle()
+    network.send("ana", MoveOut("a1"))
+    network.drain()
     network.move("ana", "a3", Attach(source="a0"))
-    network.settle()
+    network.drain()
     hosts = [
         network.brokers[server].channels["news"]
         for server in domain.servers
@@ -113,13 +113,13 @@ def test_a_session_that_was_expected_in_vain_leaves_nothing_there(domain: Domain
 def test_who_was_away_for_long_gets_all_in_order(domain: Domain) -> None:
     network = start(domain, {"ana": "a0", "pat": "a2", "pia": "a1"})
     network.subscribe("ana", "x", NEWS)
-    network.settle()
+    network.drain()
     network.detach("ana")
     publish(network, "pat", 20)
     network.move("pat", "a3", Attach(source="a2"))
     publish(network, "pat", 20)
     network.move("ana", "a3", Attach(received=0, source="a0"))
-    network.settle()
+    network.drain()
     assert got(network, "ana") == list(range(1, 41))
 
 
@@ -128,7 +128,7 @@ def test_who_was_away_for_long_gets_all_in_order(domain: Domain) -> None:
 def test_a_client_that_never_rests_gets_all_once_and_in_order(domain: Domain, seed: int) -> None:
     network = start(domain, {"ana": "a0", "pat": "a2"}, links=Wire(exponential(0.5)), seed=seed)
     network.subscribe("ana", "x", NEWS)
-    network.settle()
+    network.drain()
     last = "a0"
     for i in range(40):
         to = f"a{(i * 3 + seed) % 4}"
@@ -137,9 +137,9 @@ def test_a_client_that_never_rests_gets_all_once_and_in_order(domain: Domain, se
             last = to
         network.publish("pat", {"type": "news", "n": 5})
         network.run(network.now + 0.3)
-    network.settle()
+    network.drain()
     network.move("ana", "a1", Attach(received=network.taken.get("ana"), source=last, moves=21))
-    network.settle()
+    network.drain()
     assert got(network, "ana") == list(range(1, 41))
     assert checker.safety(network.trace) == []
 
@@ -152,12 +152,12 @@ def test_an_access_server_sends_clients_away(domain: Domain) -> None:
             network.move(client, message.to, Attach(received=network.taken.get(client), source="a0"))
 
     went: list[str] = []
-    network = start(domain, {"ana": "a0", "bob": "a0", "pat": "a2"}, hear=hear)
+    network = start(domain, {"ana": "a0", "bob": "a0", "pat": "a2"}, on_message=hear)
     for client in ("ana", "bob"):
         network.subscribe(client, "x", NEWS)
-    network.settle()
+    network.drain()
     publish(network, "pat")
-    network.say("operator of a0", MoveClients("a3", sessions=1))
+    network.send("operator of a0", MoveClients("a3", sessions=1))
     publish(network, "pat", 2)
     assert went == ["ana"]
     assert list(network.brokers["a3"].sessions) == ["ana"]
@@ -167,13 +167,13 @@ def test_an_access_server_sends_clients_away(domain: Domain) -> None:
 @BOTH
 def test_a_user_goes_on_with_another_device_that_knows_nothing(domain: Domain) -> None:
     network = start(domain, {"phone": "a0", "desktop": "a1", "pat": "a2"})
-    network.say("phone", Attach("ana"))
+    network.send("phone", Attach("ana"))
     network.subscribe("phone", "x", NEWS)
-    network.settle()
+    network.drain()
     publish(network, "pat", 3)
-    network.say("phone", Acknowledge(2))
-    network.say("desktop", Attach("ana"))
-    network.settle()
+    network.send("phone", Acknowledge(2))
+    network.send("desktop", Attach("ana"))
+    network.drain()
     publish(network, "pat", 2)
     assert got(network, "phone") == [1, 2, 3]
     assert got(network, "desktop") == [3, 4, 5]  # the third was not acknowledged
@@ -183,40 +183,42 @@ def test_a_user_goes_on_with_another_device_that_knows_nothing(domain: Domain) -
 def test_applications_share_a_session_each_at_its_place(domain: Domain) -> None:
     heard: list[tuple[str, Message]] = []
     network = start(
-        domain, {"mail": "a0", "clock": "a0", "pat": "a2"}, hear=lambda client, message: heard.append((client, message))
+        domain,
+        {"mail": "a0", "clock": "a0", "pat": "a2"},
+        on_message=lambda client, message: heard.append((client, message)),
     )
-    network.say("mail", Attach("ana", "mail"))
-    network.say("clock", Attach("ana", "clock"))
+    network.send("mail", Attach("ana", "mail"))
+    network.send("clock", Attach("ana", "clock"))
     network.subscribe("mail", "x", NEWS)
-    network.settle()
+    network.drain()
     publish(network, "pat", 3)
     assert got(network, "mail") == got(network, "clock") == [1, 2, 3]
-    network.say("mail", Acknowledge(3))
-    network.say("clock", Acknowledge(1))
+    network.send("mail", Acknowledge(3))
+    network.send("clock", Acknowledge(1))
     session = network.brokers["a0"].sessions["ana"]
     assert [delivery.number for delivery in session.pending] == [2, 3]  # the clock is not done with them
     network.move("mail", "a1", Attach("ana", "mail", received=3, source="a0"))
-    network.settle()
+    network.drain()
     assert ("clock", SessionMoved("ana", "a1")) in heard
     publish(network, "pat")
     network.move("clock", "a1", Attach("ana", "clock", received=3))
     publish(network, "pat")
     assert got(network, "mail") == got(network, "clock") == [1, 2, 3, 4, 5]
-    network.say("clock", Acknowledge(5))
-    network.say("mail", Acknowledge(5))
+    network.send("clock", Acknowledge(5))
+    network.send("mail", Acknowledge(5))
     assert network.brokers["a1"].sessions["ana"].pending == []
 
 
 def test_a_session_keeps_only_so_much() -> None:
     network = start(Domain(("r0",), limit=5), {"ana": "a0", "pat": "a2"})
     network.subscribe("ana", "x", "TRUE")
-    network.settle()
+    network.drain()
     network.detach("ana")
     publish(network, "pat", 12)
     session = network.brokers["a0"].sessions["ana"]
     assert (len(session.pending), session.lost) == (5, 7)
     network.move("ana", "a1", Attach(source="a0"))
-    network.settle()
+    network.drain()
     assert got(network, "ana") == [8, 9, 10, 11, 12]
 
 
@@ -224,9 +226,9 @@ def test_a_session_keeps_only_so_much() -> None:
 def test_a_session_that_is_over_is_nowhere(domain: Domain) -> None:
     network = start(domain, {"ana": "a0", "pat": "a2"})
     network.subscribe("ana", "x", NEWS)
-    network.settle()
+    network.drain()
     network.leave("ana")
-    network.settle()
+    network.drain()
     publish(network, "pat", 2)
     assert got(network, "ana") == []
     assert "ana" not in network.brokers["a0"].sessions
@@ -245,9 +247,9 @@ def test_a_session_that_goes_to_another_domain_stays_in_its_own(ordered: bool) -
     network = world(home, 2, others=(away,)).network
     for client, server in {"ana": "xa0", "pat": "xa1"}.items():
         network.attach(client, server)
-        network.say(client, Attach(f"{client}@x"))
+        network.send(client, Attach(f"{client}@x"))
     network.subscribe("ana", "x", NEWS)
-    network.settle()
+    network.drain()
     publish(network, "pat")
     network.move("ana", "ya0", Attach("ana@x", received=1, source="xa0"))
     publish(network, "pat", 2)

@@ -40,15 +40,15 @@ def test_order_holds_when_everybody_answers_everybody(ordered: bool, moves: bool
                 network.move(client, dice.choice(access), attach)
 
     domain = Domain(("r0", "r1", "r2"), types=tuple(TYPES), ordered=ordered)
-    network, _, access = world(domain, 4, links=Wire(exponential(1.0)), seed=2, hear=hear)
+    network, _, access = world(domain, 4, links=Wire(exponential(1.0)), seed=2, on_message=hear)
     clients = [f"c{i}" for i in range(5)]
     for i, client in enumerate(clients):
         network.attach(client, access[i % 4])
         network.subscribe(client, "all", "TRUE")
-    network.settle()
+    network.drain()
     for client in clients:
         network.publish(client, {"type": dice.choice(TYPES)})
-    network.settle()
+    network.drain()
     published = sum(network.work[name].published for name in access)
     assert published > 50
     assert sum(isinstance(record, Delivered) for record in network.trace) == published * len(clients)

@@ -46,14 +46,14 @@ def test_a_channel_that_is_relocated_all_the_time_loses_and_doubles_nothing(doma
     for client, server in (("ana", "a0"), ("bob", "a1"), ("cyd", "a2")):
         network.attach(client, server)
         network.subscribe(client, "all", "TRUE")
-    network.settle()
+    network.drain()
     for i in range(60):
         network.at(network.now + i * 0.2, network.publish, dice.choice(["ana", "bob"]), {"type": "news", "n": i})
         relocate = RelocateChannel("news", dice.choice(domain.servers))
-        network.at(network.now + i * 0.2 + 0.1, network.say, f"operator of {dice.choice(domain.servers)}", relocate)
+        network.at(network.now + i * 0.2 + 0.1, network.send, f"operator of {dice.choice(domain.servers)}", relocate)
         if i % 5 == 0:
             network.at(network.now + i * 0.2, network.subscribe, "cyd", str(i), f"type = 'news' AND n > {i}")
-    network.settle()
+    network.drain()
     assert sum(network.brokers[server].relocations for server in domain.servers) > 20
     assert sum("news" in network.brokers[server].channels for server in domain.servers) == 1
     assert all(len(got(network, client)) == len(set(got(network, client))) == 60 for client in ("ana", "bob", "cyd"))
@@ -64,15 +64,15 @@ def test_a_channel_that_is_relocated_all_the_time_loses_and_doubles_nothing(doma
 def test_looking_up_a_channel_takes_one_step_and_a_correction_when_it_has_moved() -> None:
     network = start(ORDERED, ana="a0").network
     network.subscribe("ana", "x", "type = 'news'")
-    network.settle()
+    network.drain()
     home = ORDERED.home("news")
     there = next(server for server in ORDERED.servers if server != home)
     sent = network.traffic["a0", home].other
-    network.say(f"operator of {home}", RelocateChannel("news", there))
-    network.settle()
+    network.send(f"operator of {home}", RelocateChannel("news", there))
+    network.drain()
     for _ in range(3):
         network.publish("ana", {"type": "news"})
-        network.settle()
+        network.drain()
     asked = network.traffic["a0", home].other - sent
     probes = 3  # the home is also asked for the time
     assert asked <= 1 + probes
@@ -84,14 +84,14 @@ def test_load_is_balanced() -> None:
     domain = Domain(("r0", "r1", "r2"), types=types)
     network = start(domain, ana="a0").network
     for type in types:
-        network.say(f"operator of {domain.home(type)}", RelocateChannel(type, "r0"))
-    network.settle()
+        network.send(f"operator of {domain.home(type)}", RelocateChannel(type, "r0"))
+    network.drain()
 
     def publish() -> dict[str, int]:
         before = {server: _events(network, server) for server in domain.servers}
         for type in types * 5:
             network.publish("ana", {"type": type})
-        network.settle()
+        network.drain()
         return {server: _events(network, server) - before[server] for server in domain.servers}
 
     def _events(network: Network[Any], server: str) -> int:
@@ -99,8 +99,8 @@ def test_load_is_balanced() -> None:
 
     assert publish()["r0"] == 60
     for _ in range(12):
-        network.say("operator of r0", BalanceLoad())
-        network.settle()
+        network.send("operator of r0", BalanceLoad())
+        network.drain()
         publish()
     loads = publish()
     assert max(loads.values()) - min(loads.values()) <= 5, loads  # one channel's events
@@ -111,12 +111,12 @@ def test_who_comes_late_gets_what_was_before_and_then_what_follows() -> None:
     network.subscribe("cyd", "x", "type = 'news'")
     for i in range(6):
         network.publish("ana", {"type": "news", "n": i})
-    network.settle()
-    network.say("bob", SubscribePast("x", parse("type = 'news' AND n < 6"), 10))
+    network.drain()
+    network.send("bob", SubscribePast("x", parse("type = 'news' AND n < 6"), 10))
     network.publish("ana", {"type": "news", "n": 5})
-    network.settle()
+    network.drain()
     network.publish("ana", {"type": "news", "n": 2})
-    network.settle()
+    network.drain()
     numbers = [number for _, number in got(network, "bob")]
     assert numbers in (
         [4, 5, 6, 7, 8],
@@ -130,9 +130,9 @@ def test_only_servers_that_promise_such_events_hear_of_wishes() -> None:
     network = start(domain, ana="a0", bob="a1", cyd="a2").network
     network.advertise("ana", "x", "type = 'news' AND n < 5")
     network.advertise("bob", "x", "type = 'news' AND n > 5")
-    network.settle()
+    network.drain()
     network.subscribe("cyd", "x", "type = 'news' AND n = 3")
-    network.settle()
+    network.drain()
     tables = {name: network.brokers[name].services[""].member.proxies.get("news") for name in ("a0", "a1", "a2")}
     assert [name for name, table in tables.items() if table is not None and len(table)] == ["a0"]
 
@@ -142,32 +142,32 @@ def test_channels_hold_merged_filters(merging: Merging | None) -> None:
     network = start(Domain(("r0",), types=("news",), merging=merging), ana="a0").network
     for id, filter in enumerate(["n BETWEEN 0 AND 5", "n BETWEEN 5 AND 9", "n BETWEEN 1 AND 7"]):
         network.subscribe("ana", str(id), f"type = 'news' AND {filter}")
-    network.settle()
+    network.drain()
     held = network.brokers["r0"].channels["news"].wanted()
     assert len(held) == (3 if merging is None else 1)
     for n in range(12):
         network.publish("ana", {"type": "news", "n": n})
-    network.settle()
+    network.drain()
     assert len(got(network, "ana")) == 10
 
 
 @pytest.mark.parametrize("domain", [ORDERED, CAUSAL])
 def test_a_client_may_know_what_anybody_wants(domain: Domain) -> None:
     heard: list[tuple[str, Message]] = []
-    network = world(domain, hear=lambda client, message: heard.append((client, message))).network
+    network = world(domain, on_message=lambda client, message: heard.append((client, message))).network
     for client, server in (("ana", "a0"), ("bob", "a1"), ("cyd", "a0")):
         network.attach(client, server)
     network.subscribe("bob", "x", "type = 'news' AND n > 3")
     network.subscribe("cyd", "x", "type = 'stock'")
-    network.settle()
-    network.say("ana", WatchInterest())
-    network.settle()
+    network.drain()
+    network.send("ana", WatchInterest())
+    network.drain()
 
     last = [message for _, message in heard if isinstance(message, InterestReply)][-1]
     assert set(last.filters) == {parse("type = 'news' AND n > 3"), parse("type = 'stock'")}
     network.subscribe("bob", "y", "type = 'news' AND n > 1")
     network.unsubscribe("cyd", "x")
-    network.settle()
+    network.drain()
     last = [message for _, message in heard if isinstance(message, InterestReply)][-1]
     assert set(last.filters) == {parse("type = 'news' AND n > 1")}
     assert all(client == "ana" for client, message in heard if isinstance(message, InterestReply))

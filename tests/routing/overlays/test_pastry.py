@@ -53,7 +53,7 @@ class Overlay:
     def leave(self, name: str) -> None:
         self.send(name, self.nodes.pop(name).leave())
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Carry messages until there are no more, and nobody has a leaf that is dead."""
         while True:
             while self.links:
@@ -88,7 +88,7 @@ class Overlay:
                 path.append(hop)
             else:
                 self.send(path[-1], self.nodes[path[-1]].receive(Gone(hop), path[-1]))
-                self.settle()
+                self.drain()
         return path
 
 
@@ -136,7 +136,7 @@ def test_after_joins_and_failures_all_leaves_are_right_and_all_ways_end_at_the_o
         else:
             for name in some(overlay.nodes, size, half, random):
                 overlay.leave(name) if change == "leave" else overlay.fail([name])
-        overlay.settle()
+        overlay.drain()
         check(overlay, SMALL, random.sample(range(256), 4))
 
 
@@ -222,21 +222,21 @@ def test_a_leaf_takes_the_place_of_the_last_in_a_cell() -> None:
 def test_an_empty_cell_is_filled_from_other_nodes_of_the_row() -> None:
     overlay = Overlay(lambda name: Peers(name, SMALL, half=1, backups=0), Random(0))
     overlay.join(str(id) for id in (0, 1, 255, 64, 128, 129, 130, 131, 192))
-    overlay.settle()
+    overlay.drain()
     node = overlay.nodes["0"]
     (first,) = node.peers.table[0, 2]
     overlay.fail([first])
     overlay.send("0", node.receive(Gone(first), "0"))
-    overlay.settle()
+    overlay.drain()
     assert node.peers.table[0, 2][0] in overlay.nodes
 
 
 def test_a_new_node_is_known_to_all_whom_it_knows() -> None:
     overlay = Overlay(lambda name: Peers(name, SMALL, half=1), Random(0))
     overlay.join(str(id) for id in (0, 16, 32, 48, 64, 192))
-    overlay.settle()
+    overlay.drain()
     overlay.join(["128"])
-    overlay.settle()
+    overlay.drain()
     assert len(overlay.nodes["128"].peers.known) > 2
     for name in overlay.nodes["128"].peers.known:
         assert overlay.nodes[name].peers.table[0, 2] == ("128",)
@@ -245,10 +245,10 @@ def test_a_new_node_is_known_to_all_whom_it_knows() -> None:
 def test_a_node_that_was_thought_dead_comes_back() -> None:
     overlay = Overlay(lambda name: Peers(name, SMALL, half=2), Random(0))
     overlay.join(str(id) for id in range(0, 250, 10))
-    overlay.settle()
+    overlay.drain()
     overlay.send("100", overlay.nodes["100"].receive(Gone("110"), "100"))
     assert overlay.nodes["100"].peers.next_hop(110) != "110"
-    overlay.settle()  # the others still have it, say so, and it is asked
+    overlay.drain()  # the others still have it, say so, and it is asked
     assert not overlay.nodes["100"].gone
     check(overlay, SMALL, range(0, 256, 7))
 
@@ -256,15 +256,15 @@ def test_a_node_that_was_thought_dead_comes_back() -> None:
 def test_a_node_may_come_back_under_its_name() -> None:
     overlay = Overlay(lambda name: Peers(name, SMALL, half=2), Random(0))
     overlay.join(str(id) for id in range(0, 250, 10))
-    overlay.settle()
+    overlay.drain()
     overlay.fail(["110"])
     overlay.join(["110"])  # before anyone has noticed
-    overlay.settle()
+    overlay.drain()
     check(overlay, SMALL, range(0, 256, 7))
     overlay.fail(["110"])
-    overlay.settle()
+    overlay.drain()
     overlay.join(["110"])
-    overlay.settle()
+    overlay.drain()
     check(overlay, SMALL, range(0, 256, 7))
 
 
@@ -274,7 +274,7 @@ def test_hops_grow_with_the_logarithm_of_the_number_of_nodes(digit_bits: int) ->
     overlay = Overlay(lambda name: Peers(name, ring, half=4), Random(1))
     for node in range(size):
         overlay.join([f"node {node}"])
-        overlay.settle()
+        overlay.drain()
     paths = [overlay.path(name, key_of(f"{name} {topic}")) for name in overlay.nodes for topic in range(5)]
     assert all(path[-1] == ring.owner(overlay.nodes, key_of(f"{path[0]} {n % 5}")) for n, path in enumerate(paths))
     assert sum(len(path) - 1 for path in paths) / len(paths) <= math.log(size, 2**digit_bits) + 1

@@ -103,18 +103,18 @@ class Cloud:
             self.receive(to, self.channels[sender, to].popleft(), sender)
         return bool(busy)
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         for i in range(100_000):
             if not self.arrive(i):
                 return
         raise AssertionError("no rest")
 
     def delivers_exactly(self) -> None:
-        self.settle()
+        self.drain()
         for broker in self.brokers:
             for event in EVENTS:
                 number = self.publish(f"{broker}.p", event)
-                self.settle()
+                self.drain()
                 wanted = {c for c, mine in self.wanting.items() if any(f.matches(event) for f in mine.values())}
                 assert {client for client, other in self.got if other == number} == wanted, (broker, event)
 
@@ -126,7 +126,7 @@ def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Se
     cloud = Cloud(replace(RENDEZVOUS, table=inner.table, merging=inner.merging))
     for i in range(first):
         cloud.join(f"b{i}")
-        cloud.settle()
+        cloud.drain()
     born = first
     for step in steps:
         broker = list(cloud.brokers)[step.who % len(cloud.brokers)]
@@ -139,24 +139,24 @@ def test_meets_wherever_nodes_come_and_go(inner: Strategy, first: int, steps: Se
             case 6:
                 cloud.publish(client, EVENTS[step.what % len(EVENTS)])
             case 7 if born < 10:
-                cloud.settle()
+                cloud.drain()
                 cloud.join(f"b{born}")
                 born += 1
             case 8 if len(cloud.brokers) > 1:
-                cloud.settle()
+                cloud.drain()
                 cloud.fail(broker)
             case 9 if len(cloud.brokers) > 1:
-                cloud.settle()
+                cloud.drain()
                 cloud.retire(broker)
             case _:
                 cloud.arrive(step.what)
-    cloud.settle()
+    cloud.drain()
     copies_are_right(cloud)
     cloud.delivers_exactly()
     for client, mine in list(cloud.wanting.items()):
         for id in list(mine):
             cloud.unsubscribe(client, id)
-    cloud.settle()
+    cloud.drain()
     assert {name: broker.entries for name, broker in cloud.brokers.items() if broker.entries} == {}
 
 
@@ -173,10 +173,10 @@ def test_publishers_stay_in_order_across_topics(
     cloud = Cloud(RENDEZVOUS)
     for i in range(brokers):
         cloud.join(f"b{i}")
-        cloud.settle()
+        cloud.drain()
     for number, (broker, filter) in enumerate(wanted):
         cloud.subscribe(f"b{broker % brokers}.{number}", "s", filter)
-    cloud.settle()
+    cloud.drain()
     due: dict[str, list[int]] = {}
     publishers: dict[int, str] = {}
     for publishes, who, event in steps:
@@ -189,7 +189,7 @@ def test_publishers_stay_in_order_across_topics(
                     due.setdefault(client, []).append(number)
         else:
             cloud.arrive(who)
-    cloud.settle()
+    cloud.drain()
     for client in cloud.wanting:
         got = [number for to, number in cloud.got if to == client]
         for publisher in set(publishers.values()):
@@ -206,11 +206,11 @@ def test_whoever_does_not_answer_is_not_waited_for_twice() -> None:
     other = next(type for type, owner in owners.items() if owner != gone)
     reader = next(name for name in names if name not in ("b0", gone))
     cloud.subscribe(f"{reader}.0", "s", parse(f"type = '{other}'"))
-    cloud.settle()
+    cloud.drain()
     cloud.publish("b0.p", Event({"type": type}))
     cloud.forget(gone)
     number = cloud.publish("b0.p", Event({"type": other}))
-    cloud.settle()
+    cloud.drain()
     assert cloud.got == []
     broker, sent = cloud.brokers["b0"], []
     for _ in range(2):
@@ -244,14 +244,14 @@ def test_the_successor_serves_at_once() -> None:
     names = [f"b{i}" for i in range(8)]
     for name in names:
         cloud.join(name)
-        cloud.settle()
+        cloud.drain()
     some = cloud.brokers["b0"].routes
     assert isinstance(some, Rendezvous)
     topic = some.topic_of("a")
     owner, heir = Ring().closest(names, key_of(topic), 2)
     subscriber, publisher = [name for name in names if name not in (owner, heir)][:2]
     cloud.subscribe(f"{subscriber}.0", "s", parse("type = 'a'"))
-    cloud.settle()
+    cloud.drain()
     cloud.fail(owner)
     cloud.channels.clear()  # nothing of what the others said to mend their ways has arrived
     routes = cloud.brokers[heir].routes
@@ -263,9 +263,9 @@ def test_brokers_off_the_way_keep_nothing() -> None:
     cloud = Cloud(RENDEZVOUS, half=1)
     for i in range(9):
         cloud.join(f"b{i}")
-        cloud.settle()
+        cloud.drain()
     cloud.subscribe("b0.0", "s", parse("type = 'a'"))
-    cloud.settle()
+    cloud.drain()
     holding = [name for name, broker in cloud.brokers.items() if broker.entries]
     assert "b0" in holding
     assert len(holding) < 6
@@ -276,7 +276,7 @@ def cloud_of(n: int) -> tuple[Cloud, list[str], Rendezvous]:
     names = [f"b{i}" for i in range(n)]
     for name in names:
         cloud.join(name)
-        cloud.settle()
+        cloud.drain()
     some = cloud.brokers["b0"].routes
     assert isinstance(some, Rendezvous)
     return cloud, names, some
@@ -287,11 +287,11 @@ def test_a_node_that_could_not_be_reached_for_a_moment_is_served_again() -> None
     cloud, names, some = cloud_of(3)
     owner, child, other = Ring().closest(names, key_of(some.topic_of("a")), 3)
     cloud.subscribe(f"{child}.0", "s", parse("type = 'a'"))
-    cloud.settle()
+    cloud.drain()
     cloud.receive(owner, m.Disconnect(), child)
-    cloud.settle()
+    cloud.drain()
     number = cloud.publish(f"{other}.p", Event({"type": "a", "x": 1}))
-    cloud.settle()
+    cloud.drain()
     assert cloud.got == [(f"{child}.0", number)]
 
 
@@ -301,10 +301,10 @@ def test_copies_go_when_nobody_wants_anything() -> None:
     for name in names:
         for id, filter in (("small", "type = 'a' AND x = 1"), ("large", "type = 'a'")):
             cloud.subscribe(f"{name}.0", id, parse(filter))
-            cloud.settle()
+            cloud.drain()
         for id in ("small", "large"):
             cloud.unsubscribe(f"{name}.0", id)
-            cloud.settle()
+            cloud.drain()
     for broker in cloud.brokers.values():
         assert isinstance(broker.routes, Rendezvous)
         assert not any(any(owners.values()) for owners in broker.routes._copies.values())
@@ -319,11 +319,11 @@ def test_copies_follow_a_new_rendezvous() -> None:
     topic = some.topic_of("a")
     for name in names:
         cloud.subscribe(f"{name}.0", "s", parse("type = 'a'"))
-    cloud.settle()
+    cloud.drain()
     copies_are_right(cloud)
     nearer = next(f"n{i}" for i in range(1000) if Ring().owner([*names, f"n{i}"], key_of(topic)) == f"n{i}")
     cloud.join(nearer)
-    cloud.settle()
+    cloud.drain()
     copies_are_right(cloud)
 
 
@@ -332,10 +332,10 @@ def test_a_successor_asks_whether_wishes_still_stand() -> None:
     cloud, names, some = cloud_of(4)
     owner, _, child = Ring().closest(names, key_of(some.topic_of("a")), 3)
     cloud.subscribe(f"{child}.0", "s", parse("type = 'a'"))
-    cloud.settle()
+    cloud.drain()
     cloud.unsubscribe(f"{child}.0", "s")
     cloud.fail(owner)
-    cloud.settle()
+    cloud.drain()
     assert entries(cloud) == {}
 
 
@@ -343,7 +343,7 @@ def test_what_a_failed_node_wanted_is_taken_back_further_up() -> None:
     cloud = Cloud(RENDEZVOUS, half=1)
     for i in range(14):
         cloud.join(f"b{i}")
-        cloud.settle()
+        cloud.drain()
     routes = {name: broker.routes for name, broker in cloud.brokers.items() if isinstance(broker.routes, Rendezvous)}
     topic, child = next(
         (topic, name)
@@ -353,8 +353,8 @@ def test_what_a_failed_node_wanted_is_taken_back_further_up() -> None:
     )
     type = next(f"t{i}" for i in range(1000) if routes["b0"].topic_of(f"t{i}") == topic)
     cloud.subscribe(f"{child}.0", "s", parse(f"type = '{type}'"))
-    cloud.settle()
+    cloud.drain()
     assert len(entries(cloud)) >= 3
     cloud.fail(child)
-    cloud.settle()
+    cloud.drain()
     assert entries(cloud) == {}

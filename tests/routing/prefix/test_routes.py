@@ -81,7 +81,7 @@ def test_at_rest_events_go_where_somebody_wants_them(options: PrefixOptions) -> 
     topology = random_tree(6, 3)
     tally = Tally()
     network = build(topology, options, tally=tally)
-    network.settle()
+    network.drain()
     wanted = populated(network, dice.sample(NARROW, 50), dice)
     assert come_to_rest(network, options)
     assert len(
@@ -95,7 +95,7 @@ def test_at_rest_events_go_where_somebody_wants_them(options: PrefixOptions) -> 
     since = len(network.trace)
     for number, event in enumerate(EVENTS * 2):
         network.publish(f"c{number % 7}", event)
-    network.settle()
+    network.drain()
     assert (tally.problems, tally.counts["by content"]) == ([], 0)
     passed: defaultdict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
     for record in network.trace[since:]:
@@ -120,7 +120,7 @@ def test_a_better_order_is_found_when_there_are_more_filters() -> None:
     options = replace(FAST, layout="popularity", parts=2)
     tally = Tally()
     network = build(CHAIN, options, tally=tally, links=Wire(exponential(0.1)))
-    network.settle()
+    network.drain()
     dice = Random(1)
     few = [parse(f"b = {number}") for number in range(6)]
     wanted = populated(network, few, dice)
@@ -134,14 +134,14 @@ def test_a_better_order_is_found_when_there_are_more_filters() -> None:
     for number in range(100):
         event = {"a": dice.randrange(9), "b": dice.randrange(9), "g": dice.randrange(120)}
         network.at(network.now + number / 20, network.publish, dice.choice(sorted(wanted)[:6]), event)
-    network.settle()
+    network.drain()
     assert come_to_rest(network, options)
     after = network.brokers["b4"].prefixed.followers[1].placements.tree
     assert after.order.first == ("g", "b", "a")
     assert after.version.term > before.version.term
     for client in wanted:
         network.unsubscribe(client, "s")
-    network.settle()
+    network.drain()
     assert come_to_rest(network, options)
     assert [member.placements.tree.size for broker in network.living for member in broker.prefixed.followers] == [
         0
@@ -162,7 +162,7 @@ def test_another_takes_over_and_nothing_is_lost() -> None:
     options = replace(FAST, optimizers=("b4", "b0", "b2"))
     tally = Tally()
     network = build(CHAIN, options, tally=tally)
-    network.settle()
+    network.drain()
     dice = Random(2)
     wanted = populated(network, list(FILTERS[::3]), dice)
     assert come_to_rest(network, options)
@@ -176,7 +176,7 @@ def test_another_takes_over_and_nothing_is_lost() -> None:
     longest = options.patience * (1 + 1 / 3) + 2 * options.beat + 1
     network.run(network.now + longest)
     assert network.in_charge() == ["b0"]
-    network.settle()
+    network.drain()
     assert come_to_rest(network, options)
     assert tally.problems == []
     assert checker.check(network.trace) == []
@@ -188,7 +188,7 @@ def test_another_takes_over_and_nothing_is_lost() -> None:
 def test_two_parts_of_a_network_have_their_own_trees_until_they_meet() -> None:
     tally = Tally()
     network = build(CHAIN, FAST, tally=tally)
-    network.settle()
+    network.drain()
     dice = Random(3)
     wanted = populated(network, list(FILTERS[::4]), dice)
     assert come_to_rest(network, FAST)
@@ -202,7 +202,7 @@ def test_two_parts_of_a_network_have_their_own_trees_until_they_meet() -> None:
     network.heal()
     for number in range(150):
         network.at(network.now + number / 100, network.publish, dice.choice(sorted(wanted)), dice.choice(EVENTS))
-    network.settle()
+    network.drain()
     assert tally.counts["by content"] > 0
     assert come_to_rest(network, FAST)
     assert tally.problems == []
@@ -214,7 +214,7 @@ def test_a_link_breaks_and_heals_again_and_again(shape: str) -> None:
     tally = Tally()
     topology = CHAIN if shape == "peer" else CHAIN.hierarchical()
     network = build(topology, FAST, tally=tally, links=Wire(exponential(0.2)))
-    network.settle()
+    network.drain()
     dice = Random(4)
     wanted = populated(network, list(FILTERS[2::4]), dice)
     for number in range(150):
@@ -222,7 +222,7 @@ def test_a_link_breaks_and_heals_again_and_again(shape: str) -> None:
     for number in range(15):
         network.at(network.now + number, network.partition, CHAIN.brokers[: dice.randint(1, 4)])
         network.at(network.now + number + dice.random() / 4, network.heal)
-    network.settle()
+    network.drain()
     assert tally.problems == []
     assert checker.check(network.trace) == []
 
@@ -331,7 +331,7 @@ def test_brokers_on_the_way_never_look_at_content(topology: Topology, hidden: st
     vault = Vault()
     seal, unseal = (encrypted, decrypted) if hidden == "encrypted" else (vault.put, vault.get)
     network, edge = sealed_network(topology, seal, unseal)
-    network.settle()
+    network.drain()
     dice = Random(hidden)
     sound = [event for event in EVENTS if event == msgpack.decode(msgpack.encode(event))]  # a NaN never is
     clients = [f"c{number}" for number in range(8)]
@@ -345,7 +345,7 @@ def test_brokers_on_the_way_never_look_at_content(topology: Topology, hidden: st
         for number in range(round(seconds * 4)):
             args = dice.choice(clients), dice.choice("xyz"), dice.choice(FILTERS)
             network.at(network.now + number / 4, network.subscribe, *args)
-        network.settle()
+        network.drain()
 
     inner = [name for name in topology.brokers if name not in edge]
     unread = 0
@@ -354,7 +354,7 @@ def test_brokers_on_the_way_never_look_at_content(topology: Topology, hidden: st
         network.crash(broker)
         network.run(network.now + dice.random())
         network.restart(broker)
-        network.settle()
+        network.drain()
         busy(0.5)
         unread += network.brokers[broker].routes.by_content
     assert unread > 0
@@ -368,7 +368,7 @@ def test_brokers_on_the_way_never_look_at_content(topology: Topology, hidden: st
     for client in clients:
         for event in sound[::4]:
             network.publish(client, event)
-    network.settle()
+    network.drain()
     assert checker.check(network.trace) == []
     assert by_content == [network.brokers[name].routes.by_content for name in inner]
     assert all(network.brokers[name].routes.by_tag > tagged for name, (tagged, _) in zip(inner, before, strict=True))

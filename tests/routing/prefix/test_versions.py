@@ -66,7 +66,7 @@ def run(steps: Sequence[Step]) -> World:
 @given(steps)
 def test_no_event_is_lost(steps: Sequence[Step]) -> None:
     world = run(steps)
-    world.settle()
+    world.drain()
     world.look()
     for event in EVENTS:
         for broker in world.brokers:

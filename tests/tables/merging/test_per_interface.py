@@ -337,16 +337,16 @@ def play(network: MergingNetwork, tape: Tape, steps: int = 20) -> None:
         elif what < 9:
             network.step(tape)
         else:
-            network.settle(tape)
+            network.drain(tape)
         network.publish(tape.below(len(network.tree)), {"x": tape.below(5), "y": tape.below(2)})
         network.check_links()
-    network.settle(tape)
+    network.drain(tape)
     network.check_links()
     network.check_deliveries()
     network.check_exact(tape)
     for client, broker, filter in sorted(network.wanted, key=str):
         network.toggle(client, broker, filter)
-    network.settle(tape)
+    network.drain(tape)
 
 
 @pytest.mark.parametrize("name", KINDS)

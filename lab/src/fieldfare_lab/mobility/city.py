@@ -115,9 +115,9 @@ class _Run:
 
         self.network: Network[Any] = Network(
             machine, topology, links=_LINK, processing=None if case.model == NONE else case.model.cost,
-            record=False, hear=self._receive, seed=case.seed,
+            record=False, on_message=self._receive, seed=case.seed,
         )  # fmt: skip
-        self.network.settle()
+        self.network.drain()
         self.publications = self._place_publishers()
         self.subscribers: Counter[int] = Counter()
         for number in range(case.subscribers):
@@ -125,7 +125,7 @@ class _Run:
             self.subscribers[publication] += 1
             self.network.attach(f"s{number}", self.dice.choice(self.leaves))
             self.network.subscribe(f"s{number}", "s", _filter(publication))
-        self.network.settle()
+        self.network.drain()
 
     def _proxies(self, client: str) -> list[str]:
         low = self._first_proxy(self.home[client])
@@ -159,8 +159,8 @@ class _Run:
             self.watch.moves[client] = 0
             self.network.attach(client, self.leaves[place])
             advertised = {"a": _filter(publications[-1])}
-            self.network.say(client, MoveIn(advertisements=advertised))
-        self.network.settle()
+            self.network.send(client, MoveIn(advertisements=advertised))
+        self.network.drain()
         return publications
 
     def outcome(self) -> Outcome:
@@ -174,7 +174,7 @@ class _Run:
         before = self.network.total_traffic()
         self.watch.work.clear()
         self.network.run(end + 20)  # time for delayed messages
-        self.network.settle()
+        self.network.drain()
         after = self.network.total_traffic()
         counted = {move: time for move, time in self.came.items() if time >= begin}
         rebuilding = [max(0.0, self.watch.last.get(move, 0.0) - time) for move, time in counted.items()]
@@ -200,7 +200,7 @@ class _Run:
             time += CUT_OFF + stay
 
     def _go(self, client: str, target: str) -> None:
-        self.network.say(client, MoveOut(target))
+        self.network.send(client, MoveOut(target))
         self.away.add(client)
 
     def _come(self, number: int, source: str, target: str, moves: int) -> None:
@@ -210,7 +210,7 @@ class _Run:
         self.came[client, moves] = self.network.now
         self.network.attach(client, target)
         advertised = {"a": _filter(self.publications[number])}
-        self.network.say(client, MoveIn(source, advertisements=advertised, moves=moves))
+        self.network.send(client, MoveIn(source, advertisements=advertised, moves=moves))
 
     def _publish(self, number: int, end: float) -> None:
         assert self.case.every is not None

@@ -146,10 +146,10 @@ class _City:
             return MobileBroker(Broker(name, STRATEGY), part, Publishers(policy), next_hop=way(name))
 
         self.network: Network[Any] = Network(
-            machine, self.topology, seed=seed, mesh=True, hear=self._receive,
+            machine, self.topology, seed=seed, mesh=True, on_message=self._receive,
             links=lambda a, b: _NEAR if b in neighbours[a] else _FAR,
         )  # fmt: skip
-        self.network.settle()
+        self.network.drain()
         self.taxis = [f"taxi {number + 1}" for number in range(taxis)]
         self.drives = {taxi: streets.drive(self.dice, seconds, (12, 22)) for taxi in self.taxis}
         self.drives[DISPATCHER] = streets.drive(self.dice, seconds, (6, 9), tunnel=False)
@@ -187,7 +187,7 @@ class _City:
             self.places[name] = x + self.dice.choice((-30, 30)), y + self.dice.choice((-66, 66))
             network.attach(name, cell)
             network.advertise(name, "rides", f"type = 'ride' AND cell = '{cell}'")
-        network.settle()
+        network.drain()
         return customers
 
     @property
@@ -209,7 +209,7 @@ class _City:
             self._every(10.0, 30.0, dice.uniform(0, 20), self._call, customer)
         self._every(8.0, 12.0, 3.0, self._warn)
         self._every(_LOOK, _LOOK, 0.0, self._look)
-        self.network.settle()
+        self.network.drain()
         trace = self.network.trace
         return Film(
             self.start, max(self.seconds, self.now), self.topology, self.places, self.drives, self.states,
@@ -270,7 +270,7 @@ class _City:
         """Acknowledge a delivery to a mobile client; the first free taxi that receives a ride accepts the ride."""
         if client not in self.roamers:
             return
-        self.roamers[client].hear(message)
+        self.roamers[client].receive(message)
         if not isinstance(message, Deliver) or message.event["type"] != "ride" or client in self.busy:
             return
         ride = message.publisher, message.sequence

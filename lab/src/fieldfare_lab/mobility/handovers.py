@@ -166,19 +166,19 @@ def run(protocol: Protocol, script: Script) -> list[Handover]:
     for number, broker in enumerate(script.publishers):
         network.attach(f"p{number}", broker)
         network.advertise(f"p{number}", "all", TYPE)
-    network.settle()
+    network.drain()
     roamers = {client: Roamer(network, client) for client in script.subscriptions}
     for client, (broker, filter) in script.subscriptions.items():
         roamers[client].arrive(broker)
         roamers[client].subscribe("x", filter)
-        network.settle()
+        network.drain()
     found = []
     for client, target in script.moves:
         log.clear()
         start, source = network.now, roamers[client].here
         assert source is not None
         roamers[client].arrive(target)
-        network.settle()
+        network.drain()
         found.append(_judged(log, start, source, target, _between(way, source, target)))
     return found
 

@@ -175,7 +175,7 @@ class Play(NamedTuple):
 
         run = Run(self, make)
         for time, place in self.walk:
-            run.network.at(time, run.network.say, "client", Locate("here", "place IN myloc", place))
+            run.network.at(time, run.network.send, "client", Locate("here", "place IN myloc", place))
         return run
 
 
@@ -190,7 +190,7 @@ class Run:
         """arrival times of the kept events"""
         self._wanted = wanted
         self.network: Network[Any] = Network(
-            make, play.topology, links=Wire(_LATENCY), record=False, hear=self._receive
+            make, play.topology, links=Wire(_LATENCY), record=False, on_message=self._receive
         )
         self.network.attach("client", play.topology.brokers[-1])
         for broker in play.topology.brokers:
@@ -209,7 +209,7 @@ class Run:
             self.network.run(_BEGIN + time)
             traffic = self.network.total_traffic()
             sent.append(traffic.events + traffic.admin + traffic.other)
-        self.network.settle()
+        self.network.drain()
         return [count - sent[0] for count in sent[1:]]
 
 
@@ -242,7 +242,7 @@ def _shares(settings: Settings) -> list[dict[str, Any]]:
         play = Play(line(_HOPS + 1), graph, walk, events)
         counts = []
         for run in (play.flooded(), play.roaming(nothing_ahead), play.roaming(_steps(residence))):
-            run.network.settle()
+            run.network.drain()
             counts.append(sum(_BEGIN + residence <= time < end for time in run.got))
         shares = {
             "subscribe anew": counts[1] / counts[0], "1 − 2·t_d / Δ": max(0.0, 1 - _ROUND / residence),

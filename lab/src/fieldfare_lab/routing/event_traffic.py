@@ -57,10 +57,10 @@ def saturation(settings: Settings) -> Result:
             for rate in rates:
                 run = Run(strategy, tree(4), seed, symbols=40, processing=cost)
                 run.subscribe(settings.size(size))
-                run.network.settle()
+                run.network.drain()
                 begin, count = run.network.now, rate
                 run.publish(count, rate)
-                run.network.settle()
+                run.network.drain()
                 rows.append({"what": name, "rate": rate, "late": run.network.now - begin - (count - 1) / rate})
     late = curves_of(
         rows, title="seconds until all is quiet, after one second of events", x="rate", line="what", value="late"

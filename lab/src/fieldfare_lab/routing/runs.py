@@ -38,7 +38,7 @@ class Run:
         )  # fmt: skip
         for broker in topology.brokers[1:] if mesh else ():
             self.network.introduce(broker, topology.brokers[0])
-            self.network.settle()
+            self.network.drain()
         self.brokers = list(topology.brokers)
         self.interests = Interests(seed, topology, **options)
         self.subscriptions: list[str] = []
@@ -57,7 +57,7 @@ class Run:
         number, filter = len(self.subscriptions), self.interests.filter(broker)
         client = self._client(broker, f"c{number}")
         self.network.subscribe(client, "s", filter)
-        self.network.settle()
+        self.network.drain()
         self._subscribed.add(number, filter)
         self.subscriptions.append(broker)
 
@@ -66,7 +66,7 @@ class Run:
         for _ in range(count):
             number = self.interests.rng.choice(sorted(self._subscribed))
             self.network.leave(f"{self.subscriptions[number]}/c{number}")
-            self.network.settle()
+            self.network.drain()
             self._subscribed.remove(number)
             self.subscribe(1)
 
@@ -75,7 +75,7 @@ class Run:
         for broker in publishers:
             symbol = self.interests.symbol(broker)
             self.network.advertise(self._client(broker, "p"), symbol, parse(f"symbol = '{symbol}'"))
-        self.network.settle()
+        self.network.drain()
 
     def publish(self, count: int, rate: float | None = None) -> None:
         """Publish events at random brokers: `rate` a second, or (None) each after the network has become quiet."""
@@ -86,7 +86,7 @@ class Run:
             when = self.network.now if rate is None else self.network.now + i / rate
             self.network.at(when, self.network.publish, self._client(broker, "p"), event)
             if rate is None:
-                self.network.settle()
+                self.network.drain()
 
     def _client(self, broker: str, name: str) -> str:
         client = f"{broker}/{name}"

@@ -43,8 +43,8 @@ def scaling(
             network.attach(client, broker)
             network.subscribe(client, "s", interests.filter(broker))
             if i % 100 == 0:
-                network.settle()
-        network.settle()
+                network.drain()
+        network.drain()
         middle, told = settings.clock(), network.total_traffic().admin
         for i in range(EACH * size):
             broker = interests.rng.choice(topology.brokers)
@@ -52,8 +52,8 @@ def scaling(
             network.attach(client, broker)
             network.at(network.now + i / 1000, network.publish, client, interests.event(broker))
             if i % 1000 == 999:
-                network.settle()
-        network.settle()
+                network.drain()
+        network.drain()
         end = settings.clock()
         hops = network.total_traffic().events
         rows.append({
