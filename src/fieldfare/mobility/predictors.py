@@ -58,7 +58,7 @@ class LastDirection:
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """A predictor without guesses."""
+    """A predictor that never guesses: no broker prepares for a client."""
 
     def predict(self, previous: str, here: str) -> str:
         """Return an empty name: there is no guess."""

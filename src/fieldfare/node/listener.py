@@ -119,7 +119,7 @@ class Door:
             before = closing
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close every connection at once, also those still waiting for their first message."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

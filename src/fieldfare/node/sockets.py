@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Socket(Protocol):
-    """An open WebSocket."""
+    """A WebSocket as connections and links use it, whichever library carries it."""
 
     async def receive(self) -> bytes | str | None:
         """Return the next message; None when the socket is closed."""

@@ -43,7 +43,7 @@ class Down(_Fault, frozen=True, tag="down"):
         return [self.link]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Take the link down."""
+        """Take the link down in the simulated network."""
         network.disconnect(*self.link)
 
 
@@ -51,7 +51,7 @@ class Up(Down, frozen=True, tag="up"):
     """A link comes up after a `Down`."""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Bring the link up."""
+        """Bring the link up again in the simulated network."""
         network.connect(*self.link, roles[self.link])
 
 
@@ -65,18 +65,18 @@ class Crash(_Fault, frozen=True, tag="crash"):
         return [self.broker]
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Stop the broker."""
+        """Stop the broker at once, without a farewell to its neighbours."""
         network.crash(self.broker)
 
 
 class Restart(Crash, frozen=True, tag="restart"):
-    """A crashed broker restarts."""
+    """The restart of a broker that has crashed, with or without its state."""
 
     keep: bool = True
     """whether the broker restarts from a snapshot, with clients and filters"""
 
     def act(self, network: Network[Broker], roles: Roles) -> None:
-        """Start the broker."""
+        """Start the broker again in the simulated network."""
         network.restart(self.broker, network.brokers[self.broker].snapshot() if self.keep else None)
 
 

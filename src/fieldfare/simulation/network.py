@@ -167,7 +167,7 @@ class Network(Engine[M]):
         return self.send(client, Unsubscribe(id))
 
     def advertise(self, client: str, id: str, filter: Filter | str) -> bool:
-        """Advertise for a client."""
+        """Advertise for a client: the client will publish only events that the filter matches."""
         return self.send(client, Advertise(id, parse(filter) if isinstance(filter, str) else filter))
 
     def unadvertise(self, client: str, id: str) -> bool:
@@ -206,7 +206,7 @@ class Network(Engine[M]):
         self._mark()
 
     def disconnect(self, a: str, b: str) -> None:
-        """Remove a link."""
+        """Remove the link between two brokers, as a planned change and not as a fault."""
         edge = (a, b) if (a, b) in self._wanted else (b, a)
         if edge not in self._wanted:
             raise ValueError(f"{a} – {b}: there is no link, or it is down already")

@@ -19,7 +19,7 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """Counts over many results."""
+    """The numbers of events, matches and skipped records over a whole run."""
 
     filters: int = 0
     events: int = 0

@@ -38,7 +38,7 @@ from fieldfare.protocol.messages import Message, Send
 
 
 class ResolutionServer:
-    """A host of channels."""
+    """A server that hosts channels, and tells clients where their sessions are."""
 
     wakes: float | None = None
 

@@ -31,7 +31,7 @@ class Lost(msgspec.Struct, eq=False):
         """Do nothing: a gap is checked when it is read."""
 
     def read(self, position: int, end: int) -> Iterator[list[JournalEntry]]:
-        """Yield no entries."""
+        """Yield nothing: the entries of these positions could not be saved."""
         return iter(())
 
     def position_at(self, time: float) -> int:

@@ -248,7 +248,7 @@ class Store:
         return found
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the SQLite file; the store cannot be used any more."""
         self._connection.close()
 
 

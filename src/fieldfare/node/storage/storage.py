@@ -48,7 +48,7 @@ class EventLog(Protocol):
 
     @property
     def bytes(self) -> int:
-        """The size in bytes."""
+        """The bytes that all stored entries take."""
 
     def append(self, entries: Sequence[JournalEntry]) -> None:
         """Append entries; they are safe when the call returns."""

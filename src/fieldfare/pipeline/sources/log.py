@@ -98,7 +98,7 @@ class LogReader(DataSourceReader):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of a log as a stream."""
+    """The reader that follows a growing log, from position to position."""
 
     def __init__(self, folder: Path, since: int, max_rows: int, gaps: Gaps) -> None:
         self._folder, self._since, self._max_rows, self._gaps = Folder(folder), since, max_rows, gaps

@@ -29,7 +29,7 @@ class Placed(Protocol):
 
     @property
     def taken(self) -> Collection[int]:
-        """The nodes with interfaces."""
+        """The nodes of the tree at which at least one interface of the broker stands."""
 
     def at(self, id: int) -> frozenset[str]:
         """Return the interfaces at a node."""

@@ -144,7 +144,7 @@ class Placements:
 
     @property
     def taken(self) -> Collection[int]:
-        """The nodes with interfaces."""
+        """The nodes of the tree at which at least one interface of the broker stands."""
         return self._boxes.keys()
 
     def at(self, id: int) -> frozenset[str]:

@@ -95,7 +95,7 @@ class NodeWriter(DataSourceArrowWriter):
 
 
 class NodeStreamWriter(DataSourceStreamArrowWriter):
-    """The writer for a stream."""
+    """The writer that publishes each micro-batch of a stream to a node."""
 
     def __init__(self, given: NodeSinkOptions) -> None:
         self._given = given

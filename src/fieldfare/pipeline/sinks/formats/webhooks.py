@@ -38,7 +38,7 @@ IDS: Final = ("id", "position")
 
 
 class WebhookOptions(options.Options, frozen=True):
-    """The options of webhooks."""
+    """The options of `fieldfare_webhooks`: how to deliver, and when to give up."""
 
     url: str = ""
     """the URL for all rows; by default each row has its own in the column `url`"""
@@ -137,7 +137,7 @@ class WebhooksWriter(DataSourceArrowWriter):
 
 
 class WebhooksStreamWriter(DataSourceStreamArrowWriter):
-    """The writer for a stream."""
+    """The writer that delivers each micro-batch of a stream to URLs."""
 
     def __init__(self, given: WebhookOptions) -> None:
         self._given = given
