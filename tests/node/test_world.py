@@ -260,3 +260,15 @@ def test_an_event_in_the_log_is_remembered_until_it_comes_again() -> None:
     run.deliver_message(("b2", "b0"), Death.NONE, twice=False, torn=0)
     run.crash("b0")
     run.teardown()
+
+
+def test_filters_of_one_text_are_told_apart_on_disk() -> None:
+    """Simple routing: a client moves, so that a filter comes under a new name before the old name goes."""
+    run = BrokersMachine("simple", replicas=0)
+    run.build([0, 1], "peer", forgetful=False)
+    run.subscribe("b1.0", "one", parse("x = 0"))
+    run.move("b1.0", "b2", make_before_break=False, cancel=False)
+    run.subscribe("b0.0", "one", parse("x = 0"))
+    run.crash("b0")
+    run.publish("b0.0", [UNIVERSE[0]], Death.NONE, 0)
+    run.teardown()

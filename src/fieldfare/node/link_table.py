@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fieldfare.filters import EVERYTHING
-from fieldfare.node.state import Link, Origin
+from fieldfare.node.state import Link, Origin, filter_key
 from fieldfare.node.state_rows import link_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -99,7 +99,7 @@ class LinkTable(dict[str, Link]):
         core.replicas.neighbour_removed(neighbour)
         step.store(Row("neighbour", (neighbour,)))
         step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
-        step.store(*(Row("told", (neighbour, about, text)) for about, told in link.filters.items() for text in told))
+        step.store(*(Row("told", (neighbour, about, *key)) for about, keys in link.filters.items() for key in keys))
         self.send_all(sends)
 
     def lives_of(self, neighbour: str) -> Lineage:
@@ -298,18 +298,18 @@ class LinkTable(dict[str, Link]):
             logger.exception("an envelope from %s could not be opened", envelope.origin)
 
     def _store_filters(self, update: FilterUpdate, neighbour: str) -> None:
-        """Store the filters of a neighbour as texts, in the neighbour's own form.
+        """Store the filters of a neighbour as texts, in the neighbour's own form, each with its name if it has one.
 
         A filter covered by a larger filter leaves the table, but stays in the rows. After a restart the neighbour gets
         some events too many, until the neighbour announces all filters again, and never too few.
         """
         step, known = self._core.step, self[neighbour].filters.setdefault(update.about, {})
-        for text in list(known) if update.all else map(str, update.removed):
-            if known.pop(text, text) is None:
-                step.store(Row("told", (neighbour, update.about, text)))
-        for text in map(str, update.added):
-            known[text] = None
-            step.store(Row("told", (neighbour, update.about, text), 1))
+        for key in list(known) if update.all else map(filter_key, update.removed):
+            if known.pop(key, key) is None:
+                step.store(Row("told", (neighbour, update.about, *key)))
+        for key in map(filter_key, update.added):
+            known[key] = None
+            step.store(Row("told", (neighbour, update.about, *key), 1))
 
     def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
         """Accept a message without a number; an unusable message is only logged."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.node import losses
-from fieldfare.node.state import NEVER, Pending, Session
+from fieldfare.node.state import NEVER, FilterKey, Pending, Session
 from fieldfare.node.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -103,19 +104,25 @@ def _restore_links(broker: DurableBroker, rows: Mapping[RowKey, Any]) -> None:
 
 
 def _restore_filters(broker: DurableBroker, stored: StoredRows) -> None:
-    for neighbour, about, text in stored.get("told", {}):
-        broker.links[str(neighbour)].filters.setdefault(about, {})[str(text)] = None  # type: ignore[arg-type]
+    for neighbour, about, *key in stored.get("told", {}):
+        broker.links[str(neighbour)].filters.setdefault(about, {})[tuple(map(str, key))] = None  # type: ignore[arg-type]
     for neighbour, link in broker.links.items():
         for about in sorted(link.filters):  # advertisements first: subscriptions may depend on them
             # An unreadable filter of a neighbour may be any filter: the neighbour gets all events, and misses none.
-            read = {_parsed(text, f"of the node {neighbour}, which gets everything") for text in link.filters[about]}
-            filters = dict.fromkeys(EVERYTHING if filter is None else filter for filter in read)
+            filters = dict.fromkeys(_of_neighbour(key, neighbour) for key in link.filters[about])
             broker.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, broker.now)
     for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
         for (name, id), text in stored.get(about, {}).items():
             filter = _parsed(text, f"of the session {name} ({id}), which is without it")
             if filter is not None:
                 broker.broker.receive(make(str(id), filter), str(name), broker.now)
+
+
+def _of_neighbour(key: FilterKey, neighbour: str) -> Filter:
+    text, *name = key
+    read = _parsed(text, f"of the node {neighbour}, which gets everything")
+    filter = EVERYTHING if read is None else read
+    return NamedFilter(name[0], filter) if name else filter
 
 
 def _parsed(text: str, whose: str) -> Filter | None:

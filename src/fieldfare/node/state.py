@@ -11,6 +11,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from fieldfare.events.event import Event
+from fieldfare.filters.filter import Filter
+from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
 
@@ -125,6 +127,20 @@ class Session(msgspec.Struct):
         return self.handover_mark or self.identity
 
 
+FilterKey: TypeAlias = tuple[str, ...]
+"""the text of a filter, and its name if the filter has one: simple routing has many filters of one text"""
+
+
+def filter_key(filter: Filter) -> FilterKey:
+    """Return the key of a filter in the rows.
+
+    >>> from fieldfare.filters import parse
+    >>> filter_key(parse("x = 1")), filter_key(NamedFilter("ana/1", parse("x = 1")))
+    (('x = 1',), ('x = 1', 'ana/1'))
+    """
+    return (str(filter), filter.name) if isinstance(filter, NamedFilter) else (str(filter),)
+
+
 class Link(msgspec.Struct):
     """A neighbour: counts of the messages in both directions, and the unacknowledged messages."""
 
@@ -161,8 +177,8 @@ class Link(msgspec.Struct):
     """Numbers and positions of received events that are in the log although an earlier message is not on disk."""
     outbox: dict[int, bytes | int] = {}
     """Messages that the neighbour lacks, by number: encoded, or the position of an event."""
-    filters: dict[About, dict[str, None]] = {}
-    """Filters of the neighbour, as texts; possibly more than are in force, see `LinkTable`."""
+    filters: dict[About, dict[FilterKey, None]] = {}
+    """Filters of the neighbour, as keys; possibly more than are in force, see `LinkTable`."""
 
 
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:
