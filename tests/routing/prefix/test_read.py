@@ -80,6 +80,13 @@ def test_reading_in_one_go(
         assert_same(reader, spoiled)
 
 
+def test_a_tag_of_the_future_is_unreadable() -> None:
+    reader, [entry, _] = places_of([], [parse("x < 3")])
+    stamp = entry.write(EVENTS[0], None)[:3]
+    future = stamp + b"\x9a\x99\xc1\x01" + b"\x00"  # since version 3165338, no limit
+    assert in_one_go(reader, future) is in_two_steps(reader, future) is None
+
+
 def test_arrays_are_made_anew_when_most_of_them_is_waste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Filters come and go for a long time, from interfaces of which there are too many for bits now and then."""
     monkeypatch.setattr(flat_tree, "SPARE", 20)

@@ -13,10 +13,10 @@ from fieldfare.routing.prefix.rows import COLUMNS, KIDS, KIDS_AT, PARENT, PLACE,
 
 
 @jit
-def read_tag(data, at, rows, kids, masks, everyone):  # type: ignore[no-untyped-def]
+def read_tag(data, at, newest, rows, kids, masks, everyone):  # type: ignore[no-untyped-def]
     """Return the interfaces at the nodes of a tag, as bits; -1 for a tag with a limit, or of another tree.
 
-    Reading starts after the version: `since`, the limit, and the steps follow.
+    Reading starts after the version: `since`, which is at most the `newest` number, the limit, and the steps follow.
     """
     end = len(data)
     for header in range(2):
@@ -28,7 +28,7 @@ def read_tag(data, at, rows, kids, masks, everyone):  # type: ignore[no-untyped-
             more = data[at] > 127
             shift += 7
             at += 1
-        if header == 1 and number != 0:
+        if (header == 1 and number != 0) or (header == 0 and number > newest):
             return -1
     found = masks[0]
     waiting = np.empty(2 * (end - at) + 2, np.int64)
@@ -113,4 +113,4 @@ def warm_up() -> None:
     """Call each kernel once with a tree of a single node: numba compiles the kernel, or loads it from the cache."""
     numbers, none = np.zeros((1, COLUMNS), np.int64), np.zeros(4, np.int64)
     write_tag(none[:0], numbers, np.zeros(9, np.uint8))
-    read_tag(np.frombuffer(b"\0\0", np.uint8), 0, numbers, none, none, 0)
+    read_tag(np.frombuffer(b"\0\0", np.uint8), 0, 0, numbers, none, none, 0)

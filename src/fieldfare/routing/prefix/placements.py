@@ -187,7 +187,8 @@ class Placements:
             if tag.startswith(stamp) and self._masks.follow(flat, self):
                 arrays = flat.rows, flat.kids, self._masks.values
                 data = np.frombuffer(tag, np.uint8)
-                found = kernels.read_tag(data, len(stamp), *arrays, self._masks.everyone)
+                newest = tree.version.number
+                found = kernels.read_tag(data, len(stamp), newest, *arrays, self._masks.everyone)
                 if found >= 0:
                     return set(self._masks.names(found))
         return read(tree, tag, self)
