@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from fieldfare.client.errors import Refused
 from fieldfare.client.inbox import Inbox
@@ -283,7 +284,7 @@ class Engine:
         """End a subscription (with `keep`, only here), or an advertisement, when all published events are safe."""
         registration.closed = True
         if not isinstance(registration, SubscriptionRegistration):
-            unadvertise: Answer = lambda error: self._unadvertise(registration, answer, error)  # noqa: E731
+            unadvertise = partial(self._unadvertise, registration, answer)
             if self._window.count:  # the events must be accepted before the node forgets the advertisement
                 self._when_safe.append(unadvertise)
             else:
