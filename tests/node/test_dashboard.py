@@ -18,12 +18,12 @@ from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
+from fieldfare.core.core import Core
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import Config, Secret, SecuritySettings, load
 from fieldfare.node.context import Context
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
@@ -276,9 +276,9 @@ def test_sessions_are_listed_with_their_filters(overlay: Nodes, browser: Browser
 @needs_browser
 def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
     async def attach(service: Context) -> None:
-        def job(broker: DurableBroker, now: float) -> None:
+        def job(core: Core, now: float) -> None:
             for number in range(60):
-                broker.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
+                core.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
 
         await service.node.submit(job)
 

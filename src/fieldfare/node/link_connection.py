@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import Link
 from fieldfare.node.counters import LinkCounters
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.sockets import Socket
-from fieldfare.node.state import Link
 from fieldfare.protocol import link_frames, wire
 from fieldfare.protocol.journal import JournalEntry, details_of
 from fieldfare.protocol.lineage import extend
@@ -153,8 +153,8 @@ class LinkConnection:
     async def _meet(self) -> None:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
-        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
-        strategy, life = node.config.strategy, node.broker.life
+        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.core.links}  # whether they are up or not
+        strategy, life = node.config.strategy, node.core.life
         await self._send(
             LinkHello(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
         )
@@ -164,7 +164,7 @@ class LinkConnection:
         self.url, self.life, self._answers = hello.url, hello.life, hello.answers
         wanted = Role(role) if self.dialled else Role(hello.role).opposite
         self._take_place(other)
-        known = node.broker.links.get(other)
+        known = node.core.links.get(other)
         if known is not None and known.role is not wanted:
             known = None
         mine = await self._resume_frame(known)
@@ -175,18 +175,18 @@ class LinkConnection:
         hood.behind[other] = hello.others(node.name)
         names = list(hood.behind[other])
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
-            self._sent = await node.submit(lambda broker, _: broker.links.resume(other, theirs, hello.id))
+            self._sent = await node.submit(lambda core, _: core.links.resume(other, theirs, hello.id))
         else:
             check_stranger(hello, node)
             link_names = {"local_name": mine.local_name, "remote_name": theirs.local_name}
             await node.submit(
-                lambda broker, now: broker.links.connect(
+                lambda core, now: core.links.connect(
                     other, wanted, now, **link_names, remote_lives=theirs.lives, id=hello.id
                 )
             )
-        await node.submit(lambda broker, _: broker.envelopes.set_reachable(other, names))
-        await node.submit(lambda broker, now: broker.links.link_up(other, now))
-        self._acknowledged = node.broker.links[other].written
+        await node.submit(lambda core, _: core.envelopes.set_reachable(other, names))
+        await node.submit(lambda core, now: core.links.link_up(other, now))
+        self._acknowledged = node.core.links[other].written
         node.counters.links[other] = self.counters = node.counters.links.get(other, self.counters)
         node.link_wakers[other] = self._wake.set
         self._wake.set()
@@ -194,8 +194,8 @@ class LinkConnection:
     async def _resume_frame(self, known: Link | None) -> LinkResume:
         node, other = self._node, self.neighbour
         if known is None:
-            return LinkResume(node.fresh_name(), "", 0, lives=extend((), node.broker.life, 1))
-        lives = await node.submit(lambda broker, _: broker.links.lives_of(other))
+            return LinkResume(node.fresh_name(), "", 0, lives=extend((), node.core.life, 1))
+        lives = await node.submit(lambda core, _: core.links.lives_of(other))
         return LinkResume(
             known.local_name,
             known.remote_name,
@@ -261,7 +261,7 @@ class LinkConnection:
         await self._socket.send(data)
 
     async def _send_all(self) -> None:
-        links, other = self._node.broker.links, self.neighbour
+        links, other = self._node.core.links, self.neighbour
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -367,28 +367,28 @@ class LinkConnection:
                 self._hood.overviews.receive(frame)
             case LinkEnd(reason=reason, forever=forever):
                 if forever:
-                    await node.submit(lambda broker, now: broker.links.disconnect(other, now))
+                    await node.submit(lambda core, now: core.links.disconnect(other, now))
                     self._hood.behind.pop(other, None)
                 raise LinkError(f"{other} hung up: {reason}")
             case _:
                 raise LinkError(f"{type(frame).__name__} was not expected")
 
 
-def _receive_messages(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> int:
-    return broker.links.receive(neighbour, first, messages, now)
+def _receive_messages(neighbour: str, first: int, messages: Sequence[bytes], core: Core, now: float) -> int:
+    return core.links.receive(neighbour, first, messages, now)
 
 
-def _receive_unnumbered(neighbour: str, message: bytes, broker: DurableBroker, now: float) -> None:
-    broker.links.receive_unnumbered(neighbour, message, now)
+def _receive_unnumbered(neighbour: str, message: bytes, core: Core, now: float) -> None:
+    core.links.receive_unnumbered(neighbour, message, now)
 
 
-def _link_down(neighbour: str, broker: DurableBroker, now: float) -> None:
-    broker.links.link_down(neighbour, now)
+def _link_down(neighbour: str, core: Core, now: float) -> None:
+    core.links.link_down(neighbour, now)
 
 
-def _set_reachable(neighbour: str, names: Sequence[str], broker: DurableBroker, _: float) -> None:
-    broker.envelopes.set_reachable(neighbour, names)
+def _set_reachable(neighbour: str, names: Sequence[str], core: Core, _: float) -> None:
+    core.envelopes.set_reachable(neighbour, names)
 
 
-def _acknowledge(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:
-    broker.links.acknowledge(neighbour, number)
+def _acknowledge(neighbour: str, number: int, core: Core, _: float) -> None:
+    core.links.acknowledge(neighbour, number)

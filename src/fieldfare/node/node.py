@@ -16,20 +16,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication, RequestRefused
+from fieldfare.core.step import Step
 from fieldfare.node import startup
 from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security import security_of
-from fieldfare.node.state import Publication, RequestRefused
-from fieldfare.node.step import Step
 from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.storage import Storage
 from fieldfare.protocol.journal import JournalEntry, Row, RowKey
 from fieldfare.protocol.lineage import life_of
 
 T = TypeVar("T")
-Job = Callable[[DurableBroker, float], Any]
+Job = Callable[[Core, float], Any]
 Waiting: TypeAlias = tuple[Job | Publication, asyncio.Future[Any]]
 
 GROUP: Final = 4000
@@ -84,10 +84,10 @@ class Node:
         self._other_rows = {kind: dict(stored.get(kind, {})) for kind in OTHER_ROWS}
         self._new_rows: list[Row] = []
         self.id = startup.folder_id(config, self.storage, stored)
-        self.broker = startup.recovered_broker(config, self.storage, stored, entries, clock=clock, now=self.steady())
-        self.lives = startup.lives_of_log(self.broker, self.storage, stored)
+        self.core = startup.recovered_core(config, self.storage, stored, entries, clock=clock, now=self.steady())
+        self.lives = startup.lives_of_log(self.core, self.storage, stored)
         """Lives in which the positions of the log were given."""
-        self.broker.resume()
+        self.core.resume()
         self.counters = Counters(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
         """By session: called when there are new deliveries."""
@@ -120,7 +120,7 @@ class Node:
 
     # Jobs
 
-    def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
+    def submit(self, job: Callable[[Core, float], T]) -> asyncio.Future[T]:
         """Let the broker do a job; the future is resolved when the effects are on disk."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if self.failure.done() or self._ending:
@@ -130,7 +130,7 @@ class Node:
         self._work.set()
         return future
 
-    def submit_detached(self, job: Callable[[DurableBroker, float], object]) -> None:
+    def submit_detached(self, job: Callable[[Core, float], object]) -> None:
         """Let the broker do a job without waiting; a stopping node may skip the job."""
         self.submit(job).add_done_callback(lambda future: future.cancelled() or future.exception())
 
@@ -187,9 +187,9 @@ class Node:
         if former is not None:
             former("the session is used by another connection now")
         self.closers[name], self.wakers[name] = close, wake
-        if name in self.broker.sessions:
-            self.broker.sessions[name].connected = True  # the other connection may have detached just now
-            self.broker.deliveries.restart(self.broker.sessions[name])
+        if name in self.core.sessions:
+            self.core.sessions[name].connected = True  # the other connection may have detached just now
+            self.core.deliveries.restart(self.core.sessions[name])
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine beside the node's work, until the node stops at the latest."""
@@ -221,7 +221,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._tasks and not self.failure.done():
-            self.broker.checkpoint()
+            self.core.checkpoint()
             await self._step([])
         self._writer.shutdown()
         self.storage.close()
@@ -252,7 +252,7 @@ class Node:
         """Do a group of jobs, write the step, then resolve the futures."""
         try:
             answers = self._do(group)
-            step = self.broker.drain()
+            step = self.core.drain()
             step.rows.extend(self._new_rows)
             self._new_rows = []
             if self.storage.sync:
@@ -262,7 +262,7 @@ class Node:
         except Exception as error:  # noqa: BLE001 - whatever it is, what is not written cannot be promised
             self._fail(error, group)
             return
-        self.broker.release(step)
+        self.core.release(step)
         for (_, future), answer in zip(group, answers, strict=True):
             if future.done():
                 continue  # cancelled: nobody waits for the answer any more
@@ -303,7 +303,7 @@ class Node:
     def _do(self, group: list[Waiting]) -> list[Any]:
         """Do jobs in order; consecutive publications are matched as a batch."""
         now = self.steady()
-        self.broker.ahead = self.clock() - now
+        self.core.ahead = self.clock() - now
         began = time.perf_counter()
         answers: list[Any] = []
         publications: list[Publication] = []
@@ -314,7 +314,7 @@ class Node:
             answers += self._publish(publications, now)
             publications = []
             try:
-                answers.append(what(self.broker, now))
+                answers.append(what(self.core, now))
             except ValueError as error:
                 answers.append(error)
             except Exception as error:  # one bad job must not end the node
@@ -328,17 +328,17 @@ class Node:
         if not publications:
             return []
         self.counters.events_in += sum(len(one.events) for one in publications)
-        return self.broker.publish(publications, now)
+        return self.core.publish(publications, now)
 
     # Time
 
     async def _tick(self) -> None:
         """Wake the broker at the requested times; some strategies never ask."""
         while True:
-            wakes = self.broker.broker.wakes
+            wakes = self.core.broker.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
             if wakes is not None and self.steady() >= wakes:
-                await self.submit(lambda broker, now: broker.tick(now))
+                await self.submit(lambda core, now: core.tick(now))
 
     async def _maintain(self) -> None:
         """Every minute: end old sessions, write a checkpoint, and compact the log."""
@@ -346,10 +346,10 @@ class Node:
             await asyncio.sleep(CHECKPOINT)
             life = self.config.sessions.life_seconds
 
-            def job(broker: DurableBroker, now: float, life: float = life) -> int:
-                broker.expire(now, life)
-                broker.checkpoint()
-                return broker.low_water()
+            def job(core: Core, now: float, life: float = life) -> int:
+                core.expire(now, life)
+                core.checkpoint()
+                return core.low_water()
 
             keep_from = await self.submit(job)
             try:

@@ -196,7 +196,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     await node.start()
     if node.security is not None and node.security.revocations is not None:
         node.spawn(node.security.revocations.run())
-    await node.submit(lambda broker, now: broker.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
+    await node.submit(lambda core, now: core.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
     await loading
     try:
         _listen(listening, config)

@@ -70,7 +70,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from fieldfare.node.durable_broker import Row
+from fieldfare.core.core import Row
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
 store = Store(sys.argv[1])
 number = max((key[0] for key in store.load().get("event", {})), default=0)

@@ -1,4 +1,4 @@
-"""`DurableBroker`: a broker without any loss of accepted events, even if the process is killed at any moment.
+"""`Core`: a broker without any loss of accepted events, even if the process is killed at any moment.
 
 State survives in two forms. Every event is a *journal entry*, together with all receiving sessions and neighbours,
 each with a number. All other state (sessions, filters, neighbours, progress) is in *rows* of a store. The owner of
@@ -20,19 +20,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fieldfare.core import recovery
+from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.envelopes import Envelopes
+from fieldfare.core.handover import Handovers
+from fieldfare.core.link_table import LinkTable
+from fieldfare.core.replicas import Replicas
+from fieldfare.core.sessions import SessionTable
+from fieldfare.core.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
-from fieldfare.node import recovery
-from fieldfare.node.deliveries import Deliveries
-from fieldfare.node.envelopes import Envelopes
-from fieldfare.node.handover import Handovers
-from fieldfare.node.link_table import LinkTable
-from fieldfare.node.replicas import Replicas
-from fieldfare.node.sessions import SessionTable
-from fieldfare.node.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
-from fieldfare.node.step import Step, StepBuffer
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import (
     EntryDetails,
@@ -49,7 +49,7 @@ from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 
 
-class DurableBroker:
+class Core:
     """A broker, with all durable state."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fieldfare.node.state import Link, Session
+from fieldfare.core.state import Link, Session
 from fieldfare.protocol.journal import JournalEntry, Row
 
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fieldfare.node.handover_state import Departure
-from fieldfare.node.state import Pending, Session, pending_numbers
-from fieldfare.node.stored_deliveries import stored_deliveries
+from fieldfare.core.handover_state import Departure
+from fieldfare.core.state import Pending, Session, pending_numbers
+from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.protocol import handover as h
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, is_handed_over
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Departures(dict[str, Departure]):
@@ -24,7 +24,7 @@ class Departures(dict[str, Departure]):
     in parts, and with the last part the session ends here.
     """
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without departing sessions, for a broker."""
         super().__init__()
         self._core = core

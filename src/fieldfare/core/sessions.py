@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.state import RequestRefused, Session
-from fieldfare.node.state_rows import filter_rows, session_row
+from fieldfare.core import losses
+from fieldfare.core.state import RequestRefused, Session
+from fieldfare.core.state_rows import filter_rows, session_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import Lineage, extend, still_valid
 from fieldfare.protocol.messages import Message
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("fieldfare.node")
 class SessionTable(dict[str, Session]):
     """All sessions of a broker by name, including replicas and arriving or departing sessions."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without any session, for a broker."""
         super().__init__()
         self._core = core

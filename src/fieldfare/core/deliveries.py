@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
-from fieldfare.node.state_rows import pending_row
+from fieldfare.core import losses
+from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
+from fieldfare.core.state_rows import pending_row
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import extend
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Deliveries:
@@ -22,7 +22,7 @@ class Deliveries:
     (a replay, a handover, a take-over) gets a row.
     """
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Serve the sessions of a broker."""
         self._core = core
 

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fieldfare.core.state import Link, Origin, filter_key
+from fieldfare.core.state_rows import link_row
 from fieldfare.filters import EVERYTHING
-from fieldfare.node.state import Link, Origin, filter_key
-from fieldfare.node.state_rows import link_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row
@@ -23,7 +23,7 @@ from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import FROM_NEIGHBOURS
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 MOST_UNNUMBERED: Final = 2000
 """Unnumbered messages that may wait for a neighbour; beyond that, only filter updates are added."""
@@ -34,7 +34,7 @@ logger = logging.getLogger("fieldfare.node")
 class LinkTable(dict[str, Link]):
     """All neighbours of a broker by name, reachable now or not."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without known neighbours, for a broker."""
         super().__init__()
         self._core = core

@@ -13,13 +13,13 @@ from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Envelopes:
     """The ways to other nodes, and the waiting envelopes."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without any known way."""
         self._core = core
         self._behind: dict[str, set[str]] = {}

@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.core.world import Death, World
 from tests.examples import few
-from tests.node.world import Death, World
 from tests.routing.runs import parents, tree
 from tools.samples import FILTERS, UNIVERSE
 

@@ -13,9 +13,9 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from fieldfare.node.replica_state import Replica, ReplicaHolder, ReplicaPart
-from fieldfare.node.state import INTERNAL, NEVER, Pending, Session, pending_numbers
-from fieldfare.node.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
+from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
+from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -31,7 +31,7 @@ from fieldfare.protocol.journal import (
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -42,7 +42,7 @@ NUMBER_GAP: Final = 1_000_000
 class Replicas:
     """The holders of a node's own sessions, and the replicas held for others."""
 
-    def __init__(self, core: DurableBroker, count: int) -> None:
+    def __init__(self, core: Core, count: int) -> None:
         """Begin without replicas; each session shall have `count` holders, if there are so many neighbours."""
         self._core = core
         self._count = count

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.handover_state import Arrival
-from fieldfare.node.state import NEVER, Pending, Session
-from fieldfare.node.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core import losses
+from fieldfare.core.handover_state import Arrival
+from fieldfare.core.state import NEVER, Pending, Session
+from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -27,13 +27,13 @@ from fieldfare.protocol.journal import (
 from fieldfare.protocol.lineage import MOST
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Arrivals(dict[str, Arrival]):
     """The arriving sessions by name."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without arriving sessions, for a broker."""
         super().__init__()
         self._core = core
