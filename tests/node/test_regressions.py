@@ -126,7 +126,7 @@ def test_a_number_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", ["normal", "full"])
-@pytest.mark.parametrize("broken", ["storage.write", "broker.publish"])
+@pytest.mark.parametrize("broken", ["storage.write", "core.publish"])
 @pytest.mark.parametrize("error", [LogError("it does not fit"), KeyError("a mistake of ours")], ids=["log", "mistake"])
 def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, sync: str, error: Exception

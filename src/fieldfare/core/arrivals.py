@@ -133,7 +133,7 @@ class Arrivals(dict[str, Arrival]):
         session.sequence, session.count, session.acknowledged = message.sequence, message.count, message.acknowledged
         session.dropped, session.doubt = message.dropped + interim.dropped, message.doubt
         session.moves, session.lives, session.warned = message.moves + 1, message.lives[-MOST:], message.warned
-        core.step.store(losses.row(name, session))
+        core.buffer.store(losses.row(name, session))
         session.sent, session.handover_mark = session.acknowledged, arrival.final_mark(core.position)
         session.sent_before = message.count  # the source may have sent all of them
         core.sessions[name] = session
@@ -184,7 +184,7 @@ class Arrivals(dict[str, Arrival]):
         core.handovers.forget_departed(name)
         core.sessions[name].last_seen = now
         core.sessions.store(name)
-        core.step.wake(name)
+        core.buffer.wake(name)
         core.replicas.mark_changed(name)
         if next_request is not None:
             core.handovers.requested(name, *next_request)
@@ -216,14 +216,14 @@ class Arrivals(dict[str, Arrival]):
 
     def _remove(self, name: str) -> None:
         del self[name]
-        self._core.step.store(Row("arrival", (name,)))
+        self._core.buffer.store(Row("arrival", (name,)))
 
     def _store(self, name: str) -> None:
         one = self[name]
         identity = one.session.identity if one.session is not None else None
         owner = one.session.owner if one.session is not None else ""
         value = [one.since + 1, one.ticket, one.source, one.owner, identity, owner, one.next_request]
-        self._core.step.store(Row("arrival", (name,), value))
+        self._core.buffer.store(Row("arrival", (name,), value))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""

@@ -47,7 +47,7 @@ class Departures(dict[str, Departure]):
     def remove(self, name: str) -> None:
         """Forget a departure, and delete the row."""
         del self[name]
-        self._core.step.store(Row("departure", (name,)))
+        self._core.buffer.store(Row("departure", (name,)))
 
     def target_ready(self, name: str, ticket: str) -> None:
         """Let a session go: the target has subscribed to all filters."""
@@ -56,7 +56,7 @@ class Departures(dict[str, Departure]):
             return
         departure.ready = True
         self._store(name)
-        self._core.step.closing[name] = departure.target
+        self._core.buffer.closing[name] = departure.target
 
     def freeze(self, name: str, now: float) -> None:
         """Remove the filters of a departing session.
@@ -118,7 +118,7 @@ class Departures(dict[str, Departure]):
     def _store(self, name: str) -> None:
         one = self[name]
         value = [one.since + 1, one.ticket, one.target, one.ready, one.sent]
-        self._core.step.store(Row("departure", (name,), value))
+        self._core.buffer.store(Row("departure", (name,), value))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""

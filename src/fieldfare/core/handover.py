@@ -196,7 +196,7 @@ class Handovers:
         """Note the take-over of a session by a replica holder, and disconnect the client here."""
         if name in self.departures:
             self.departures.remove(name)
-        self._core.step.closing[name] = holder
+        self._core.buffer.closing[name] = holder
         self.note_departed(name, holder, now)
 
     def _cancelled(self, name: str, ticket: str, now: float) -> None:
@@ -224,12 +224,12 @@ class Handovers:
     def note_departed(self, name: str, node: str, now: float) -> None:
         """Remember where a session went, for clients and nodes with requests for the session."""
         self.departed[name] = node, now
-        self._core.step.store(Row("gone", (name,), [node, now]))
+        self._core.buffer.store(Row("gone", (name,), [node, now]))
 
     def forget_departed(self, name: str) -> None:
         """Forget where a session went, after a return of the session or a long time."""
         if self.departed.pop(name, None) is not None:
-            self._core.step.store(Row("gone", (name,)))
+            self._core.buffer.store(Row("gone", (name,)))
 
     def expire(self, now: float, life: float) -> None:
         """Forget where sessions went more than ten lives ago; until then a session may be in use elsewhere."""

@@ -41,7 +41,7 @@ class SessionTable(dict[str, Session]):
 
     def store(self, name: str) -> None:
         """Write the row of a session."""
-        self._core.step.store(session_row(name, self[name], self._core.position))
+        self._core.buffer.store(session_row(name, self[name], self._core.position))
 
     def life_of(self, session: Session) -> str:
         """Return the life in which deliveries are numbered now; each stay at a node is a separate life."""
@@ -110,7 +110,7 @@ class SessionTable(dict[str, Session]):
 
     def end(self, name: str, now: float) -> None:
         """Remove a session from the node, with all filters, deliveries and replicas."""
-        session, step = self.known(name), self._core.step
+        session, step = self.known(name), self._core.buffer
         self.drop_filters(name, now)
         if session.durable:
             if session.warned:
@@ -156,14 +156,14 @@ class SessionTable(dict[str, Session]):
         core.changes += 1
         core.replicas.mark_changed(name)
         if session.durable:
-            core.step.store(*filter_rows(message, name))
+            core.buffer.store(*filter_rows(message, name))
         core.links.send_all(sends)
 
     def drop_filters(self, name: str, now: float) -> None:
         """Remove all subscriptions and advertisements of a session."""
         core, client = self._core, self._core.broker.clients.all.get(name)
         for about in ("subscriptions", "advertisements") if client is not None and self[name].durable else ():
-            core.step.store(*(Row(about, (name, id)) for id in getattr(client, about)))
+            core.buffer.store(*(Row(about, (name, id)) for id in getattr(client, about)))
         sends = core.broker.receive(m.Leave(), name, now)
         core.changes += 1
         core.links.send_all(sends)

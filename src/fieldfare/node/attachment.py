@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import CancelArrival, TakeOver
 from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Session
 from fieldfare.core.step import Step
@@ -93,9 +94,7 @@ async def attach(
     while attached is None:
         if not await _wait(node, name, send) and hello.replicas:
             candidates.rotate(-1)
-            await node.submit(
-                lambda core, now: core.handovers.arrivals.take_over(name, candidates[-1], node.fresh_name(), now)
-            )
+            await node.submit(TakeOver(name, candidates[-1], node.fresh_name()))
         attached = await node.submit(job)
     return attached
 
@@ -145,7 +144,7 @@ async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]
         return True
     except BaseException:
         if node.ready:
-            node.submit(lambda core, _: core.handovers.arrivals.cancel(name))
+            node.submit(CancelArrival(name))
         raise
     finally:
         node.watchers.discard(watch)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from fieldfare.core import losses
 from fieldfare.core.core import Core
 from fieldfare.core.handover_state import TemporarilyRefused
+from fieldfare.core.inputs import SendVoucher, Withhold
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import Pending, Session
 from fieldfare.events import msgpack
@@ -188,7 +189,7 @@ class ClientConnection:
             return ""
         ticket = tickets.new_ticket()
         voucher = tickets.vouch_for(principal, self._name, departure.ticket, ticket)
-        self._node.submit_detached(lambda core, _: core.handovers.departures.send_voucher(voucher))
+        self._node.submit_detached(SendVoucher(voucher))
         return ticket
 
     async def _end(self) -> None:
@@ -276,7 +277,7 @@ class ClientConnection:
         found = delivery_parts(taken, entries, self._may_have, as_json=self._codec is JSON_CODEC, identified=identified)
         of.dropped += found.missing
         if found.withheld:
-            self._node.submit_detached(lambda core, _: rights.withhold(core, self._name, found.withheld))
+            self._node.submit_detached(Withhold(self._name, found.withheld))
         return found.parts
 
     def _may_have(self, number: int, entry: JournalEntry) -> bool:

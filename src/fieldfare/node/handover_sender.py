@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
-from fieldfare.core.core import Core
+from fieldfare.core.inputs import FreezeSession, SendDeliveries, SendReplicaPart
 from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.state import Pending
 from fieldfare.core.step import Step
@@ -49,35 +48,21 @@ class HandoverSender:
                 some = _first_part(waiting, entries)
                 upto = some[-1][0] if len(waiting) == CHUNK or len(some) < len(waiting) else None
                 part = ReplicaPart(name, holder, ticket, stored_deliveries(some, entries), upto)
-                await node.submit(partial(_send_part, part))
+                await node.submit(SendReplicaPart(part))
         finally:
             self._busy.discard((name, holder))
 
     async def _send_session(self, name: str) -> None:
         node = self._node
         try:
-            await node.submit(lambda core, now: core.handovers.departures.freeze(name, now))
+            await node.submit(FreezeSession(name))
             gone = False
             while not gone:
                 waiting = node.core.handovers.departures.next_deliveries(name, CHUNK)
                 entries = await node.entries([pending.position for _, pending in waiting])
-                gone = await node.submit(partial(_send_deliveries, name, _first_part(waiting, entries), entries))
+                gone = await node.submit(SendDeliveries(name, _first_part(waiting, entries), entries))
         finally:
             self._busy.discard(name)
-
-
-def _send_part(part: ReplicaPart, core: Core, _: float) -> None:
-    core.replicas.send_part(part)
-
-
-def _send_deliveries(
-    name: str,
-    waiting: Sequence[tuple[int, Pending]],
-    entries: Mapping[int, JournalEntry],
-    core: Core,
-    now: float,
-) -> bool:
-    return core.handovers.departures.send_deliveries(name, waiting, entries, now)
 
 
 def _first_part(

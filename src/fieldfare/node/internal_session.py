@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fieldfare.core import losses
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import Acknowledge, AcknowledgeEarlier, ChangeFilters, Detach, EndSession, Withhold
 from fieldfare.core.state import NEVER, RequestRefused, Session
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -17,7 +18,6 @@ from fieldfare.node import replay, security
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal, rights
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.lineage import still_valid
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -85,7 +85,7 @@ class InternalSession:
             return
         del self._node.closers[self.name], self._node.wakers[self.name]
         if self._node.ready and self.name in self._node.core.sessions:
-            await self._node.submit(lambda core, now: core.sessions.detach(self.name, now))
+            await self._node.submit(Detach(self.name))
 
     def _close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         self._closed = reason
@@ -96,17 +96,15 @@ class InternalSession:
         if since is not None:
             self.gone = await replay.subscribe(self._node, self.name, id, filter, since)
         else:
-            await self._node.submit(
-                lambda core, now: core.sessions.change_filters(m.Subscribe(id, filter), self.name, now)
-            )
+            await self._node.submit(ChangeFilters(self.name, m.Subscribe(id, filter)))
 
     async def unsubscribe(self, id: str) -> None:
         """End a subscription; an unknown id has no effect."""
-        await self._node.submit(lambda core, now: core.sessions.change_filters(m.Unsubscribe(id), self.name, now))
+        await self._node.submit(ChangeFilters(self.name, m.Unsubscribe(id)))
 
     async def acknowledge(self, number: int) -> None:
         """Acknowledge all deliveries up to a number."""
-        await self._node.submit(lambda core, _: core.deliveries.acknowledge(self.name, number))
+        await self._node.submit(Acknowledge(self.name, number))
         self.acknowledged = number
 
     @property
@@ -116,24 +114,8 @@ class InternalSession:
         return session.lives[-1][0] if session is not None and self._durable else self._node.core.life
 
     async def resume(self, number: int, position: int, life: str = "") -> None:
-        """Acknowledge all deliveries up to an earlier connection's number, if the number still means the same event.
-
-        A later session of the same name counts anew, and a node from an earlier copy of the folder gives numbers
-        and positions again. In doubt nothing is acknowledged: a repeated delivery is the lesser evil.
-        """
-
-        def job(core: Core, _: float) -> None:
-            session = core.sessions[self.name]
-            known = ((life, 1),) if life else ()
-            if still_valid(number, known, session.lives) < number:
-                logger.warning("the session %s: delivery %d is another one by now", self.name, number)
-                return
-            pending = session.pending.get(number)
-            if pending is not None and pending.position == position and number <= session.released:
-                session.sent = max(session.sent, number)
-                core.deliveries.acknowledge(self.name, number)
-
-        await self._node.submit(job)
+        """Acknowledge all deliveries up to a number of an earlier connection, if it still means the same event."""
+        await self._node.submit(AcknowledgeEarlier(self.name, number, position, life))
 
     def _note_dropped(self, session: Session, number: int) -> None:
         count, self._told_dropped = session.dropped - self._told_dropped, session.dropped
@@ -144,7 +126,7 @@ class InternalSession:
 
     async def end(self) -> None:
         """End the session, and drop the waiting deliveries."""
-        await self._node.submit(lambda core, now: core.sessions.end(self.name, now))
+        await self._node.submit(EndSession(self.name))
 
     async def deliveries(self, chunk: int = 100) -> AsyncIterator[list[Delivered]]:
         """Yield new deliveries, some at a time; `RequestRefused` when another connection uses the session."""
@@ -182,5 +164,5 @@ class InternalSession:
             return found
         withheld = [one.number for one in found if not may_read(one.event)]
         if withheld:
-            self._node.submit_detached(lambda core, _: rights.withhold(core, self.name, withheld))
+            self._node.submit_detached(Withhold(self.name, withheld))
         return [one for one in found if one.number not in withheld]

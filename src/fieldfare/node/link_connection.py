@@ -11,13 +11,23 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
-from fieldfare.core.core import Core
+from fieldfare.core.inputs import (
+    AcknowledgeMessages,
+    ConnectLink,
+    EndLink,
+    LinkDown,
+    LinkUp,
+    LivesOfLink,
+    ReceiveMessages,
+    ReceiveUnnumbered,
+    ResumeLink,
+    SetReachable,
+)
 from fieldfare.core.state import Link
 from fieldfare.node.counters import LinkCounters
 from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger
@@ -175,17 +185,12 @@ class LinkConnection:
         hood.behind[other] = hello.others(node.name)
         names = list(hood.behind[other])
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
-            self._sent = await node.submit(lambda core, _: core.links.resume(other, theirs, hello.id))
+            self._sent = await node.submit(ResumeLink(other, theirs, hello.id))
         else:
             check_stranger(hello, node)
-            link_names = {"local_name": mine.local_name, "remote_name": theirs.local_name}
-            await node.submit(
-                lambda core, now: core.links.connect(
-                    other, wanted, now, **link_names, remote_lives=theirs.lives, id=hello.id
-                )
-            )
-        await node.submit(lambda core, _: core.envelopes.set_reachable(other, names))
-        await node.submit(lambda core, now: core.links.link_up(other, now))
+            await node.submit(ConnectLink(other, wanted, mine.local_name, theirs.local_name, theirs.lives, hello.id))
+        await node.submit(SetReachable(other, names))
+        await node.submit(LinkUp(other))
         self._acknowledged = node.core.links[other].written
         node.counters.links[other] = self.counters = node.counters.links.get(other, self.counters)
         node.link_wakers[other] = self._wake.set
@@ -195,7 +200,7 @@ class LinkConnection:
         node, other = self._node, self.neighbour
         if known is None:
             return LinkResume(node.fresh_name(), "", 0, lives=extend((), node.core.life, 1))
-        lives = await node.submit(lambda core, _: core.links.lives_of(other))
+        lives = await node.submit(LivesOfLink(other))
         return LinkResume(
             known.local_name,
             known.remote_name,
@@ -227,7 +232,7 @@ class LinkConnection:
         if self._hood.up.get(self.neighbour) is self:
             del self._hood.up[self.neighbour]
             self._node.link_wakers.pop(self.neighbour, None)
-            self._node.submit_detached(partial(_link_down, self.neighbour))
+            self._node.submit_detached(LinkDown(self.neighbour))
 
     # Sending
 
@@ -351,44 +356,24 @@ class LinkConnection:
                 updates = [message for message in messages if not wire.is_event(message)]
                 if updates:  # to parse filters may take seconds, in which everybody else would wait
                     await asyncio.to_thread(wire.prepare, updates)
-                events = await node.submit(partial(_receive_messages, other, first, messages))
+                events = await node.submit(ReceiveMessages(other, first, messages))
                 self.counters.events_in += events
                 self.counters.tells_in += len(messages) - events
             case UnnumberedMessage(message=message):
-                await node.submit(partial(_receive_unnumbered, other, message))
+                await node.submit(ReceiveUnnumbered(other, message))
             case Received(number=number):
-                await node.submit(partial(_acknowledge, other, number))
+                await node.submit(AcknowledgeMessages(other, number))
             case ReachableNodes(nodes=nodes):
                 names = {name: url for name, url in nodes.items() if name != node.name}
                 self._hood.behind[other] = names
-                await node.submit(partial(_set_reachable, other, list(names)))
+                await node.submit(SetReachable(other, list(names)))
                 self._hood.announce_reachable()
             case OverviewRequest() | OverviewReply():
                 self._hood.overviews.receive(frame)
             case LinkEnd(reason=reason, forever=forever):
                 if forever:
-                    await node.submit(lambda core, now: core.links.disconnect(other, now))
+                    await node.submit(EndLink(other))
                     self._hood.behind.pop(other, None)
                 raise LinkError(f"{other} hung up: {reason}")
             case _:
                 raise LinkError(f"{type(frame).__name__} was not expected")
-
-
-def _receive_messages(neighbour: str, first: int, messages: Sequence[bytes], core: Core, now: float) -> int:
-    return core.links.receive(neighbour, first, messages, now)
-
-
-def _receive_unnumbered(neighbour: str, message: bytes, core: Core, now: float) -> None:
-    core.links.receive_unnumbered(neighbour, message, now)
-
-
-def _link_down(neighbour: str, core: Core, now: float) -> None:
-    core.links.link_down(neighbour, now)
-
-
-def _set_reachable(neighbour: str, names: Sequence[str], core: Core, _: float) -> None:
-    core.envelopes.set_reachable(neighbour, names)
-
-
-def _acknowledge(neighbour: str, number: int, core: Core, _: float) -> None:
-    core.links.acknowledge(neighbour, number)

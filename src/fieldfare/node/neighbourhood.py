@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fieldfare.core.inputs import EndLink
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Overviews
 
@@ -58,7 +59,7 @@ class Neighbourhood:
         link = self.up.get(name)
         if link is not None:
             await link.end("it was told so", forever=True)
-        await self.node.submit(lambda core, now: core.links.disconnect(name, now))
+        await self.node.submit(EndLink(name))
         self.behind.pop(name, None)
         self.node.counters.links.pop(name, None)
         self.announce_reachable()

@@ -1,4 +1,4 @@
-"""`Requests`: the frames of a client after `Hello`, turned into jobs for the node and answered.
+"""`Requests`: the frames of a client after `Hello`, turned into inputs for the core and answered.
 
 A request is never awaited: the client may send many before the first answer, and answers come in order.
 """
@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from fieldfare.core.core import Core
 from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.inputs import Acknowledge, ChangeFilters, Input, Leave
 from fieldfare.core.state import Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -63,13 +63,13 @@ class Requests:
         self._stopped = stopped
 
     async def handle(self, frame: f.FromClient) -> None:
-        """Begin the job of a frame; `Credit` is no request."""
+        """Begin the input of a frame; `Credit` is no request."""
         match frame:
             case f.Publish():
                 await self._node.wait_for_capacity()
                 self._publish(frame)
             case f.Acknowledge(number=number):
-                self._submit(lambda core, _: self._acknowledge(core, number), 0, silent=True)
+                self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
                 await self._subscribe(frame, request)
             case f.Unsubscribe(request=request, id=id):
@@ -90,7 +90,7 @@ class Requests:
             case f.WatchInterest(request=request):
                 self._watch_interest(request)
             case f.Leave(request=request):
-                self._submit(lambda core, now: core.sessions.leave(self._name, now), request)
+                self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
                 self.refuse(RequestRefused("you said Hello before"), 0)
 
@@ -111,9 +111,9 @@ class Requests:
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
         self._reply(f.Refused(reason, request, number, code))
 
-    # Jobs
+    # Inputs
 
-    def _submit(self, job: Callable[[Core, float], object], request: int, *, silent: bool = False) -> None:
+    def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
         def answer(done: asyncio.Future[object]) -> None:
             if done.cancelled():
                 return
@@ -123,19 +123,10 @@ class Requests:
             elif not silent:
                 self._reply(f.Done(request))
 
-        def checked(core: Core, now: float) -> object:
-            if not silent:
-                core.sessions.check_identity(self._name, self._identity)
-            return job(core, now)
-
-        self._node.submit(checked).add_done_callback(answer)
+        self._node.submit(what).add_done_callback(answer)
 
     def _change(self, message: m.Message, request: int) -> None:
-        self._submit(lambda core, now: core.sessions.change_filters(message, self._name, now), request)
-
-    def _acknowledge(self, core: Core, number: int) -> None:
-        if self.is_current():  # else the session has just gone to another node, where the client repeats this
-            core.deliveries.acknowledge(self._name, number)
+        self._submit(ChangeFilters(self._name, message, self._identity), request)
 
     # Events
 

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from fieldfare.core.inputs import Attach
 from fieldfare.filters import parse
 from fieldfare.matching import backend
 from fieldfare.node import bridges, security
@@ -196,7 +197,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     await node.start()
     if node.security is not None and node.security.revocations is not None:
         node.spawn(node.security.revocations.run())
-    await node.submit(lambda core, now: core.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
+    await node.submit(Attach(HTTP, node.fresh_name(), durable=False))
     await loading
     try:
         _listen(listening, config)

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fieldfare.core.inputs import ChangeFilters
 from fieldfare.core.state import NEVER, Publication, RequestRefused
 from fieldfare.node.bridges.interface import (
     Batch,
@@ -145,7 +146,7 @@ class Runner:
             message = m.Unadvertise("in")
         if message is not None:
             change = message
-            await self._node.submit(lambda core, now: core.sessions.change_filters(change, self.session, now))
+            await self._node.submit(ChangeFilters(self.session, change))
 
     def _has(self, about: str, id: str) -> bool:
         client = self._node.core.broker.clients.all.get(self.session)

@@ -87,12 +87,3 @@ def _problem(question: Callable[[Principal, Filter], None], principal: Principal
     except AccessDenied as error:
         return str(error)
     return ""
-
-
-def withhold(core: Core, name: str, numbers: list[int]) -> None:
-    """Drop waiting events from a session, because the owner may no longer read them."""
-    if name in core.sessions:
-        core.deliveries.withhold(name, numbers)
-        logger.warning(
-            "session %s: %d waiting events were dropped: the owner may no longer read them", name, len(numbers)
-        )

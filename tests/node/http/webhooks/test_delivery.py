@@ -214,7 +214,7 @@ def test_gone_ends_the_subscription() -> None:
             await until(lambda: f"webhook:{id}" not in found.service.node.core.sessions)
             assert to.ids() == ["1", "2"]
             assert (await found.client.get("/subscriptions")).json() == []
-            assert not found.service.node.rows("webhook")
+            assert not found.service.node.core.other_rows["webhook"]
 
     asyncio.run(main())
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from fieldfare.core.inputs import Leave, OfferSession
 from fieldfare.core.state import INTERNAL, Session
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
@@ -91,14 +92,14 @@ async def _end(call: Call) -> Response:
     """End a session and drop its waiting events; the client is disconnected."""
     name, _ = _session(call)
     node = call.service.node
-    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.rows("webhook"):
+    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.core.other_rows["webhook"]:
         raise Problem(409, f"this session delivers to a sink: DELETE /subscriptions/{name.removeprefix(SESSION)}")
     if name == HTTP:
         raise Problem(409, "this is the session of all publishers over HTTP, and cannot be ended")
     closer = node.closers.get(name)
     if closer is not None:
         closer("the session was ended by an administrator")
-    await node.submit(lambda core, now: core.sessions.leave(name, now) if name in core.sessions else None)
+    await node.submit(Leave(name))
     return Response(None, 204)
 
 
@@ -112,7 +113,7 @@ async def _move(call: Call) -> Response:
     if asked.to == node.name or asked.to not in call.service.hood.reachable():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
     ticket = node.fresh_name()
-    await node.submit(lambda core, _: core.handovers.offer(asked.session, asked.to, ticket))
+    await node.submit(OfferSession(asked.session, asked.to, ticket))
     return Response(None, 202)
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from fieldfare.core.inputs import Acknowledge
 from fieldfare.core.state import RequestRefused
 from fieldfare.node.context import Context
 from fieldfare.node.http.webhooks import sinks
@@ -98,7 +99,7 @@ class Deliverer:
 
     def _acknowledge(self, session: str, number: int) -> None:
         """Acknowledge an event without a wait: after a crash the sink gets the event twice at worst."""
-        done = self._node.submit(lambda core, _: core.deliveries.acknowledge(session, number))
+        done = self._node.submit(Acknowledge(session, number))
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def _deliver(self, id: str, delivered: Delivered) -> None:

@@ -13,6 +13,7 @@ import logging
 import msgspec
 
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import Attach, ChangeFilters, EndSession, StoreRow
 from fieldfare.core.state import Session
 from fieldfare.filters.filter import Filter
 from fieldfare.node import replay
@@ -40,7 +41,7 @@ class Webhooks:
         self.all: dict[str, Webhook] = {}
         self.progress: dict[str, Progress] = {}
         self._deliverer = Deliverer(service, self._sender, self.all, self.progress, self._end_gone)
-        for (id, *_), row in self._node.rows("webhook").items():
+        for (id, *_), row in self._node.core.other_rows["webhook"].items():
             try:
                 self._start(msgspec.convert(row, Webhook))
             except msgspec.ValidationError as error:
@@ -55,10 +56,10 @@ class Webhooks:
     async def _clean_up(self) -> None:
         """End sessions without a stored webhook, and close the connections when the node stops."""
         try:
-            rows = {f"{SESSION}{id}" for id, *_ in self._node.rows("webhook")}
+            rows = {f"{SESSION}{id}" for id, *_ in self._node.core.other_rows["webhook"]}
             left = [name for name in self._node.core.sessions if name.startswith(SESSION) and name not in rows]
             for name in left:
-                await self._node.submit(lambda core, now, name=name: core.sessions.end(name, now))  # type: ignore[misc]
+                await self._node.submit(EndSession(name))
             await asyncio.Event().wait()
         finally:
             await self._sender.close()
@@ -78,17 +79,15 @@ class Webhooks:
             private=private, roles=principal.roles, token=principal.token, issued=principal.issued,
         )  # fmt: skip
         hook = await self._sender.agree(hook)
-        await node.submit(lambda core, now: core.sessions.attach(hook.session, node.fresh_name(), now, owner=owner))
+        await node.submit(Attach(hook.session, node.fresh_name(), owner=owner))
         try:
             if description.config.since is None:
-                await node.submit(
-                    lambda core, now: core.sessions.change_filters(m.Subscribe(id, filter), hook.session, now)
-                )
+                await node.submit(ChangeFilters(hook.session, m.Subscribe(id, filter)))
             else:
                 await replay.subscribe(node, hook.session, id, filter, description.config.since)
             await self._store(hook)
         except ValueError:
-            await node.submit(lambda core, now: core.sessions.end(hook.session, now))
+            await node.submit(EndSession(hook.session))
             raise
         self._start(hook)
         return hook
@@ -111,7 +110,7 @@ class Webhooks:
 
         def job(core: Core, now: float) -> None:
             core.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
-            self._node.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
+            core.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
 
         await self._node.submit(job)
         self._replace(new)
@@ -159,13 +158,13 @@ class Webhooks:
 
     async def _store(self, hook: Webhook) -> None:
         row = Row("webhook", (hook.id,), msgspec.to_builtins(hook))
-        await self._node.submit(lambda _, __: self._node.store_row(row))
+        await self._node.submit(StoreRow(row))
 
     async def _delete(self, hook: Webhook) -> None:
         self.progress.pop(hook.id, None)
 
         def job(core: Core, now: float) -> None:
-            self._node.store_row(Row("webhook", (hook.id,)))
+            core.store_row(Row("webhook", (hook.id,)))
             if hook.session in core.sessions:
                 core.sessions.end(hook.session, now)
 
