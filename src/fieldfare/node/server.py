@@ -47,6 +47,8 @@ BACKLOG: Final = 4096
 """Connections that may wait to be accepted."""
 MEETING: Final = 64 << 10
 """Largest first frame of a neighbour in bytes."""
+FAREWELL: Final = 2.0
+"""Seconds for answers that are under way when the node stops."""
 MakeRoutes = Callable[[Context], list[BaseRoute]]
 
 
@@ -177,6 +179,36 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
     return _Dialled(socket)
 
 
+class _Server(uvicorn.Server):
+    """A server that ends at once; that of uvicorn looks ten times a second whether it may."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):  # which renews the date of answers, every tenth time
+            counter = (counter + 1) % 10
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), 0.1)
+
+    async def shutdown(self, sockets: list[sockets.socket] | None = None) -> None:
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                while state.connections or state.tasks:
+                    await asyncio.sleep(0.002)
+        for task in state.tasks:
+            task.cancel()
+
+
 @contextlib.asynccontextmanager
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Context]:
     """Run a node on a port for the time of an `async with` block."""
@@ -203,8 +235,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     except OSError:
         await node.stop()
         raise
-    server = uvicorn.Server(_uvicorn(make_app(service, routes(service))))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server = _Server(_uvicorn(make_app(service, routes(service))))
     serving = asyncio.create_task(server.serve(sockets=[]))  # the door has the socket
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
@@ -228,7 +259,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         await asyncio.gather(*tasks, return_exceptions=True)
         listening.close()
         node.leaving.set()
-        server.should_exit = True
+        server.end()
         await asyncio.gather(serving, return_exceptions=True)
         await door.close()
         await node.stop()
@@ -320,6 +351,5 @@ def _uvicorn(app: Starlette) -> uvicorn.Config:
         access_log=False,
         log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",
-        timeout_graceful_shutdown=2,
         server_header=False,
     )

@@ -206,7 +206,7 @@ def test_nothing_reported_is_missing_after_kill_9(tmp_path: Path) -> None:
     chance = random.Random(6)
     reported = sealed = 0
     rounds = 0
-    while rounds < 20 or reported <= 2000 or sealed <= 3:  # on a slow machine it takes more of them
+    while rounds < 8 or reported <= 2000 or sealed <= 3:  # on a slow machine it takes more of them
         rounds += 1
         with subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
