@@ -39,7 +39,7 @@ def meanings(atoms: list[str]) -> st.SearchStrategy[Filter]:
             st.builds(Filter.__or__, inner, inner),
             inner.map(Filter.__invert__),
         ),
-        max_leaves=4,
+        max_leaves=3,
     )
 
 

@@ -37,6 +37,7 @@ from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
+from fieldfare.node.web_server import Server
 from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
@@ -47,8 +48,6 @@ BACKLOG: Final = 4096
 """Connections that may wait to be accepted."""
 MEETING: Final = 64 << 10
 """Largest first frame of a neighbour in bytes."""
-FAREWELL: Final = 2.0
-"""Seconds for answers that are under way when the node stops."""
 MakeRoutes = Callable[[Context], list[BaseRoute]]
 
 
@@ -179,36 +178,6 @@ async def _open(url: str, config: Config, node: Node) -> _Dialled:
     return _Dialled(socket)
 
 
-class _Server(uvicorn.Server):
-    """A server that ends at once; that of uvicorn looks ten times a second whether it may."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._ending = asyncio.Event()
-
-    def end(self) -> None:
-        self.should_exit = True
-        self._ending.set()
-
-    async def main_loop(self) -> None:
-        counter = 0
-        while not await self.on_tick(counter):  # which renews the date of answers, every tenth time
-            counter = (counter + 1) % 10
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), 0.1)
-
-    async def shutdown(self, sockets: list[sockets.socket] | None = None) -> None:
-        state = self.server_state
-        for connection in list(state.connections):
-            connection.shutdown()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL):
-                while state.connections or state.tasks:
-                    await asyncio.sleep(0.002)
-        for task in state.tasks:
-            task.cancel()
-
-
 @contextlib.asynccontextmanager
 async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIterator[Context]:
     """Run a node on a port for the time of an `async with` block."""
@@ -235,7 +204,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     except OSError:
         await node.stop()
         raise
-    server = _Server(_uvicorn(make_app(service, routes(service))))
+    server = Server(_uvicorn(make_app(service, routes(service))))
     serving = asyncio.create_task(server.serve(sockets=[]))  # the door has the socket
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
