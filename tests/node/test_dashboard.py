@@ -518,7 +518,8 @@ def test_a_pipeline_with_odd_names_and_values_does_no_harm(browser: Browser) -> 
 
 
 @needs_browser
-def test_nodes_that_come_and_go_are_shown(browser: Browser) -> None:
+def test_nodes_that_come_and_go_are_shown(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.overviews.PATIENCE", 0.5)
     with nodes() as some:
         address = some.start("first")
         with looking(browser, address + "/dashboard/", may_fail="connect|Refused|Failed to load") as page:
