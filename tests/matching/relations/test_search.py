@@ -135,7 +135,7 @@ def test_a_filter_is_never_missed_while_it_is_updated() -> None:
     mover = threading.Thread(target=move)
     mover.start()
     try:
-        for _ in range(50):
+        for _ in range(200):
             assert index.covered("x > 50").count("moving") == 1
             assert index.overlapping("x > 50").count("moving") == 1
     finally:
