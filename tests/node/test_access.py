@@ -137,8 +137,11 @@ def test_a_connection_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("fieldfare.node.security.tokens.LEEWAY", 0.0)
 
     async def test() -> None:
-        async with guarded(tmp_path) as node, talking(node, token=token("ana", "trader", seconds=4)) as ana:
-            assert "expired" in (await ana.hear(f.Bye)).reason
+        async with guarded(tmp_path) as service:
+            nearly = time.time() + 599.9
+            service.node.clock = lambda: nearly
+            async with talking(service, token=token("ana", "trader", seconds=600)) as ana:
+                assert "expired" in (await ana.hear(f.Bye)).reason
 
     asyncio.run(test())
 

@@ -44,6 +44,7 @@ def test_whoever_had_a_session_of_that_name_cannot_touch_it(tmp_path: Path) -> N
                 assert list(a.node.core.broker.clients.all["s"].subscriptions) == ["mine"]
                 await ana.publish(1, {"x": 5})
                 assert await ana.events(1) == [{"x": 5}]
+            eve.socket.transport.abort()  # a farewell that is not read would be waited for
 
     asyncio.run(test())
 

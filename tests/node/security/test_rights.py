@@ -160,6 +160,7 @@ def test_a_webhook_brings_no_more_than_its_owners_roles_permit(tmp_path: Path) -
 
 
 def test_a_webhook_waits_while_its_token_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.http.webhooks.delivery._RETRY_SECONDS", 0.05)
     monkeypatch.setattr(revocations, "EVERY", 0.05)
     void = tmp_path / "void.toml"
     void.write_text("")

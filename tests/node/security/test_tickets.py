@@ -153,7 +153,8 @@ def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, mon
         async with two(tmp_path) as (a, b):
             async with talking(b, "other", token=token("ana")):
                 pass
-            async with talking(a, "s", token=token("ana", 6)) as ana:
+            end = int(time.time()) + 600.0
+            async with talking(a, "s", token=make_token(Secret(SECRET), "ana", ["client"], 600.0, end - 600.0)) as ana:
                 await ana.subscribe("s", "x > 0")
                 await offer(a, b, "s")
                 bye = await ana.hear(f.Bye)
@@ -169,10 +170,12 @@ def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, mon
                 assert isinstance(asked, f.Refused)
                 second = ana.welcome.ticket
                 assert second not in ("", bye.ticket)
+            b.node.clock = lambda: end - 0.1
             async with talking(b, "s", ticket=second) as ana:
                 third = ana.welcome.ticket
                 assert "ticket" in await refused(b.hood.url, "s", bye.ticket)  # it was used, and so was the next
                 assert "expired" in (await ana.hear(f.Bye)).reason
+            b.node.clock = lambda: end
             assert "ticket" in await refused(b.hood.url, "s", third)
 
     asyncio.run(test())
