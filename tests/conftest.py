@@ -73,11 +73,11 @@ def programs() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def jvm() -> Iterator[Jvm]:
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """Start the Java machine of a worker; imported only where a test needs it."""
     from tests.pipeline.jvm import Jvm  # noqa: PLC0415
 
-    shared = Jvm()
+    shared = Jvm(tmp_path_factory.mktemp("java"))
     yield shared
     shared.stop()
 
@@ -90,9 +90,11 @@ def spark(jvm: Jvm, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     jvm.suspect = request.session.testsfailed > failed
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them."""
+    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them.
+
+    Not `trylast`: xdist reads the groups in a hook of that kind.
+    """
     left_out = [item for item in items if any(map(absent, _needs(item)))]
     if left_out:
         config.stash.setdefault(LEFT_OUT, set()).update(need for item in left_out for need in _needs(item))
