@@ -1,4 +1,4 @@
-"""Profiles of hypothesis; tests that cannot run here; the order of tests; Spark for tests.
+"""Profiles of hypothesis; tests that cannot run here; the order of tests; Spark and a swift `fieldfare` for tests.
 
 HYPOTHESIS_PROFILE chooses a profile: `dev` (the default) and `ci` try 100 random examples of each property, `long` tries
 2,000, or as many as HYPOTHESIS_EXAMPLES says. A property that is slow by nature says so with `few` (`tests/examples.py`).
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +61,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     from tests.scheduling import Groups  # noqa: PLC0415
 
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[str]:
+    """Make a folder with a `fieldfare` that starts at once."""
+    from tests.commands import Commands  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="fieldfare-") as folder, Commands(Path(folder)):
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 from _pytest.mark import ParameterSet
-from tests.commands import Commands
 from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -166,13 +164,6 @@ def free_ports() -> dict[str, str]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return {str(7400 + place): str(one.getsockname()[1]) for place, one in enumerate(sockets)}
-
-
-@pytest.fixture(scope="session")
-def programs() -> Iterator[str]:
-    """A folder with a `fieldfare` that starts at once."""
-    with tempfile.TemporaryDirectory(prefix="fieldfare-") as folder, Commands(Path(folder)):
-        yield folder
 
 
 def pages() -> Iterator[ParameterSet]:
