@@ -82,7 +82,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         await node.start()
 
         def went(_: object, now: float) -> None:
-            node.core.handovers._lost("ana", "b", now)
+            node.core.handovers.note_departed("ana", "b", now)
 
         await node.submit(went)
         clocks.wall += 1000 * DAY

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from fieldfare.core.handover_state import Departure
+from fieldfare.core.handover_table import IGNORED, HandoverInput
 from fieldfare.core.state import Pending, Session, pending_numbers
 from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.protocol import handover as h
@@ -30,7 +31,13 @@ class Departures(dict[str, Departure]):
         self._core = core
 
     def begin(self, name: str, session: Session, ticket: str, target: str) -> None:
-        """Describe a session to a target, and note from now on which events the session gets."""
+        """Describe a session to a target, and note from now on which events the session gets.
+
+        A repeated request of an impatient target changes nothing: the target could not tell the second description from
+        the first, and would take the cancellation between them for the end of both.
+        """
+        if name in self and (self[name].ticket, self[name].target) == (ticket, target):
+            return
         if name in self:
             self.cancel(name)
         self[name] = Departure(ticket, target, self._core.position)
@@ -49,11 +56,9 @@ class Departures(dict[str, Departure]):
         del self[name]
         self._core.buffer.store(Row("departure", (name,)))
 
-    def target_ready(self, name: str, ticket: str) -> None:
+    def target_ready(self, name: str) -> None:
         """Let a session go: the target has subscribed to all filters."""
-        departure = self.get(name)
-        if departure is None or departure.ticket != ticket or departure.ready:
-            return
+        departure = self[name]
         departure.ready = True
         self._store(name)
         self._core.buffer.closing[name] = departure.target
@@ -63,10 +68,10 @@ class Departures(dict[str, Departure]):
 
         Never in the same step as `target_ready`: the row of the departure must be on disk before.
         """
-        departure = self[name]
-        if departure.ready and not departure.frozen:
-            departure.frozen = True
-            self._core.sessions.drop_filters(name, now)
+        with self._core.handovers.states.transition(name, HandoverInput.FREEZE) as next_states:
+            if next_states is not IGNORED:
+                self[name].frozen = True
+                self._core.sessions.drop_filters(name, now)
 
     def next_deliveries(self, name: str, limit: int) -> list[tuple[int, Pending]]:
         """Return the deliveries of a frozen session to send next; `send_deliveries` needs the journal entries, too."""
@@ -81,6 +86,12 @@ class Departures(dict[str, Departure]):
 
         With the last part the session ends here.
         """
+        with self._core.handovers.states.transition(name, HandoverInput.SEND_PART):
+            return self._send_part(name, waiting, entries, now)
+
+    def _send_part(
+        self, name: str, waiting: Sequence[tuple[int, Pending]], entries: Mapping[int, JournalEntry], now: float
+    ) -> bool:
         departure, session = self[name], self._core.sessions[name]
         items = stored_deliveries(waiting, entries)
         session.dropped += len(waiting) - len(items)
@@ -102,9 +113,9 @@ class Departures(dict[str, Departure]):
 
     def send_voucher(self, voucher: h.ClientVoucher) -> None:
         """Send the target a voucher for the client of a session."""
-        departure = self.get(voucher.session)
-        if departure is not None and departure.ticket == voucher.ticket:
-            self._send(departure.target, voucher)
+        with self._core.handovers.states.transition(voucher.session, HandoverInput.VOUCH) as next_states:
+            if next_states is not IGNORED and self[voucher.session].ticket == voucher.ticket:
+                self._send(self[voucher.session].target, voucher)
 
     def delivered(self, name: str, event: EventId) -> None:
         """Note a delivered event, so as to keep the target from another delivery."""

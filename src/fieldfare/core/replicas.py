@@ -13,6 +13,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
 from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
@@ -102,7 +103,7 @@ class Replicas:
             holders[holder] = ReplicaHolder(ticket, subscriptions)
             self._store_holder(name, holder)
             about = session.identity, session.owner, subscriptions, advertisements
-            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True))
+            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True, moves=session.moves))
 
     def end(self, name: str) -> None:
         """Cancel the replicas of an ended session."""
@@ -117,15 +118,12 @@ class Replicas:
             self.end(name)
             self._changed.add(name)
 
-    def holder_ready(self, name: str, ticket: str, holder: str) -> bool:
-        """Schedule the waiting deliveries for a subscribed holder; False if the node is no holder of the session."""
-        one = self.holders.get(name, {}).get(holder)
-        if one is None or one.ticket != ticket:
-            return False
+    def holder_ready(self, name: str, holder: str) -> None:
+        """Schedule the waiting deliveries for a subscribed holder."""
+        one = self.holders[name][holder]
         one.ready, one.upto = True, self._core.sessions[name].count
         self._due.add((name, holder))
         self._store_holder(name, holder)
-        return True
 
     def due(self) -> list[tuple[str, str]]:
         """Return the pairs of session and holder for which waiting deliveries have to be sent."""
@@ -166,16 +164,10 @@ class Replicas:
             counts = session.sequence, session.count, session.acknowledged, session.moves
             self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
 
-    def taken_over(self, name: str, identity: str, holder: str, now: float) -> bool:
-        """End a session after a take-over by a holder; False if the session was not here, or the node no holder."""
-        session, departure = self._core.sessions.get(name), self._core.handovers.departures.get(name)
-        going = departure is not None and departure.ready
-        if session is None or session.identity != identity or going or holder not in self.holders.get(name, {}):
-            return False
-        del self.holders[name][holder]
-        self._core.buffer.store(Row("copy", (name, holder)))
-        self._core.sessions.end(name, now)
-        return True
+    def forget_holder(self, name: str, holder: str) -> None:
+        """Forget a holder that has taken over a session."""
+        if self.holders.get(name, {}).pop(holder, None) is not None:
+            self._core.buffer.store(Row("copy", (name, holder)))
 
     # At a replica holder
 
@@ -185,7 +177,7 @@ class Replicas:
         if replica is not None and replica.identity != description.identity:
             self.drop(name, now)
             replica = None
-        if replica is None and (name in core.sessions or name in core.handovers.arrivals):
+        if replica is None and name in core.handovers.arrivals:
             return
         try:
             subscribe = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in description.subscriptions.items()}
@@ -197,7 +189,7 @@ class Replicas:
             replica = Replica(description.ticket, node, description.identity, description.owner, mark)
             self.held[name] = replica
             core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
-        replica.ticket, replica.node = description.ticket, node
+        replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
         self._store_replica(name)
         core.sessions.store(name)
         before = core.broker.clients.get(name).subscriptions
@@ -207,9 +199,7 @@ class Replicas:
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
         """Log deliveries from before the beginning of the replica."""
-        replica = self._held(message)
-        if replica is None:
-            return
+        replica = self.held[message.session]
         for one in readable(message):
             details = details_for(one, message.session, replica.mark)
             position = self._core.append_entry(now, one.publisher, handed_over(one.sequence), one.event, details)
@@ -217,9 +207,7 @@ class Replicas:
 
     def update(self, progress: h.ReplicaProgress, now: float) -> None:
         """Apply the progress of a session: forget the events acknowledged by the client."""
-        replica, name = self._held(progress), progress.session
-        if replica is None:
-            return
+        replica, name = self.held[progress.session], progress.session
         replica.sequence, replica.count = progress.sequence, progress.count
         replica.acknowledged, replica.moves = progress.acknowledged, progress.moves
         for publisher, by, sequence in progress.last_events:
@@ -275,11 +263,8 @@ class Replicas:
     def expire(self, now: float, life: float) -> None:
         """Drop replicas without news for ten times the life of a session; usually the session's node cancels before."""
         for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
-            self.drop(name, now)
-
-    def _held(self, message: h.HandoverMessage) -> Replica | None:
-        replica = self.held.get(message.session)
-        return replica if replica is not None and replica.ticket == message.ticket else None
+            with self._core.handovers.states.transition(name, HandoverInput.EXPIRE):
+                self.drop(name, now)
 
     # Events, rows and recovery
 
