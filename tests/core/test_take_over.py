@@ -59,3 +59,28 @@ def test_an_impatient_client_loses_nothing(asked: str, hops: int) -> None:
         world.send_session("b0", "b0.0", limit=1)
     world._take_over("b0.0", "b2", asked, "again")
     check(world)
+
+
+def test_a_session_that_has_moved_twice_survives_its_node() -> None:
+    """The replica did not know of the moves, so the session taken over looked like an outdated copy."""
+    world = World(STRATEGIES["covering"], LINE, replicas=1)
+    world.change_filters("b0.0", m.Subscribe("all", parse("TRUE")))
+    for node in ("b1", "b2"):
+        world.settle()
+        world.move("b0.0", node, make_before_break=False, cancel=False)
+    world.settle()
+    world.publish("b1.1", [Event({"x": 1})])
+    world.fail_for_good("b2", "b1", "b1")
+    assert world.clients["b0.0"].got == [("b1.1", 1)]
+    assert world.clients["b0.0"].moves == 3
+
+
+def test_an_outdated_copy_ends_although_it_departs() -> None:
+    """The departure stayed behind without a session."""
+    world = World(STRATEGIES["covering"], LINE)
+    core = world.brokers["b0"]
+    world.run("b0", lambda core, _: core.handovers.requested("b0.0", "t", "b1", None))
+    claimed = core.handovers.claim("b0.0", "u", 1.0, at="b2", identity="b0.0@", moves=5)
+    assert claimed is None
+    assert not core.handovers.departures
+    assert core.handovers.arrivals["b0.0"].source == "b2"

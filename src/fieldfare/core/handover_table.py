@@ -1,14 +1,14 @@
 """The handover as a table: the states of a session seen from one node, the inputs, and the next states.
 
-`protocol.handover` shows the messages between two nodes. The table shows the same handover from the inside
-of each node: the target goes from ELSEWHERE over REQUESTED and ARRIVING to HERE; the source from HERE over DEPARTING,
-READY and FROZEN to ELSEWHERE. A node that is neither may hold a REPLICA.
+`protocol.handover` shows the messages between two nodes. The table shows the same handover from the inside of each
+node: the target goes from ELSEWHERE over REQUESTED and ARRIVING to HERE; the source from HERE over DEPARTING, READY and
+FROZEN to ELSEWHERE. A node that is neither may hold a REPLICA.
 
 - ELSEWHERE: no session of the name is here. The node may remember the node of a session that has left.
 - REQUESTED: a client is here, and another node was asked for the session. Nothing is lost by a cancellation.
 - ARRIVING: the source has described the session. An interim session stores the events that reach this node, until the
-  source has sent the rest. From the message `TargetReady` on the source gives the session away, so nothing but the
-  source can end this state.
+  source has sent the rest. From the message `TargetReady` on the source gives the session away, so no client and no
+  silence ends this state; the description of a replica holder, who was asked as well, replaces a silent source.
 - HERE: clients can use the session.
 - DEPARTING: the session was described to a target. Clients can still use the session, and any change cancels the
   departure, because the target has subscribed to the filters of before.
@@ -32,7 +32,7 @@ A pair of state and input has one of three meanings:
 - none: the input is an error of a client, of this node or of another node, and changes nothing. A client hears
   that the session is moving or absent; a message is logged.
 
-There is no logic in this module. `Handovers.transition` is the only place that reads the table.
+There is no logic in this module. `HandoverStates` is the only place that reads the table.
 """
 
 from __future__ import annotations
