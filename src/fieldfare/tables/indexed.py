@@ -100,7 +100,9 @@ class IndexedTable(Table[Interface]):
     def add_many(self, pairs: Iterable[tuple[Filter, Interface]]) -> int:
         """Store many pairs, with a single update of the index; return the number of pairs that changed the table."""
         todo = [(satisfiable(filter), interface) for filter, interface in pairs]
-        with self._part.shared.holding([filter for filter, _ in todo] if len(todo) > 1 else ()):
+        if len(todo) == 1:
+            return int(self.add(*todo[0]))
+        with self._part.shared.holding([filter for filter, _ in todo]):
             return sum(self.add(filter, interface) for filter, interface in todo)
 
     def remove(self, filter: Filter, interface: Interface) -> bool:

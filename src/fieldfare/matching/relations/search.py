@@ -39,7 +39,7 @@ from fieldfare.matching.store.store import Store
 Ints = NDArray[np.int64]
 Fields = Mapping[str, object]
 _NONE: Final = np.zeros(0, np.int64)
-_FEW: Final = 2
+_FEW: Final = 4
 """number of candidates that are not worth another match"""
 _MANY: Final = 500
 """number of answers from which marking is faster than sorting"""
