@@ -38,6 +38,7 @@ def command(
 
     Examples:
         fieldfare bench route --filters 1000
+        fieldfare bench route --filters 1000 --strategy simple
         fieldfare bench route --filters 1000,2000 --json out.json
     """
     import msgspec
