@@ -46,16 +46,19 @@ class Reader:
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """Return the owners of the entries that an event satisfies, found by keys or by substrings."""
-        return self.look(fields)[0]
+        """Return the owners of the entries that an event satisfies, found by keys or by substrings.
 
-    def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+        The event is not sampled: questions about filters are no events, and must not shape segments.
+        """
+        return self.look(fields, sampled=False)[0]
+
+    def look(self, fields: Mapping[str, object], *, sampled: bool = True) -> tuple[list[int], bool]:
         """Return the owners, and whether they are plain numbers: none to be verified, none that may come twice."""
         substrings = self._store.substrings
         while True:
             version = substrings.version
             try:
-                found, plain = self._in_arenas(fields)
+                found, plain = self._in_arenas(fields, sampled=sampled)
             except _Grown:
                 continue
             if substrings.version and (more := substrings.owners(fields)):
@@ -64,7 +67,7 @@ class Reader:
             if substrings.version == version:  # else a filter may have moved from there to here between the two
                 return found, plain
 
-    def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+    def _in_arenas(self, fields: Mapping[str, object], *, sampled: bool) -> tuple[list[int], bool]:
         store = self._store
         state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
         buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
@@ -75,7 +78,8 @@ class Reader:
         except IndexError:
             self._check(size)
             raise
-        self._notice(keys)
+        if sampled:
+            self._notice(keys)
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []

@@ -34,6 +34,9 @@ from fieldfare.matching.store.state import Segment, State
 Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
 """events kept for estimates of selectivity"""
+_RATIO: Final = 8
+"""a segment is merged with newer entries if it is at most so many times as large: each segment costs every event and
+every search some microseconds"""
 
 
 class Store:
@@ -72,11 +75,13 @@ class Store:
         if not entries:
             return
         delta = self.state.deltas[-1]
-        if not delta.fits(entries):
+        fits = delta.fits(entries)
+        if not fits:
             delta = Delta()
             self.state = self.state._replace(deltas=(*self.state.deltas, delta))
             self._schedule()
-        if delta.fits(entries):
+            fits = delta.fits(entries)
+        if fits:
             delta.append(owner, number, entries)
         else:  # too large for any delta
             self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
@@ -245,10 +250,10 @@ def mergeable(state: State, *, kernels: bool) -> State | None:
     full = state.deltas[:-1]
     size = sum(delta.count for delta in full)
     taken = len(state.segments)
-    if not size and taken > 1 and state.segments[-2].entries <= 2 * state.segments[-1].entries:
+    if not size and taken > 1 and state.segments[-2].entries <= _RATIO * state.segments[-1].entries:
         taken -= 1
         size = state.segments[taken].entries
-    while taken and state.segments[taken - 1].entries <= 2 * size:
+    while taken and state.segments[taken - 1].entries <= _RATIO * size:
         taken -= 1
         size += state.segments[taken].entries
     chosen = state.segments[taken:]
