@@ -78,7 +78,7 @@ class Node:
             plain,
             repr(filters),
             core.position,
-            core.handovers.departed,
+            core.handovers.departed.node_of("s"),
             repr(unwritten),
             dict(core.handovers.passes),
         )

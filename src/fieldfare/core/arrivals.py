@@ -6,10 +6,12 @@ which gets the events at this node meanwhile. When the first part is complete, b
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
 from fieldfare.core.handover_state import Arrival, HandoverError
+from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
 from fieldfare.core.state import NEVER, Pending, Session
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
@@ -31,30 +33,42 @@ if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
 
-class Arrivals(dict[str, Arrival]):
+class Arrivals(Mapping[str, Arrival]):
     """The arriving sessions by name."""
 
-    def __init__(self, core: Core) -> None:
-        """Begin without arriving sessions, for a broker."""
-        super().__init__()
+    def __init__(self, core: Core, states: HandoverStates) -> None:
+        """Serve the arriving sessions of a node."""
         self._core = core
+        self._states = states
         self.refused: dict[tuple[str, str | None], str] = {}
         """Reasons why requested sessions do not come, by name and owner."""
         self.unclaimed: set[str] = set()
         """Sessions that no node had and that began anew here, until their clients come."""
+
+    def __getitem__(self, name: str) -> Arrival:
+        """Return the arrival of a session."""
+        return self._states.arrivals[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the arriving sessions."""
+        return iter(self._states.arrivals)
+
+    def __len__(self) -> int:
+        """Return the number of arriving sessions."""
+        return len(self._states.arrivals)
 
     # Requests of clients
 
     def request(self, name: str, source: str, ticket: str, owner: str | None) -> None:
         """Ask a node for a session."""
         self.refused.pop((name, owner), None)
-        self[name] = Arrival(ticket, source, owner, self._core.position)
+        self._states.arrivals[name] = Arrival(ticket, source, owner, self._core.position)
         self._store(name)
         self._send(source, h.SessionRequest(name, ticket, owner))
 
     def take_over(self, name: str, holder: str, ticket: str, now: float) -> None:
         """Ask a replica holder for a session after the silence of its node; or the node once more."""
-        with self._core.handovers.states.transition(name, HandoverInput.TAKE_OVER) as next_states:
+        with self._states.transition(name, HandoverInput.TAKE_OVER) as next_states:
             # Clients name the holders, and an envelope to a wrong name would wait for ever.
             known = holder == self._core.broker.name or self._core.envelopes.knows(holder)
             if next_states is not IGNORED and known:
@@ -80,7 +94,7 @@ class Arrivals(dict[str, Arrival]):
 
     def cancel(self, name: str) -> None:
         """Cancel a request after the client has gone. A session already described by the source comes all the same."""
-        with self._core.handovers.states.transition(name, HandoverInput.CANCEL) as next_states:
+        with self._states.transition(name, HandoverInput.CANCEL) as next_states:
             if next_states is not IGNORED and self[name].next_request is None:
                 self._send(self[name].source, h.CancelHandover(name, self[name].ticket))
                 self._remove(name)
@@ -171,7 +185,7 @@ class Arrivals(dict[str, Arrival]):
             return
         node = message.node
         if node == core.broker.name:  # so the session was here once
-            node = core.handovers.departed_to(name)
+            node = core.handovers.departed.node_of(name)
         if node:
             arrival.source = node
             self._store(name)
@@ -194,7 +208,7 @@ class Arrivals(dict[str, Arrival]):
     def _arrived(self, name: str, now: float) -> None:
         core, next_request = self._core, self[name].next_request
         self._remove(name)
-        core.handovers.forget_departed(name)
+        core.handovers.departed.forget(name)
         core.sessions[name].last_seen = now
         core.sessions.store(name)
         core.buffer.wake(name)
@@ -228,7 +242,7 @@ class Arrivals(dict[str, Arrival]):
         self._core.envelopes.send(to, h.encode(message))
 
     def _remove(self, name: str) -> None:
-        del self[name]
+        del self._states.arrivals[name]
         self._core.buffer.store(Row("arrival", (name,)))
 
     def _store(self, name: str) -> None:
@@ -243,7 +257,7 @@ class Arrivals(dict[str, Arrival]):
         for (name,), (low, ticket, source, wanted, identity, owner, following) in stored.get("arrival", {}).items():
             session = None if identity is None else Session(identity, True, False, owner=owner)
             request = None if following is None else (following[0], following[1], following[2])
-            self[str(name)] = Arrival(ticket, source, wanted, low - 1, session, next_request=request)
+            self._states.arrivals[str(name)] = Arrival(ticket, source, wanted, low - 1, session, next_request=request)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log: add the event to a part of the session, according to the mark."""

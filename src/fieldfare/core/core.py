@@ -101,7 +101,7 @@ class Core:
         self.sessions = SessionTable(self)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
-        self.envelopes = Envelopes(self)
+        self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
@@ -205,7 +205,7 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
-        self.handovers.expire(now, life)
+        self.handovers.departed.expire(now, life)
         return ended
 
     @property

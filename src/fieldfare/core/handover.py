@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.arrivals import Arrivals
+from fieldfare.core.departed import Departed
 from fieldfare.core.departures import Departures
 from fieldfare.core.handover_state import (
     STATUS,
@@ -26,7 +27,7 @@ from fieldfare.core.session_names import check_session
 from fieldfare.core.state import INTERNAL, RequestRefused, Session
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, StoredRows
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Handovers:
         """Begin without handovers; with `secure`, a session goes only to the owner."""
         self._core = core
         self._secure = secure
-        self.arrivals = Arrivals(core)
-        self.departures = Departures(core)
-        self.states = HandoverStates(core.sessions, self.arrivals, self.departures, core.replicas.held)
-        self.departed: dict[str, tuple[str, float]] = {}
-        """Sessions that have left: the node of each, and when it left."""
+        self.states = HandoverStates(core.sessions, core.replicas.held)
+        self.departed = Departed(core.buffer)
+        self.arrivals = Arrivals(core, self.states)
+        parts = self.states, core.sessions, core.envelopes, core.buffer
+        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position)
         self.passes: dict[str, Pass] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -126,7 +127,7 @@ class Handovers:
             return self._attach(name, fresh, now, owner, identity)
         if self.status(name) == "unknown":
             replica = core.replicas.held.get(name)
-            source = at if elsewhere else self.departed_to(name)
+            source = at if elsewhere else self.departed.node_of(name)
             source = source or (replica.node if replica is not None else "")
             if not source:
                 return self._attach(name, fresh, now, owner, identity)
@@ -218,7 +219,7 @@ class Handovers:
                 mine = self.states.of(name) is HandoverState.REPLICA
                 if take_over and mine and not (self._secure and replicas.held[name].owner != owner):
                     replicas.take_over(name)
-                    self.forget_departed(name)
+                    self.departed.forget(name)
                 self.requested(name, ticket, other, owner)
             case h.SessionOffer(ticket=ticket, owner=owner):
                 self.arrivals.request(name, other, ticket, owner)
@@ -262,7 +263,7 @@ class Handovers:
         elif replica is not None:
             self._send(target, h.SessionNotHere(name, ticket, replica.node))
         elif session is None or not session.durable or name.startswith(INTERNAL):
-            self._send(target, h.SessionNotHere(name, ticket, self.departed_to(name)))
+            self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         else:
@@ -275,7 +276,7 @@ class Handovers:
         self._core.replicas.forget_holder(name, holder)
         self._core.sessions.end(name, now)
         self._core.buffer.closing[name] = holder
-        self.note_departed(name, holder, now)
+        self.departed.note(name, holder, now)
 
     def _cancelled(self, name: str, now: float) -> None:
         if name in self.departures:
@@ -289,27 +290,6 @@ class Handovers:
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
         self._core.envelopes.send(to, h.encode(message))
-
-    # Sessions that have left
-
-    def departed_to(self, name: str) -> str:
-        """Return the node where a session went; empty if unknown."""
-        return self.departed.get(name, ("", 0.0))[0]
-
-    def note_departed(self, name: str, node: str, now: float) -> None:
-        """Remember where a session went, for clients and nodes with requests for the session."""
-        self.departed[name] = node, now
-        self._core.buffer.store(Row("gone", (name,), [node, now]))
-
-    def forget_departed(self, name: str) -> None:
-        """Forget where a session went, after a return of the session or a long time."""
-        if self.departed.pop(name, None) is not None:
-            self._core.buffer.store(Row("gone", (name,)))
-
-    def expire(self, now: float, life: float) -> None:
-        """Forget where sessions went more than ten lives ago; until then a session may be in use elsewhere."""
-        for name in [name for name, (_, when) in self.departed.items() if now - when > 10 * life]:
-            self.forget_departed(name)
 
     # Events and recovery
 
@@ -334,8 +314,7 @@ class Handovers:
         """Recover from stored rows; the entries of the log follow."""
         self.arrivals.restore(stored)
         self.departures.restore(stored)
-        for (name,), (node, _) in stored.get("gone", {}).items():
-            self.departed[str(name)] = node, self._core.now  # clients could not come back while the node was down
+        self.departed.restore(stored, self._core.now)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log."""

@@ -12,28 +12,22 @@ from fieldfare.core.state import RequestRefused, Session
 
 
 class HandoverStates:
-    """The states of sessions, read from the parts of a core.
+    """The arriving and departing sessions of a node, and the state of any session.
 
     No state is stored a second time: an arrival, a departure, a replica and a session are the state, in memory as in
     rows.
     """
 
-    def __init__(
-        self,
-        sessions: Mapping[str, Session],
-        arrivals: Mapping[str, Arrival],
-        departures: Mapping[str, Departure],
-        replicas: Mapping[str, Replica],
-    ) -> None:
-        """Read the states from these parts, whenever asked."""
+    def __init__(self, sessions: Mapping[str, Session], replicas: Mapping[str, Replica]) -> None:
+        """Begin without handovers; all sessions and all held replicas of the node are given."""
         self._sessions = sessions
-        self._arrivals = arrivals
-        self._departures = departures
         self._replicas = replicas
+        self.arrivals: dict[str, Arrival] = {}
+        self.departures: dict[str, Departure] = {}
 
     def of(self, name: str) -> HandoverState:
         """Return the state of a session."""
-        arrival, departure = self._arrivals.get(name), self._departures.get(name)
+        arrival, departure = self.arrivals.get(name), self.departures.get(name)
         if arrival is not None:
             if arrival.session is not None:
                 return HandoverState.ARRIVING
@@ -72,7 +66,7 @@ class HandoverStates:
 
     def check_invariants(self, name: str) -> None:
         """Assert the agreement of the parts on a session."""
-        arrival, departure = self._arrivals.get(name), self._departures.get(name)
+        arrival, departure = self.arrivals.get(name), self.departures.get(name)
         session, replica = self._sessions.get(name), self._replicas.get(name)
         assert arrival is None or departure is None, f"{name} is arriving and departing at once"
         assert arrival is None or (arrival.session is None) == (session is None or replica is not None), name
