@@ -270,9 +270,11 @@ class Handovers:
             self.departures.begin(name, session, ticket, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
-        """End a session after the take-over by a replica holder, and disconnect the client here."""
-        if name in self.departures:
-            self.departures.remove(name)
+        """End a session after the take-over by a replica holder, and disconnect the client here.
+
+        The target of a departure has to ask the holder.
+        """
+        self.cancel_departure(name)
         self._core.replicas.forget_holder(name, holder)
         self._core.sessions.end(name, now)
         self._core.buffer.closing[name] = holder
