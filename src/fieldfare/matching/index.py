@@ -18,14 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fieldfare.events.arrow import to_batch
 from fieldfare.events.event import Event, fields_of
-from fieldfare.events.limits import EventError
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
-from fieldfare.matching.match.batch_rows import fields_by_row
+from fieldfare.matching.match.batch_rows import fields_by_row, plain_batch
+from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
 from fieldfare.matching.relations import search
@@ -35,27 +34,9 @@ from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, VERIFY_FLA
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
+_NO_PAIRS: Final = np.zeros(0, np.int64), np.zeros(0, np.int64)
 _BULK: Final = 256
 """number of filters added at once that become a segment of their own"""
-
-
-MANY: Final = 8
-"""number of events from which a batch is faster than single matches"""
-_PLAIN: Final = frozenset({str, int, float, bool})
-
-
-def _is_plain(event: Event) -> bool:
-    """Tell whether a record batch can hold an event as is: no nesting, and no null, which would be a missing field."""
-    tree = event.tree
-    return event.valid is None and len(tree) > 0 and _PLAIN.issuperset(map(type, tree.values()))
-
-
-def _batch(events: Sequence[Event]) -> Any:
-    """Return the events as a record batch; None if a field has values of different kinds."""
-    try:
-        return to_batch(events)
-    except EventError:
-        return None
 
 
 class _Replaced(Exception):
@@ -79,6 +60,7 @@ class Index(Matcher[Id], Generic[Id]):
     def _start(self, store: Store, stored: Any = None) -> None:
         self._store = store
         self._reader = Reader(store)
+        self._json = JsonReader(store), JsonReader(store, cloudevents=True)
         self._ids: IdTable[Id] = IdTable(store.lock, stored)
         self._checks: Counter[int] = Counter()
         self._changes = 0
@@ -168,20 +150,50 @@ class Index(Matcher[Id], Generic[Id]):
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
         """Return the ids of all filters that the event matches, each once."""
-        fields = fields_of(event)
-        while True:
-            changes = self._changes
-            owners, plain = self._reader.look(fields)
-            if plain or not owners:
-                break
-            with contextlib.suppress(_Replaced):
-                owners = self._decided(owners, fields, mode)
-                break
+        return self._match(fields_of(event), mode)
+
+    def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
+        changes = self._changes
         ids = self._ids.by_number
-        found = [ids[number] for number in owners]
+        found = [ids[number] for number in self._numbers(fields, mode)]
         if changes & 1 or changes != self._changes:  # a filter may be removed, or found before and after an update
             return [id for id in dict.fromkeys(found) if id is not GONE]
         return found
+
+    def _numbers(self, fields: Mapping[str, object], mode: Mode) -> list[int]:
+        while True:
+            owners, plain = self._reader.look(fields)
+            if plain or not owners:
+                return owners
+            with contextlib.suppress(_Replaced):
+                return self._decided(owners, fields, mode)
+
+    def match_json(self, text: bytes | str, mode: Mode = "overlaps", *, cloudevents: bool = False) -> list[Id]:
+        """Return the ids of all filters that the event in a JSON text matches; only looked-at fields are decoded.
+
+        Answers and errors are those of `match(json.decode(text))`; see `fieldfare.events`. With `cloudevents`, a text
+        with the key `specversion` is a CloudEvent.
+        """
+        reader = self._json[cloudevents]
+        while True:
+            decoders = reader.decoders()
+            found = self._match(reader.fields(text, decoders), mode)
+            if decoders is reader.decoders():  # else a filter may have replaced another, and look at other fields
+                return found
+
+    def match_json_lines(
+        self, lines: bytes | str | Iterable[bytes | str], mode: Mode = "overlaps", *, cloudevents: bool = False
+    ) -> Any:
+        """Return the matches of lines of JSON, a text or an iterable of lines, as `match_batch` does.
+
+        `event` is the number of the line, from 0; blank lines are skipped. An `EventError` names the line, from 1.
+        """
+        reader = self._json[cloudevents]
+        pairs, changes = [_NO_PAIRS], self._changes
+        pairs += reader.pairs(
+            lines, lambda batch: self._match_part(batch, mode), lambda fields: self._numbers(fields, mode)
+        )
+        return self._table(pairs, changes)
 
     def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
         """Turn owners into filter numbers: verified where necessary, once where a filter has several entries."""
@@ -213,25 +225,25 @@ class Index(Matcher[Id], Generic[Id]):
 
         Ids must be of a single type that Arrow has, such as str or int.
         """
-        events: list[Ints] = [np.zeros(0, np.int64)]
-        numbers: list[Ints] = [np.zeros(0, np.int64)]
-        changes = self._changes
+        pairs, changes = [_NO_PAIRS], self._changes
         step = max(CHUNK, min(8 * CHUNK, (1 << 22) // max(1, len(self._store.columns))))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
             event, number = self._match_part(part, mode)
-            events.append(event + start)
-            numbers.append(number)
-        ids = self._ids.arrow().take(pa.array(np.concatenate(numbers)))
-        found = pa.table({"event": np.concatenate(events), "id": ids})
+            pairs.append((event + start, number))
+        return self._table(pairs, changes)
+
+    def _table(self, pairs: list[tuple[Ints, Ints]], changes: int) -> Any:
+        """Return (event, number) pairs as a table with ids; `changes` as it was before the match."""
+        events, numbers = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        found = pa.table({"event": events, "id": self._ids.arrow().take(pa.array(numbers))})
         if changes & 1 or changes != self._changes:  # an updated filter may occur twice, a removed filter has no id
             found = found.filter(pc.is_valid(found["id"])).group_by(["event", "id"]).aggregate([]).sort_by("event")
         return found
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
         """Return the result of `match` for each of several events; plain events are matched as a batch."""
-        plain = [number for number, event in enumerate(events) if _is_plain(event)]
-        batch = _batch([events[number] for number in plain]) if len(plain) >= MANY else None
+        plain, batch = plain_batch(events)
         if batch is None:
             return super().match_many(events, mode)
         found: list[list[Id]] = [[] for _ in events]
@@ -376,7 +388,8 @@ class Index(Matcher[Id], Generic[Id]):
         columns, arena, ids, inexact = snapshot.read(source)
         index: Index[Any] = cls.__new__(cls)
         index._start(Store(kernels, columns, arena if arena[layout.ENTRIES] else None), ids)
-        index._store.inexact.update(inexact)
+        for number, wanted in inexact.items():
+            index._store.keep(number, wanted)
         for number, wanted in inexact.items():
             index._store.restore_substrings(number, wanted)
         return index
