@@ -28,7 +28,7 @@ from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
 from fieldfare.matching.relations import search
-from fieldfare.matching.stats import Stats, stats_of
+from fieldfare.matching.stats import Stats, stats_of, time_spent
 from fieldfare.matching.store import layout, snapshot
 from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.store.store import Store
@@ -154,19 +154,24 @@ class Index(Matcher[Id], Generic[Id]):
 
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
         changes = self._changes
+        owners, plain = self._reader.look(fields)
+        return self._named(owners if plain else self._numbers(owners, fields, mode), changes)
+
+    def _named(self, numbers: list[int], changes: int) -> list[Id]:
+        """Return the ids of filters; `changes` as it was before the match."""
         ids = self._ids.by_number
-        found = [ids[number] for number in self._numbers(fields, mode)]
+        found = [ids[number] for number in numbers]
         if changes & 1 or changes != self._changes:  # a filter may be removed, or found before and after an update
             return [id for id in dict.fromkeys(found) if id is not GONE]
         return found
 
-    def _numbers(self, fields: Mapping[str, object], mode: Mode) -> list[int]:
+    def _numbers(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
+        """Turn owners into filter numbers; look again if a filter was replaced meanwhile."""
         while True:
-            owners, plain = self._reader.look(fields)
-            if plain or not owners:
-                return owners
-            with contextlib.suppress(_Replaced):
+            try:
                 return self._decided(owners, fields, mode)
+            except _Replaced:
+                owners = self._reader.owners(fields)
 
     def match_json(self, text: bytes | str, mode: Mode = "overlaps", *, cloudevents: bool = False) -> list[Id]:
         """Return the ids of all filters that the event in a JSON text matches; only looked-at fields are decoded.
@@ -175,10 +180,14 @@ class Index(Matcher[Id], Generic[Id]):
         with the key `specversion` is a CloudEvent.
         """
         reader = self._json[cloudevents]
+        decoders = reader.latest or reader.decoders()
         while True:
-            decoders = reader.decoders()
-            found = self._match(reader.fields(text, decoders), mode)
-            if decoders is reader.decoders():  # else a filter may have replaced another, and look at other fields
+            changes = self._changes
+            fields = reader.fields(text, decoders)
+            owners, plain = self._reader.look(fields)
+            found = self._named(owners if plain else self._numbers(owners, fields, mode), changes)
+            used, decoders = decoders, reader.decoders()
+            if used is decoders:  # else filters look at other fields by now, and a filter may have replaced another
                 return found
 
     def match_json_lines(
@@ -191,7 +200,9 @@ class Index(Matcher[Id], Generic[Id]):
         reader = self._json[cloudevents]
         pairs, changes = [_NO_PAIRS], self._changes
         pairs += reader.pairs(
-            lines, lambda batch: self._match_part(batch, mode), lambda fields: self._numbers(fields, mode)
+            lines,
+            lambda batch: self._match_part(batch, mode),
+            lambda fields: self._numbers(self._reader.owners(fields), fields, mode),
         )
         return self._table(pairs, changes)
 
@@ -334,22 +345,13 @@ class Index(Matcher[Id], Generic[Id]):
 
     def profile(self, events: Iterable[Mapping[str, object]], clock: Callable[[], float]) -> dict[str, float]:
         """Return the seconds of each step of matching some events, by a clock such as `time.process_time`."""
-        spent = {"flatten": 0.0, "look up": 0.0, "verify": 0.0, "name": 0.0}
-        for event in events:
-            start = clock()
-            fields = fields_of(event)
-            flat = clock()
-            owners = self._reader.owners(fields)
-            found = clock()
-            with contextlib.suppress(_Replaced):
-                owners = self._decided(owners, fields, "overlaps")
-            decided = clock()
-            self._ids.named(owners)
-            for step, seconds in zip(
-                spent, (flat - start, found - flat, decided - found, clock() - decided), strict=True
-            ):
-                spent[step] += seconds
-        return spent
+        steps: dict[str, Callable[[Any], Any]] = {
+            "flatten": fields_of,
+            "look up": lambda fields: (self._reader.owners(fields), fields),
+            "verify": lambda found: self._numbers(found[0], found[1], "overlaps"),
+            "name": self._ids.named,
+        }
+        return time_spent(events, steps, clock)
 
     def stats(self) -> Stats:
         """Return figures on the content of the index and on the distribution of the work."""

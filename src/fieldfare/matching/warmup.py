@@ -38,6 +38,7 @@ def run(kernels: ModuleType) -> None:
     kernels.drop_repeats(owners[:0], owners[:0], 1)
     _relate(kernels, arena)
     kernels.look_over(0, 0, False, working_memory(1))
+    kernels.judgement_of(0, working_memory(1))
     columns = _columns()
     list(Encoder(columns).chunks(pa.record_batch({"a": ["x"], "b": [1.5]}), len(columns), 1, kernels))
 

@@ -37,7 +37,7 @@ STREETS: Final = 200
 BLOCKS: Final = 3000
 FEATURES: Final = 200_000
 
-EXPECTED: Final = {("lots", 5): 1_401, ("lots", 20): 6_048, ("lots", 1_000): 335_699}
+EXPECTED: Final = {("lots", 5): 1_591, ("lots", 20): 7_067, ("lots", 1_000): 364_746}
 """matches of `lots` over the first 20,000 events of seed 42, as brute force and counting find them"""
 
 
@@ -170,17 +170,11 @@ def lots(rng: Generator, filters: int, events: int) -> Texts:
     def side() -> str:
         return f"properties.ODD_EVEN = '{'EO'[int(rng.integers(2))]}'"
 
-    def block() -> str:
-        return f"properties.BLOCK_NUM STARTS WITH '{int(rng.integers(BLOCKS // 100)):02}'"
-
     def numbers() -> str:
         first = int(rng.integers(FEATURES))
         return f"id BETWEEN {first} AND {first + FEATURES // 20}"
 
-    def feature() -> str:
-        return "type = 'Feature'"
-
-    kinds = ([on_street], [on_street, side], [block], [feature, on_street], [numbers, side])
+    kinds = ([on_street], [on_street, side], [numbers], [numbers, side], [on_street, numbers])
     texts = [" AND ".join(make() for make in kinds[i % len(kinds)]) for i in range(filters)]
 
     def event() -> Event:

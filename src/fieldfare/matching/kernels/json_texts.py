@@ -11,6 +11,7 @@ from fieldfare.matching.kernels.buffers import byte_at, word_at
 from fieldfare.matching.kernels.compiled import i64, jit, trailing_zeros, u64
 from fieldfare.matching.kernels.texts import text_hash, text_word
 from fieldfare.matching.match.json_layout import (
+    ADDRESS,
     BLANK,
     DOTTED,
     DOUBTFUL,
@@ -184,3 +185,10 @@ def look_over(at, limit, lines, work):  # type: ignore[no-untyped-def]
         _write(work, out, limit - source, judgement, parts, wide, depth > 0 or limit - begin > work[2])
         out += 2
     return (out - RESULTS) >> 1
+
+
+@jit
+def judgement_of(size, work):  # type: ignore[no-untyped-def]
+    """Return the judgement of a text of some bytes at the address in `work`."""
+    at = work[ADDRESS]
+    return work[RESULTS + 1] if look_over(at, at + size, False, work) else i64(DOUBTFUL)

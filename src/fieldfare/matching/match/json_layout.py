@@ -1,6 +1,6 @@
 """The working memory of the look over JSON texts, and its judgements.
 
-    limits (levels, parts, bytes) │ hashes of the keys of open objects │ first key of each level │ results
+    limits (levels, parts, bytes), address │ hashes of the keys of open objects │ first key of each level │ results
 
 A result is two words: the offset at which a line ends, and the judgement of the line.
 """
@@ -18,7 +18,8 @@ PLAIN, DOTTED, DOUBTFUL, BLANK = range(4)
 """judgements: nothing to doubt; nothing but dots in names; to be read in full; no text"""
 WIDE: Final = 4
 """a flag beside the judgement: there are bytes beyond ASCII, which may be no UTF-8"""
-HASHES: Final = 3
+ADDRESS: Final = 3
+HASHES: Final = 4
 LEVELS: Final = HASHES + 256
 MOST_LEVELS: Final = 64
 RESULTS: Final = LEVELS + MOST_LEVELS
@@ -32,5 +33,5 @@ def working_memory(results: int) -> NDArray[np.int64]:
     """
     memory = np.zeros(RESULTS + 2 * results, np.int64)
     limits = DEFAULT_LIMITS
-    memory[:HASHES] = min(limits.depth, MOST_LEVELS - 1), limits.fields, min(limits.string, limits.bytes)
+    memory[:ADDRESS] = min(limits.depth, MOST_LEVELS - 1), limits.fields, min(limits.string, limits.bytes)
     return memory

@@ -21,7 +21,7 @@ from fieldfare.events import cloudevents, json
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.matching.match.json_decoder import Decoders, decoders_of
-from fieldfare.matching.match.json_layout import BLANK, DOUBTFUL, PLAIN, RESULTS, WIDE, working_memory
+from fieldfare.matching.match.json_layout import ADDRESS, BLANK, DOUBTFUL, PLAIN, RESULTS, WIDE, working_memory
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
@@ -86,13 +86,17 @@ class JsonReader:
         self._known: tuple[int, Decoders | None] = (-1, None)
         self._desks: list[_Desk] = []
 
+    @property
+    def latest(self) -> Decoders | None:
+        """The decoders of the last call of `decoders`, which may be too old."""
+        return self._known[1]
+
     def decoders(self) -> Decoders | None:
         """Return the decoders for the fields that filters look at now; None if all texts are to be read in full."""
         version = self._store.looked_at.version()
-        known = self._known
-        if known[0] != version or self._kernels is None:
-            known = self._known = version, self._made()
-        return known[1]
+        if self._known[0] != version or self._kernels is None:
+            self._known = version, self._made()
+        return self._known[1]
 
     def _made(self) -> Decoders | None:
         self._kernels = self._store.kernels
@@ -108,13 +112,15 @@ class JsonReader:
             desk = self._desks.pop() if self._desks else _Desk()
             judgement = desk.judged(self._kernels, raw)
             self._desks.append(desk)
-            if judgement < DOUBTFUL and not (self._cloudevents and _SPECVERSION in raw):
-                decoder = decoders[judgement]
-                if decoder is not None and (raw.isascii() or _is_unicode(raw)):
-                    try:
-                        return decoder.fields(raw)
-                    except (ValueError, RecursionError):
-                        pass  # the full reader names the mistake
+            if judgement & WIDE:
+                judgement = judgement & ~WIDE if _is_unicode(raw) else DOUBTFUL
+            if self._cloudevents and _SPECVERSION in raw:
+                judgement = DOUBTFUL
+            if judgement < DOUBTFUL and (decoder := decoders[judgement]) is not None:
+                try:
+                    return decoder.fields(raw)
+                except (ValueError, RecursionError):
+                    pass  # the full reader names the mistake
         return self._read(raw).fields
 
     def pairs(
@@ -210,17 +216,15 @@ class _Desk:
 
     def __init__(self) -> None:
         self._work = working_memory(LINES)
-        self._words = self._work.data
         self._text = np.zeros(_LONGEST, np.uint8)
         self._bytes = self._text.data
-        self._address = self._text.ctypes.data
+        self._work[ADDRESS] = self._text.ctypes.data
 
     def judged(self, kernels: Any, raw: bytes) -> int:
         """Return the judgement of a text."""
         size = len(raw)
         self._bytes[:size] = raw
-        found = kernels.look_over(self._address, self._address + size, False, self._work)
-        return self._words[RESULTS + 1] & ~WIDE if found else DOUBTFUL
+        return kernels.judgement_of(size, self._work)  # type: ignore[no-any-return]
 
     def judged_lines(self, kernels: Any, text: bytes, start: int) -> tuple[Ints, Ints]:
         """Return where the next lines of a text end, counted from `start`, and their judgements."""

@@ -66,7 +66,8 @@ class Reader:
 
     def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
         store = self._store
-        state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
+        state, kernels = store.state, store.kernels
+        size = len(store.columns.columns)  # the state has no column beyond these
         buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
         if len(buffer.keys) < size:
             buffer = KeyBuffer(size)
@@ -75,7 +76,9 @@ class Reader:
         except IndexError:
             self._check(size)
             raise
-        self._notice(keys)
+        self._turn += 1
+        if not self._turn & 15:
+            self._notice(keys)
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []
@@ -134,7 +137,9 @@ class Reader:
             raise
         start = 0
         for keys in chunks:
-            self._notice(keys)
+            self._turn += 1
+            if self._turn == 1 or not self._turn & 15:
+                self._notice(keys)
             looked = self._scanned(state, keys, size) if kernels is None else self._chunk(kernels, state, keys)
             for event, owner in looked:
                 yield event + np.int32(start), owner
@@ -171,10 +176,7 @@ class Reader:
             yield match.scan(arena, first, last, keys)
 
     def _notice(self, keys: Ints) -> None:
-        """Now and then, sample an event, and check whether the kernels have been compiled."""
-        self._turn += 1
-        if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
-            return
+        """Sample some events, and check whether the kernels have been compiled; called now and then."""
         self._store.upgrade()
         for event in keys.T[:: max(1, keys.shape[1] // 64)]:
             self._store.remember(event)
