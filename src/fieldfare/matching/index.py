@@ -155,7 +155,7 @@ class Index(Matcher[Id], Generic[Id]):
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
         changes = self._changes
         owners, plain = self._reader.look(fields)
-        return self._named(owners if plain else self._numbers(owners, fields, mode), changes)
+        return self._named(owners if plain else self._numbers(owners, fields, mode), changes) if owners else []
 
     def _named(self, numbers: list[int], changes: int) -> list[Id]:
         """Return the ids of filters; `changes` as it was before the match."""
@@ -185,10 +185,10 @@ class Index(Matcher[Id], Generic[Id]):
             changes = self._changes
             fields = reader.fields(text, decoders)
             owners, plain = self._reader.look(fields)
-            found = self._named(owners if plain else self._numbers(owners, fields, mode), changes)
+            numbers = owners if plain or not owners else self._numbers(owners, fields, mode)
             used, decoders = decoders, reader.decoders()
             if used is decoders:  # else filters look at other fields by now, and a filter may have replaced another
-                return found
+                return self._named(numbers, changes) if numbers else []
 
     def match_json_lines(
         self, lines: bytes | str | Iterable[bytes | str], mode: Mode = "overlaps", *, cloudevents: bool = False

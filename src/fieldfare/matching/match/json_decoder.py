@@ -62,18 +62,16 @@ class Decoder:
         reachable = [path for path in paths if dotted or path.count(".") < DEFAULT_LIMITS.depth]
         shape = _shape_of(frozenset(reachable), dotted=dotted)
         self._decoder = msgspec.json.Decoder(shape)
-        self._decode: Callable[[bytes], Any] = self._decoder.decode
+        self.decode: Callable[[bytes], Any] = self._decoder.decode
+        """reads a text; ValueError for a text that is not JSON"""
         places = {} if dotted else dict(_places(shape))
         self._paths = tuple(places)
         self._getters = [attrgetter(place) for place in places.values()]
         self._get = attrgetter(*places.values()) if len(places) > 1 else None
         self._times = [path for path in TIMES if path in places]
 
-    def fields(self, raw: bytes) -> Mapping[str, object]:
-        """Return the fields of a text. ValueError for a text that is not JSON."""
-        return self._fields(self._decode(raw))
-
-    def _fields(self, top: Any) -> Mapping[str, object]:
+    def fields(self, top: Any) -> Mapping[str, object]:
+        """Return the fields of a text that `decode` has read."""
         if not self._paths:
             return _read_whole(top)
         try:
@@ -101,7 +99,7 @@ class Decoder:
         odd: set[int] = set()
         arrays = [self._column(path, get, tops, odd) for path, get in zip(self._paths, self._getters, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, names=self._paths)
-        return Columns(batch, {row: self._fields(tops[row]) for row in sorted(odd)})
+        return Columns(batch, {row: self.fields(tops[row]) for row in sorted(odd)})
 
     @staticmethod
     def _column(path: str, get: Callable[[Any], Any], tops: Sequence[Any], odd: set[int]) -> Any:

@@ -118,7 +118,7 @@ class JsonReader:
                 judgement = DOUBTFUL
             if judgement < DOUBTFUL and (decoder := decoders[judgement]) is not None:
                 try:
-                    return decoder.fields(raw)
+                    return decoder.fields(decoder.decode(raw))
                 except (ValueError, RecursionError):
                     pass  # the full reader names the mistake
         return self._read(raw).fields
