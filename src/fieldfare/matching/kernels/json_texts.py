@@ -79,7 +79,8 @@ def _digits_end(at, limit):  # type: ignore[no-untyped-def]
 def _number_end(begin, limit):  # type: ignore[no-untyped-def]
     """Return the address after the digits of a number, and whether the number has a value of 64 bits."""
     at = _digits_end(begin, limit)
-    sound = at - begin <= _LONGEST_INT
+    size = at - begin
+    sound = size <= _LONGEST_INT or (size == _LONGEST_INT + 1 and byte_at(begin) < _NINE)  # 19 digits may be too large
     if at < limit and byte_at(at) == _DOT:
         at = _digits_end(at + 1, limit)
         sound = True

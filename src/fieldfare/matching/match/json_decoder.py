@@ -30,6 +30,8 @@ _COLUMNS: Final = {
     datetime: pa.timestamp("us", "UTC"),
 }  # fmt: skip
 _EXACT: Final = 2**53
+_MOST_PATHS: Final = 64
+"""paths from which a struct takes longer than whole objects: each path costs something even if a text lacks it"""
 _MOST_CUTS: Final = 6
 """dots in a path that may be dots of names; the ways to read a path double with each"""
 _UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
@@ -38,11 +40,13 @@ _UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
 
 def decoders_of(paths: Collection[str], *, dotted: bool) -> Decoders:
     """Return decoders for texts without and with dots in names; no `dotted`, or too many dots in paths: None."""
+    if len(paths) > _MOST_PATHS:
+        return WideDecoder(paths), None
     few = all(path.count(".") <= _MOST_CUTS for path in paths)
     return Decoder(paths, dotted=False), Decoder(paths, dotted=True) if few and dotted else None
 
 
-Decoders: TypeAlias = "tuple[Decoder, Decoder | None]"
+Decoders: TypeAlias = "tuple[Decoder | WideDecoder, Decoder | None]"
 """decoders for texts without and with dots in names; in the place of the judgement of a text"""
 
 
@@ -68,7 +72,7 @@ class Decoder:
         self._paths = tuple(places)
         self._getters = [attrgetter(place) for place in places.values()]
         self._get = attrgetter(*places.values()) if len(places) > 1 else None
-        self._times = [path for path in TIMES if path in places]
+        self._times = not places.keys().isdisjoint(TIMES)
 
     def fields(self, top: Any) -> Mapping[str, object]:
         """Return the fields of a text that `decode` has read."""
@@ -84,10 +88,7 @@ class Decoder:
             fields = {path: value for path, value in zip(self._paths, values, strict=True) if value is not UNSET}
         else:
             return _read_whole(top)
-        for path in self._times:
-            if type(text := fields.get(path)) is str:
-                fields[path] = as_timestamp(text) or text
-        return fields
+        return _with_times(fields) if self._times else fields
 
     def columns(self, lines: bytes | memoryview, count: int) -> Columns:
         """Return the fields of some lines. ValueError if there are not as many lines of JSON."""
@@ -122,6 +123,38 @@ class Decoder:
         if missing or len(kinds) > 1:
             values = [value if type(value) is chosen else None for value in values]
         return pa.array(values, _COLUMNS[chosen])
+
+
+class WideDecoder:
+    """A decoder for many paths, which reads whole objects and drops the members that lead nowhere."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._decoder = msgspec.json.Decoder(dict[str, Any])
+        self.decode: Callable[[bytes], Any] = self._decoder.decode
+        self._names = frozenset(path.partition(".")[0] for path in paths)
+
+    def fields(self, top: dict[str, Any]) -> Mapping[str, object]:
+        """Return the fields of a text that `decode` has read."""
+        names = self._names
+        tree = {name: value for name, value in top.items() if name in names}
+        if _SCALARS.issuperset(map(type, tree.values())):
+            return _with_times(tree)
+        return _fields_of(tree)
+
+    def columns(self, lines: bytes | memoryview, count: int) -> Columns:
+        """Return the fields of some lines, none of them in columns: most columns would be empty."""
+        tops = self._decoder.decode_lines(lines)
+        if len(tops) != count:
+            raise ValueError(f"{len(tops)} texts in {count} lines")
+        return Columns(pa.record_batch([pa.nulls(count)], [""]), dict(enumerate(map(self.fields, tops))))
+
+
+def _with_times(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with timestamps where a string may be one."""
+    for path in TIMES:
+        if type(text := fields.get(path)) is str:
+            fields[path] = as_timestamp(text) or text
+    return fields
 
 
 def _kinds(values: Sequence[Any]) -> Counter[type]:
@@ -184,9 +217,13 @@ def _places(shape: type[msgspec.Struct], path: str = "", place: str = "") -> Ite
 
 
 def _read_whole(top: Any) -> Mapping[str, object]:
-    """Return the fields of the decoded members as an event has them."""
-    tree = untag_fields(_tree(top), "", 0, DEFAULT_LIMITS, TIMES)
-    return Event(tree).fields
+    """Return the fields of the decoded members of a text."""
+    return _fields_of(_tree(top))
+
+
+def _fields_of(tree: dict[str, Any]) -> Mapping[str, object]:
+    """Return the fields as an event of these members has them."""
+    return Event(untag_fields(tree, "", 0, DEFAULT_LIMITS, TIMES)).fields
 
 
 def _tree(members: msgspec.Struct) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class JsonReader:
         """Return the fields of an event, at least those that filters look at."""
         raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
         if decoders is not None and len(raw) <= _LONGEST:
-            desk = self._desks.pop() if self._desks else _Desk()
+            desk = self._desk()
             judgement = desk.judged(self._kernels, raw)
             self._desks.append(desk)
             if judgement & WIDE:
@@ -168,7 +168,7 @@ class JsonReader:
         """Return the next lines with their judgements; None if all texts are to be read in full."""
         if self.decoders() is None:
             return None
-        desk = self._desks.pop() if self._desks else _Desk()
+        desk = self._desk()
         ends, judgements = desk.judged_lines(self._kernels, text, start)
         self._desks.append(desk)
         judged = _Judged(memoryview(text)[start : start + int(ends[-1])], first, ends, judgements)
@@ -206,6 +206,12 @@ class JsonReader:
                 except EventError as error:
                     raise EventError(error.field, f"{error.problem} (line {number + 1})") from None
         return Part(None, np.zeros(0, np.int64), others)
+
+    def _desk(self) -> _Desk:
+        try:
+            return self._desks.pop()
+        except IndexError:  # all are in use
+            return _Desk()
 
     def _read(self, raw: bytes) -> Event:
         return cloudevents.decode_any(raw) if self._cloudevents else json.decode(raw)

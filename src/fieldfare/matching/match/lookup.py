@@ -68,7 +68,10 @@ class Reader:
         store = self._store
         state, kernels = store.state, store.kernels
         size = len(store.columns.columns)  # the state has no column beyond these
-        buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
+        try:
+            buffer = self._buffers.pop()
+        except IndexError:  # all are in use
+            buffer = KeyBuffer(size)
         if len(buffer.keys) < size:
             buffer = KeyBuffer(size)
         try:
