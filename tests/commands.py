@@ -1,14 +1,17 @@
-"""`fieldfare` without its start: commands of the documentation, forked from one process that has imported everything.
+"""`fieldfare` without its start: commands forked from one process that has imported everything.
 
 A command costs half a second of CPU time only to begin, and a node more than two; documentation has about 120 commands
-and 25 nodes. `Commands` is a process that has loaded the packages and the compiled kernels once. Its folder holds a
+and 25 nodes, and help texts have 50 examples. `Commands` is a process that has loaded the packages and the compiled kernels once. Its folder holds a
 program `fieldfare`, to be put first in PATH: it hands its arguments, directory, environment, input and output to that
-process, which forks. The fork does all else that the real program does; `tests/cli` starts the real one.
+process, which forks. The fork does all else that the real program does. Some tests in `tests/cli` start the real one: those of
+streams, exit codes and signals, and of what a start prints.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import signal
@@ -18,6 +21,8 @@ import sys
 import threading
 from pathlib import Path
 from typing import Final, NoReturn, Self
+
+from tools.waiting import PATIENCE
 
 CLIENT: Final = """#!{python} -IS
 import json, os, signal, socket, sys
@@ -32,6 +37,24 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, _frame: os.kill(process, number))
 sys.exit(int(answers.readline() or 128 + signal.SIGTERM))
 """
+MODULES: Final = (
+    "fieldfare.cli",
+    "fieldfare.client",
+    "fieldfare.cli.pages.network",
+    "fieldfare.node.server",
+    "fieldfare.routing.prefix.kernels",
+    "fieldfare.simulation.scenario",
+    "fieldfare_lab.bench.engines",
+    "fieldfare_lab.cli",
+    "fieldfare_lab.mobility.film",
+    "fieldfare_lab.routing.experiments",
+    "networkx",
+    "pyarrow.parquet",
+    "rich.console",
+    "rich.progress",
+    "rich.table",
+)
+"""what commands import, most of it late; those of the laboratory too"""
 
 
 class Commands:
@@ -61,6 +84,21 @@ class Commands:
         self._process.stdout.close()
 
 
+def shell(command: str, directory: Path, programs: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell; programs of the given folder come first, and `fieldfare` is the real one without."""
+    path = os.pathsep.join([*([programs] if programs else []), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=directory,
+        env={**os.environ, "PATH": path, "COLUMNS": "80"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
 def serve(address: str) -> None:
     """Fork for each connection, until terminated."""
     _load()
@@ -88,14 +126,13 @@ def _reap(*_: object) -> None:
 
 def _load() -> None:
     """Import what commands import, and load the kernels."""
-    import fieldfare.cli  # noqa: PLC0415
-    import fieldfare.cli.commands.up  # noqa: PLC0415
-    import fieldfare.client  # noqa: PLC0415
-    import fieldfare.node.server  # noqa: PLC0415
     from fieldfare.matching import backend  # noqa: PLC0415
 
-    assert fieldfare.cli is not None
+    for module in MODULES:
+        importlib.import_module(module)
     backend.choose("numba")
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page
 
 
 def _run(connection: socket.socket) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Profiles of hypothesis; tests that cannot run here; the order of tests; Spark for tests.
+"""Profiles of hypothesis; tests that cannot run here; the order of tests; Spark and a swift `fieldfare` for tests.
 
 HYPOTHESIS_PROFILE chooses a profile: `dev` (the default) and `ci` try 100 random examples of each property, `long` tries
 2,000, or as many as HYPOTHESIS_EXAMPLES says. A property that is slow by nature says so with `few` (`tests/examples.py`).
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,11 +64,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 @pytest.fixture(scope="session")
-def jvm() -> Iterator[Jvm]:
+def programs() -> Iterator[str]:
+    """Make a folder with a `fieldfare` that starts at once."""
+    from tests.commands import Commands  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="fieldfare-") as folder, Commands(Path(folder)):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """Start the Java machine of a worker; imported only where a test needs it."""
     from tests.pipeline.jvm import Jvm  # noqa: PLC0415
 
-    shared = Jvm()
+    shared = Jvm(tmp_path_factory.mktemp("java"))
     yield shared
     shared.stop()
 
@@ -79,7 +90,7 @@ def spark(jvm: Jvm, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     jvm.suspect = request.session.testsfailed > failed
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them."""
     left_out = [item for item in items if any(map(absent, _needs(item)))]

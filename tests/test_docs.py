@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 from _pytest.mark import ParameterSet
-from tests.commands import Commands
 from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +39,11 @@ TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ fieldfare up\b[^\n]*&$", re.MULTILINE)
 SPARK = re.compile(r"= spark_session\(")
 PORT = re.compile(r"\b740\d\b")
+CHEAP_SPARK = {
+    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "PYSPARK_SUBMIT_ARGS": "--conf spark.sql.codegen.wholeStage=false pyspark-shell",
+}
+"""settings of Spark for jobs that take seconds, as in `tests/pipeline/jvm.py`"""
 
 
 class Block(NamedTuple):
@@ -75,8 +78,10 @@ class Shell:
 
     def __init__(self, directory: Path, programs: str, **more: str) -> None:
         path = os.pathsep.join([programs, str(Path(sys.executable).parent), os.environ["PATH"]])
-        look = {"PATH": path, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
+        look = {"PATH": path, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "PYTHONUNBUFFERED": "1", **CHEAP_SPARK}
         self._screen = directory / ".screen"
+        self.others = False
+        """whether a command was started that goes on"""
         self._answers, answers = os.pipe()
         with self._screen.open("ab") as screen:
             self._process = subprocess.Popen(
@@ -99,6 +104,7 @@ class Shell:
     def run(self, command: str) -> tuple[int, int]:
         """Where its output begins on the screen, and its exit status."""
         begins = self._screen.stat().st_size
+        self.others |= "&" in command.replace("&&", "")
         assert self._process.stdin is not None
         self._process.stdin.write(f"{{ {command}\n}} </dev/null {self._close}; {self._say}\n".encode())
         self._process.stdin.flush()
@@ -121,7 +127,7 @@ def run_console(block: Block, name: str, shell: Shell) -> None:
         command, want = match["command"], match["output"].strip("\n")
         place = f"{name}:{block.line + block.body.count(chr(10), 0, match.start()) + 1}: {command}"
         begins, code = shell.run(command)
-        patience = time.monotonic() + PATIENCE  # others may have something to say
+        patience = time.monotonic() + (PATIENCE if shell.others else 0)  # who may have something to say
         while not (same := _same(want, shell.shown(begins))) and time.monotonic() < patience:
             time.sleep(0.05)
         status = EXIT.search(command)
@@ -160,13 +166,6 @@ def free_ports() -> dict[str, str]:
         return {str(7400 + place): str(one.getsockname()[1]) for place, one in enumerate(sockets)}
 
 
-@pytest.fixture(scope="session")
-def programs() -> Iterator[str]:
-    """A folder with a `fieldfare` that starts at once."""
-    with tempfile.TemporaryDirectory(prefix="fieldfare-") as folder, Commands(Path(folder)):
-        yield folder
-
-
 def pages() -> Iterator[ParameterSet]:
     """Pages, with the programs that their commands need."""
     for file in FILES:
@@ -182,16 +181,16 @@ def pages() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize("file", list(pages()))
-def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_examples(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str, request: pytest.FixtureRequest
+) -> None:
     text = file.read_text(encoding="utf-8")
-    name = str(file.relative_to(ROOT))
-    if SPARK.search(text):  # in a process of its own: Java goes by the directory it was started in
-        command = [sys.executable, "-m", "tests.test_docs", str(file), str(tmp_path), programs]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    else:
-        run_examples(text, name, tmp_path, programs)
+    folder = tmp_path
+    if SPARK.search(text):  # Java goes by the directory it was started in
+        request.getfixturevalue("spark")
+        folder = request.getfixturevalue("jvm").empty_home()
+    monkeypatch.chdir(folder)
+    run_examples(text, str(file.relative_to(ROOT)), folder, programs)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +203,7 @@ def test_examples(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, p
     ],
     ids=["doctest", "indented", "exit", "output"],
 )
-def test_a_wrong_example_is_noticed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> None:
-    monkeypatch.setitem(run_console.__globals__, "PATIENCE", 1.0)
+def test_a_wrong_example_is_noticed(text: str, tmp_path: Path, programs: str) -> None:
     with pytest.raises(AssertionError):
         run_examples(text, "wrong.md", tmp_path, programs)
 
@@ -230,9 +228,3 @@ def test_ports_are_free_ones_where_a_node_is_started(tmp_path: Path, programs: s
 
 def test_a_marked_block_is_skipped(tmp_path: Path) -> None:
     run_examples("<!-- no-test: shows an error -->\n```python\nassert False\n```\n", "skipped.md", tmp_path, "")
-
-
-if __name__ == "__main__":
-    _, given, place, folder = sys.argv
-    os.chdir(place)
-    run_examples(Path(given).read_text(encoding="utf-8"), given, Path(place), folder)

@@ -1,6 +1,5 @@
 """The help teaches: every example in it is run."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.commands import shell
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
@@ -55,14 +55,6 @@ def examples(command: str) -> list[str]:
     return [line.strip() for line in block.splitlines()]
 
 
-def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "COLUMNS": "80"}
-    return subprocess.run(
-        command, shell=True, cwd=directory, env=environment, capture_output=True, encoding="utf-8", check=False
-    )
-
-
 def test_no_command_is_forgotten() -> None:
     assert set(commands(typer.main.get_command(app))) - TOO_LONG == {*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK}
 
@@ -77,8 +69,8 @@ def test_there_are_a_few_examples_in_every_help(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "example"), [(command, example) for command in COMMANDS for example in examples(command)]
 )
-def test_every_example_works(command: str, example: str, tmp_path: Path) -> None:
-    done = shell(f"{example} {SMALL.get(command, '')}", tmp_path)
+def test_every_example_works(command: str, example: str, tmp_path: Path, programs: str) -> None:
+    done = shell(f"{example} {SMALL.get(command, '')}", tmp_path, programs)
     assert done.returncode == 0, done.stderr
     assert done.stdout or any(tmp_path.iterdir())
 
@@ -120,7 +112,7 @@ def test_help_imports_nothing_slow() -> None:
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    done = shell("fieldfare match -o jsonl | head -1", tmp_path)
+    done = shell("FIELDFARE_KERNELS=numpy fieldfare match -o jsonl | head -1", tmp_path)
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
 

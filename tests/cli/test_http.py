@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_help import ON_A_NODE, examples
+from tests.commands import shell
 from tools.nodes.kills import Process, free_port
 from tools.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner, Result
@@ -34,15 +35,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         yield one
     finally:
         one.kill(signal.SIGTERM)
-
-
-def shell(command: str, directory: Path, seconds: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """Run a command in a shell of its own."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(
-        command, shell=True, cwd=directory, env=environment, capture_output=True, encoding="utf-8", check=False,
-        timeout=seconds,
-    )  # fmt: skip
 
 
 def invoke(command: str, node: Process) -> Result:
@@ -168,41 +160,31 @@ def test_mistakes_are_named(command: str, problem: str, node: Process) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_up_says_where_it_listens_and_ends_in_good_order(tmp_path: Path) -> None:
+def test_up_says_where_it_listens_and_ends_in_good_order(tmp_path: Path, programs: str) -> None:
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "fieldfare",
-        "up",
-        "--port",
-        str(port),
-        "--name",
-        "n",
-        "--data",
-        str(tmp_path / "n"),
-    ]
-    for _ in range(2):
+    options = ["--port", str(port), "--name", "n", "--data", str(tmp_path / "n")]
+    for program in ([sys.executable, "-m", "fieldfare"], [f"{programs}/fieldfare"]):
+        command = [*program, "up", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             first = [process.stdout.readline() for _ in range(4)]
             assert f"ws://127.0.0.1:{port}" in "".join(first)
-            again = shell(f"fieldfare up --port {free_port()} --name n --data {tmp_path / 'n'}", tmp_path)
+            again = shell(f"fieldfare up --port {free_port()} --name n --data {tmp_path / 'n'}", tmp_path, programs)
             assert "used by another node" in again.stderr
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE) == 0
-    other = shell(f"fieldfare up --port {port} --name m --data {tmp_path / 'n'}", tmp_path)
+    other = shell(f"fieldfare up --port {port} --name m --data {tmp_path / 'n'}", tmp_path, programs)
     assert "belongs to the node n" in other.stderr
 
 
-def test_the_port_is_taken(node: Process, tmp_path: Path) -> None:
-    done = shell(f"fieldfare up --port {node.port} --name other", tmp_path)
+def test_the_port_is_taken(node: Process, tmp_path: Path, programs: str) -> None:
+    done = shell(f"fieldfare up --port {node.port} --name other", tmp_path, programs)
     assert (done.returncode, "try another --port" in done.stderr) == (2, True)
 
 
-def test_an_example_of_settings(tmp_path: Path) -> None:
-    (tmp_path / "oslo.toml").write_text(shell("fieldfare up --example", tmp_path).stdout)
-    command = [sys.executable, "-m", "fieldfare", "up", "-c", "oslo.toml", "--port", str(free_port())]
+def test_an_example_of_settings(tmp_path: Path, programs: str) -> None:
+    (tmp_path / "oslo.toml").write_text(shell("fieldfare up --example", tmp_path, programs).stdout)
+    command = [f"{programs}/fieldfare", "up", "-c", "oslo.toml", "--port", str(free_port())]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert "oslo (covering)" in process.stdout.readline()
@@ -211,12 +193,14 @@ def test_an_example_of_settings(tmp_path: Path) -> None:
     assert (tmp_path / "oslo-data").is_dir()
 
 
-def test_the_demo_survives_any_event_and_a_second_one(tmp_path: Path) -> None:
+def test_the_demo_survives_any_event_and_a_second_one(tmp_path: Path, programs: str) -> None:
     """`KeyError: 'change'` once ended it, with the event of the README."""
     port, data = free_port(), tmp_path / "demo"
-    options = f"--no-browser --no-pipeline --rate 200 --port {port} --data {data}"
+    options = f"--no-browser --no-pipeline --port {port} --data {data}"
+    numpy = {**os.environ, "FIELDFARE_KERNELS": "numpy"}  # a node starts in half the time
     with (tmp_path / "said").open("w+") as said:
-        demo = subprocess.Popen([sys.executable, "-m", "fieldfare", "demo", *options.split()], stdout=said, stderr=said)
+        command = [f"{programs}/fieldfare", "demo", *options.split()]
+        demo = subprocess.Popen(command, env=numpy, stdout=said, stderr=said)
         try:
             # the subscription of max, at the node farthest from the publisher, has reached the first node
             wait_until(lambda: demo.poll() is not None or "max  symbol=" in (tmp_path / "said").read_text())
@@ -225,12 +209,13 @@ def test_the_demo_survives_any_event_and_a_second_one(tmp_path: Path) -> None:
             wait_until(lambda: demo.poll() is not None or "symbol='A last one'" in (tmp_path / "said").read_text())
 
             logs = {path: path.read_bytes() for path in data.glob("*.log")}
-            second = shell(f"fieldfare demo {options}", tmp_path)
+            second = shell(f"fieldfare demo {options}", tmp_path, programs)
             assert (second.returncode, second.stdout) == (2, "")
             assert re.fullmatch(
                 rf"error: port {port} is in use by the node oslo: .*dashboard.*--port {port + 10}\n", second.stderr
             )
-            other = shell(f"fieldfare demo --no-browser --no-pipeline --port {free_port()} --data {data}", tmp_path)
+            elsewhere = options.replace(str(port), str(free_port()), 1)
+            other = shell(f"fieldfare demo {elsewhere}", tmp_path, programs)
             assert (other.returncode, "another demo runs in this folder" in other.stderr) == (2, True)
             assert {path: path.read_bytes()[: len(logs[path])] for path in logs} == logs
             assert demo.poll() is None
@@ -255,9 +240,9 @@ async def _odd_events(url: str) -> None:
         await client.publish({"symbol": "A last one"})
 
 
-def test_a_taken_port_is_said_before_anything_is_written(node: Process, tmp_path: Path) -> None:
+def test_a_taken_port_is_said_before_anything_is_written(node: Process, tmp_path: Path, programs: str) -> None:
     for command in (f"up --port {node.port} --data here", f"demo --no-browser --port {node.port} --data here"):
-        done = shell(f"fieldfare {command}", tmp_path)
+        done = shell(f"fieldfare {command}", tmp_path, programs)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
         assert f"port {node.port} is in use" in done.stderr

@@ -5,7 +5,7 @@ from fieldfare.client.acknowledgements import Allowance, Outstanding
 
 
 class FakeNode:
-    """What a node does with deliveries: see `fieldfare.node.durable_broker`."""
+    """What a node does with deliveries: see `fieldfare.core.core`."""
 
     def __init__(self, numbers: list[int]) -> None:
         self.numbers = numbers

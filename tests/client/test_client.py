@@ -35,7 +35,7 @@ def test_publish_and_subscribe(json: bool) -> None:
                 assert await quotes.next(PATIENCE) == {"symbol": "IBM", "price": 118}
                 with pytest.raises(TimeoutError):
                     await quotes.next(0.05)
-            assert service.node.broker.interest() == set()
+            assert service.node.core.interest() == set()
         assert client.closed
         with pytest.raises(ConnectionLost, match="closed"):
             await client.publish({})
@@ -293,7 +293,7 @@ def test_what_happened_before() -> None:
 def test_an_event_for_two_subscriptions_is_done_when_both_are() -> None:
     async def main() -> None:
         async with node() as service, ff.connect(service.hood.url, session="ana") as client:
-            session = service.node.broker.sessions["ana"]
+            session = service.node.core.sessions["ana"]
             async with client.subscribe("x > 0", id="a") as one, client.subscribe("x > 1", id="b") as two:
                 await client.publish({"x": 1})
                 await client.publish({"x": 2})
@@ -345,7 +345,7 @@ def test_leaving_a_subscription_frees_what_waited_for_it() -> None:
                 await client.drain()
                 async for _ in events:
                     break
-            assert not service.node.broker.broker.clients.all["ana"].subscriptions
+            assert not service.node.core.broker.clients.all["ana"].subscriptions
             async with client.subscribe("y = 1") as events:
                 await client.publish({"y": 1})
                 assert await events.next(PATIENCE) == {"y": 1}
@@ -373,7 +373,7 @@ def test_a_session_keeps_what_is_to_be_kept(tmp_path: Path) -> None:
                     assert [(await events.next(PATIENCE))["x"] for _ in range(3)] == [2, 3, 4]
                 await client.leave()
                 assert client.closed
-            assert "ana" not in service.node.broker.sessions
+            assert "ana" not in service.node.core.sessions
 
     run(main())
 

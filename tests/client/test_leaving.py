@@ -38,7 +38,7 @@ def test_leaving_a_subscription_while_the_node_is_away(tmp_path: Path, session: 
                     await client.publish({"x": 1})
                     await client.publish({"y": 1})
                     assert await events.next(10) == {"y": 1}
-                await until(lambda: not service.node.broker.interest())
+                await until(lambda: not service.node.core.interest())
 
     run(main(), 60)
 
@@ -57,7 +57,7 @@ def test_leaving_an_advertisement_while_the_node_is_away(tmp_path: Path) -> None
                 receipt = client.publish_soon({"x": 1})
             async with node(tmp_path, port, settings) as service:
                 assert await receipt
-                await until(lambda: not service.node.broker.broker.clients.get("ana").advertisements)
+                await until(lambda: not service.node.core.broker.clients.get("ana").advertisements)
                 async with client.advertise("x > 0", id="one"):
                     await client.publish({"x": 2})
 

@@ -7,7 +7,7 @@ from fieldfare.protocol.frames import Publish
 
 
 class FakeNode:
-    """What a node does with publications: see `fieldfare.node.durable_broker`. It refuses events that begin with `!`."""
+    """What a node does with publications: see `fieldfare.core.core`. It refuses events that begin with `!`."""
 
     def __init__(self) -> None:
         self.sequence = 0

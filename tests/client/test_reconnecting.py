@@ -98,7 +98,7 @@ def test_broken_connections(tmp_path: Path) -> None:
                 await until(lambda: len(seen) >= 3000)
                 await asyncio.sleep(0.1)
                 assert seen == list(range(3000))
-                await until(lambda: service.node.broker.sessions["sub"].acknowledged >= 2999)
+                await until(lambda: service.node.core.sessions["sub"].acknowledged >= 2999)
                 taking.cancel()
 
     run(main())
@@ -148,7 +148,7 @@ def test_what_was_asked_while_away_is_done_afterwards(tmp_path: Path) -> None:
             events = await subscribing
             assert await publishing
             assert await events.next(PATIENCE) == {"x": 2}
-            assert list(service.node.broker.broker.clients.all["ana"].subscriptions) == ["x = 2"]
+            assert list(service.node.core.broker.clients.all["ana"].subscriptions) == ["x = 2"]
             await client.close()
 
     run(main())

@@ -50,7 +50,7 @@ def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
             ff.connect(nodes[2].hood.url, session="office") as office,
             office.subscribe("n >= 0") as events,
         ):
-            await until(nodes[0].node.broker.interest)
+            await until(nodes[0].node.core.interest)
             driving = asyncio.create_task(publish(taxi, 300))
             taking = asyncio.create_task(take(events, 300))
             for there, back in ((1, 0), (2, 1), (0, 2), (2, 0), (1, 1)):
@@ -61,7 +61,7 @@ def test_both_sides_move_and_nothing_is_lost(tmp_path: Path) -> None:
             assert await taking == list(range(300))
             await office.publish({"n": -1})
             assert events.waiting == 0
-        assert [len(one.node.broker.sessions) for one in nodes] == [1, 3, 1]  # each has one for HTTP
+        assert [len(one.node.core.sessions) for one in nodes] == [1, 3, 1]  # each has one for HTTP
 
     run(work())
 
@@ -79,7 +79,7 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
             await stack.enter_async_context(roamer)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
-            await until(b.node.broker.interest)
+            await until(b.node.core.interest)
             await publish(publisher, 10)
             assert await take(events, 5) == [0, 1, 2, 3, 4]
             roamer._driver.connection.addresses.urls[0] = dead  # the first node is alive, but not for us
@@ -88,7 +88,7 @@ def test_a_client_that_is_cut_off_goes_on_elsewhere() -> None:
             assert await take(events, 15) == [5, 6, 7, 8, 9, *range(10)]
             assert roamer.node == "b"
             assert "waiting" in states
-            assert "r" not in a.node.broker.sessions
+            assert "r" not in a.node.core.sessions
 
     run(work())
 
@@ -104,7 +104,7 @@ def test_a_session_comes_when_its_node_is_back(tmp_path: Path) -> None:
                 async with ff.connect(a.hood.url, session="r") as client, client.subscribe("n >= 0", keep=True):
                     pass
                 await publish(await stack.enter_async_context(ff.connect(a.hood.url)), 5)
-                await until(b.node.broker.interest)
+                await until(b.node.core.interest)
             publisher = await stack.enter_async_context(ff.connect(b.hood.url))
             await publish(publisher, 5)
             roamer = ff.connect(b.hood.url, session="r", at="a")
@@ -183,9 +183,9 @@ def test_a_keeper_stands_in_for_a_node_that_never_comes_back(tmp_path: Path) -> 
                 roamer = ff.connect([a.hood.url, c.hood.url], session="r")
                 await stack.enter_async_context(roamer)
                 events = await stack.enter_async_context(roamer.subscribe("n >= 0"))
-                await until(lambda: "r" in b.node.broker.replicas.held)
+                await until(lambda: "r" in b.node.core.replicas.held)
                 publisher = await stack.enter_async_context(ff.connect(c.hood.url))
-                await until(c.node.broker.interest)
+                await until(c.node.core.interest)
                 await publish(publisher, 10)
                 assert await take(events, 5) == [0, 1, 2, 3, 4]
             await publish(publisher, 10)
@@ -223,7 +223,7 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
             ff.connect(nodes[0].hood.url, session="s") as client,
             client.subscribe("n >= 0") as events,
         ):
-            await nodes[0].node.submit(lambda broker, now: broker.sessions.end("s", now))
+            await nodes[0].node.submit(lambda core, now: core.sessions.end("s", now))
             await client.move(nodes[1].hood.url)
             await publish(client, 3)
             assert await take(events, 3) == [0, 1, 2]
@@ -240,8 +240,8 @@ def test_a_session_that_nobody_has_used_gives_way() -> None:
             ff.connect(nodes[0].hood.url, session="taxi") as taxi,
             taxi.subscribe("n >= 0") as events,
         ):
-            await nodes[2].node.submit(lambda broker, now: broker.sessions.attach("taxi", "another", now))
-            await nodes[2].node.submit(lambda broker, now: broker.sessions.detach("taxi", now))
+            await nodes[2].node.submit(lambda core, now: core.sessions.attach("taxi", "another", now))
+            await nodes[2].node.submit(lambda core, now: core.sessions.detach("taxi", now))
             await taxi.move(nodes[2].hood.url)
             await taxi.publish({"n": 1})
             assert await take(events, 1) == [1]

@@ -39,7 +39,7 @@ def meanings(atoms: list[str]) -> st.SearchStrategy[Filter]:
             st.builds(Filter.__or__, inner, inner),
             inner.map(Filter.__invert__),
         ),
-        max_leaves=4,
+        max_leaves=3,
     )
 
 
@@ -58,7 +58,7 @@ def check_agreement(wide: Filter, narrow: Filter, other: Filter) -> None:
 
 @given(triples)
 def test_what_does_not_overlap_the_whole_does_not_overlap_a_part(three: tuple[Filter, Filter, Filter]) -> None:
-    for a, b, c in itertools.permutations(three):
+    for a, b, c in (three, three[::-1]):
         check_agreement(a, b, c)
         check_agreement(a, a & b, c)
         check_agreement(a | b, a, c)

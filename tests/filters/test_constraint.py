@@ -19,7 +19,10 @@ SETS = [
     valueset.one_of([None]),
 ]  # fmt: skip
 SCALARS = [-1, 0, 0.5, 1, 2, "a", "b", None, True, {"x": 1}]
-LISTS = [items for length in range(4) for items in itertools.product(SCALARS, repeat=length)]
+LISTS = [
+    *(items for length in range(3) for items in itertools.product(SCALARS, repeat=length)),
+    *itertools.combinations_with_replacement(SCALARS, 3),  # in any order it would be the same, as with two
+]
 UNIVERSE: list[object] = [MISSING, *SCALARS, *LISTS]
 
 sets = st.sampled_from(SETS)

@@ -60,7 +60,7 @@ filters = st.recursive(
         st.builds(Filter.__sub__, inner, inner),
         inner.map(Filter.__invert__),
     ),
-    max_leaves=6,
+    max_leaves=4,
 )
 
 
@@ -98,7 +98,7 @@ plain_filters = st.recursive(
     lambda inner: st.one_of(
         st.builds(Filter.__and__, inner, inner), st.builds(Filter.__or__, inner, inner), inner.map(Filter.__invert__)
     ),
-    max_leaves=6,
+    max_leaves=4,
 )
 
 

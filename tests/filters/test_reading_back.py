@@ -24,8 +24,8 @@ from fieldfare.filters.languages.subscriptions import documents
 
 REFUSED = (FilterSyntaxError, FilterDocumentError, FilterTooComplex)
 LANGUAGES: dict[str, Callable[[Random], Filter]] = {
-    "native": lambda chance: parse(writing.native(chance, chance.randrange(1, 5))),
-    "cesql": lambda chance: translation.parse(writing.cesql(chance, chance.randrange(1, 5))),
+    "native": lambda chance: parse(writing.native(chance, chance.randrange(1, 4))),
+    "cesql": lambda chance: translation.parse(writing.cesql(chance, chance.randrange(1, 4))),
     "subscriptions": lambda chance: documents.parse(writing.subscription(chance, chance.randrange(1, 4))),
     "ruler": lambda chance: patterns.parse(writing.ruler(chance, chance.randrange(1, 3))),
     "python": writing.python,

@@ -228,7 +228,7 @@ texts = st.recursive(
         st.builds("({} OR {})".format, inner, inner),
         st.builds("NOT ({})".format, inner),
     ),
-    max_leaves=5,
+    max_leaves=4,
 )
 
 

@@ -48,7 +48,7 @@ def agreed(native: Native, index: Index[Any], events: Sequence[Mapping[str, obje
 
 @pytest.mark.parametrize("name", ["eq", "stock", "begen", "w3", "ads"])
 def test_workloads(native: Native, name: str) -> None:
-    workload = generate(name, 2000, 300)
+    workload = generate(name, 1000, 100)
     index: Index[int] = Index(enumerate(workload.parsed), kernels="numba")
     found = agreed(native, index, workload.events)
     assert len(found) > 0 or name == "eq"

@@ -95,8 +95,8 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 @pytest.mark.parametrize("kernels", KERNELS)
 @few(10)
 @given(
-    stored=st.lists(close, min_size=1, max_size=8),
-    asked=st.lists(close, min_size=1, max_size=4),
+    stored=st.lists(close, min_size=1, max_size=5),
+    asked=st.lists(close, min_size=1, max_size=3),
     drain=st.booleans(),
 )
 def test_of_filters_that_touch(kernels: str, stored: list[Filter], asked: list[Filter], drain: bool) -> None:

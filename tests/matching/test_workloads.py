@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ def made(name: str, filters: int, events: int, seed: int) -> reference_workloads
     return reference_workloads.generate(name, filters, events, seed)
 
 
+read = cache(parse)
+
+
 def made_of(stored: dict[str, Any]) -> reference_workloads.Made:
     return made(stored["name"], stored["filters"], stored["events"], stored["seed"])
 
@@ -56,12 +59,23 @@ def test_the_tool_would_write_the_same(name: str) -> None:
     assert described(name, stored["filters"], stored["events"], stored["seed"]) == stored
 
 
-@each
-@pytest.mark.parametrize("matcher", MATCHERS)
+LARGE = {name: max(one["filters"] for one in STORED if one["name"] == name) for name in reference_workloads.THREE}
+
+
+def cases() -> Iterator[object]:
+    """Every matcher with every workload; those of the literature are slow, and try the large ones only in long runs."""
+    for stored in STORED:
+        for matcher in MATCHERS:
+            slow = not matcher.startswith("index") and stored["filters"] == LARGE[stored["name"]]
+            id = f"{matcher}-{stored['name']}-{stored['filters']}-{stored['seed']}"
+            yield pytest.param(stored, matcher, marks=[pytest.mark.long] if slow else [], id=id)
+
+
+@pytest.mark.parametrize(("stored", "matcher"), list(cases()))
 def test_matchers_find_what_is_stored(stored: dict[str, Any], matcher: str) -> None:
     made, events = made_of(stored)
     filled = MATCHERS[matcher]()
-    filled.add_many(enumerate(parse(rules.native(rule)) for rule in made))
+    filled.add_many(enumerate(map(read, map(rules.native, made))))
     found = {str(number): hits for number, event in enumerate(events) if (hits := sorted(filled.match(event)))}
     assert found == stored["hits"]
     if matcher != "brute":  # which tries all filters again, and counts in the same way

@@ -6,8 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tools.mobility.publishers import disorder, judged, run, together
 
 from fieldfare.filters import parse
@@ -32,26 +33,25 @@ from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import line
 from fieldfare.simulation.trace import Delivered, Refused
 
-RUNS = 20
 LENGTH = 5
 
 
+@few(10)
 @given(st.integers(0, 10**9))
-@settings(max_examples=RUNS, deadline=None)
 def test_safe_loses_nothing_and_keeps_the_order(seed: int) -> None:
     verdict = judged(*run(seed, SAFE))
     assert verdict[:3] == (0, 0, 0)
 
 
+@few(5)
 @given(st.integers(0, 10**9))
-@settings(max_examples=RUNS // 2, deadline=None)
 def test_who_does_not_know_where_it_comes_from_loses_nothing(seed: int) -> None:
     verdict = judged(*run(seed, SAFE, forgetful=True))
     assert (verdict.safety, verdict.lost) == (0, 0)
 
 
+@few(10)
 @given(st.integers(0, 10**9))
-@settings(max_examples=RUNS, deadline=None)
 def test_publishers_and_subscribers_move_at_the_same_time(seed: int) -> None:
     verdict = judged(*together(seed))
     assert verdict[:3] == (0, 0, 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import few
 from tools.mobility.subscribers import PROTOCOLS, Protocol, judge, roam
 
 from fieldfare.filters import parse
@@ -28,7 +29,7 @@ from fieldfare.simulation.topologies import line
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-@settings(max_examples=8)
+@few(4)
 @given(seed=st.integers(0, 2**32), choice=st.integers(0, 9))
 def test_whoever_moves_gets_all_events_once_and_in_order(name: str, seed: int, choice: int) -> None:
     protocol = PROTOCOLS[name]

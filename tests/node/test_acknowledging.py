@@ -11,13 +11,13 @@ from tests.client.nodes import cut
 from tests.node.talking import line, settings, talking, until
 
 import fieldfare as ff
+from fieldfare.core.state import Publication
+from fieldfare.core.step import Step
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication
-from fieldfare.node.step import Step
 from fieldfare.protocol import frames as f
 
 
@@ -30,7 +30,7 @@ def test_what_an_earlier_connection_delivered_can_be_acknowledged() -> None:
                 assert len(await ana.deliveries(3)) == 3
             await bob.publish(4, {"x": 4})
             async with talking(service, "ana", credit=0) as ana:
-                session = service.node.broker.sessions["ana"]
+                session = service.node.core.sessions["ana"]
                 await ana.say(f.Acknowledge(4))
                 assert "delivery 4 was not sent" in (await ana.hear(f.Refused)).reason
                 await ana.say(f.Acknowledge(3))
@@ -52,7 +52,7 @@ def test_what_an_earlier_life_of_the_node_delivered_can_be_acknowledged(tmp_path
             await ana.say(f.Acknowledge(3))
             assert "delivery 3 was not sent" in (await ana.hear(f.Refused)).reason
             await ana.say(f.Acknowledge(2))
-            await until(lambda: service.node.broker.sessions["ana"].acknowledged == 2)
+            await until(lambda: service.node.core.sessions["ana"].acknowledged == 2)
 
     asyncio.run(test())
 
@@ -66,7 +66,7 @@ def test_what_another_node_delivered_can_be_acknowledged() -> None:
                 await ana.deliveries(2)
             async with talking(b, "ana", at="a", credit=0) as ana:
                 await ana.say(f.Acknowledge(2))
-                await until(lambda: b.node.broker.sessions["ana"].acknowledged == 2)
+                await until(lambda: b.node.core.sessions["ana"].acknowledged == 2)
                 assert not any(isinstance(frame, f.Refused) for frame in ana.kept)
 
     asyncio.run(test())
@@ -82,7 +82,7 @@ def test_a_program_that_is_done_after_a_break_says_so(caplog: pytest.LogCaptureF
                 await until(lambda: not ana.connected)
                 await delivery.acknowledge()
                 await until(lambda: ana.connected)
-            assert service.node.broker.sessions["ana"].acknowledged == 1
+            assert service.node.core.sessions["ana"].acknowledged == 1
         assert not caplog.records
 
     asyncio.run(test())
@@ -95,7 +95,7 @@ def test_a_new_connection_gets_what_the_earlier_one_took_meanwhile(tmp_path: Pat
         node = Node(settings(folder=tmp_path))
         node.storage.sync = True
         await node.start()
-        await node.submit(lambda broker, now: broker.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
         write, go_on = node.storage.write, threading.Event()
 
         def slow(step: Step) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.node.talking import settings, talking, until
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.http.admin.sessions import view
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication
 from fieldfare.protocol import messages as m
 
 DAY = 86_400.0
@@ -29,15 +29,15 @@ class Clocks:
         return Node(settings(folder=folder), lambda: self.wall, lambda: self.ticks)
 
 
-def _attach(name: str, broker: DurableBroker, now: float) -> None:
-    broker.sessions.attach(name, name, now)
+def _attach(name: str, core: Core, now: float) -> None:
+    core.sessions.attach(name, name, now)
 
 
 async def _lives(node: Node) -> bool:
-    def job(broker: DurableBroker, now: float) -> bool:
-        broker.expire(now, node.config.sessions.life_seconds)
-        broker.checkpoint()
-        return "ana" in broker.sessions
+    def job(core: Core, now: float) -> bool:
+        core.expire(now, node.config.sessions.life_seconds)
+        core.checkpoint()
+        return "ana" in core.sessions
 
     return await node.submit(job)
 
@@ -50,10 +50,8 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         await node.start()
         for name in ("ana", "bob"):
             await node.submit(partial(_attach, name))
-        await node.submit(
-            lambda broker, now: broker.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now)
-        )
-        await node.submit(lambda broker, now: broker.sessions.detach("ana", now))
+        await node.submit(lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now))
+        await node.submit(lambda core, now: core.sessions.detach("ana", now))
         clocks.wall += jump
         assert await _lives(node)
         await node.publish(Publication("bob", 1, [Event({"x": 1})], clocks.wall + 60))
@@ -61,10 +59,10 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         assert entry.time == pytest.approx(clocks.wall)  # the log has the time of the clock
         clocks.ticks += 6 * DAY
         assert await _lives(node)  # a time to live, too, ends by the clock
-        assert len(node.broker.sessions["ana"].pending) == 1
+        assert len(node.core.sessions["ana"].pending) == 1
         clocks.wall += 61
         assert await _lives(node)
-        assert not node.broker.sessions["ana"].pending
+        assert not node.core.sessions["ana"].pending
         await node.stop()
         clocks.wall += 100 * DAY  # while the node is down nobody can come back
         node = clocks.make(tmp_path)
@@ -84,7 +82,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         await node.start()
 
         def went(_: object, now: float) -> None:
-            node.broker.handovers._lost("ana", "b", now)
+            node.core.handovers._lost("ana", "b", now)
 
         await node.submit(went)
         clocks.wall += 1000 * DAY
@@ -94,7 +92,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         node = clocks.make(tmp_path)
         await node.start()
         await _lives(node)
-        assert node.broker.handovers.departed["ana"][0] == "b"
+        assert node.core.handovers.departed["ana"][0] == "b"
         await node.stop()
 
     asyncio.run(test())
@@ -107,8 +105,8 @@ def test_the_broker_is_woken_though_the_clock_was_set_back() -> None:
         await node.start()
         clocks.wall -= DAY
         ticks: list[float] = []
-        node.broker.tick = ticks.append  # type: ignore[method-assign, assignment]
-        node.broker.broker._sweeps = node.steady() + 0.01
+        node.core.tick = ticks.append  # type: ignore[method-assign, assignment]
+        node.core.broker._sweeps = node.steady() + 0.01
         await until(lambda: bool(ticks))
         await node.stop()
 
@@ -122,6 +120,6 @@ def test_the_view_of_a_session_shows_the_time_of_the_clock() -> None:
             real = node.clock
             node.clock = lambda: real() + DAY
             await node.submit(lambda _, __: None)
-            assert view(node, "ana", node.broker.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
+            assert view(node, "ana", node.core.sessions["ana"])["seen"] == pytest.approx(node.clock(), abs=600)
 
     asyncio.run(test())

@@ -57,7 +57,7 @@ def test_a_session_goes_on_where_it_was() -> None:
                 await bob.publish(1, {"x": 1}, {"x": 2}, {"x": 3})
                 assert len(await ana.deliveries(3)) == 3
                 await ana.say(f.Acknowledge(1))
-                await until(lambda: node.node.broker.sessions["ana"].acknowledged == 1)
+                await until(lambda: node.node.core.sessions["ana"].acknowledged == 1)
             await bob.publish(4, {"x": 4})
             async with talking(node, "ana") as ana:
                 assert ana.welcome.acknowledged == 1
@@ -198,7 +198,7 @@ def test_a_session_is_in_one_place_at_a_time() -> None:
                 assert "another connection" in (await first.hear(f.Bye)).reason
                 await bob.publish(1, {"x": 1})
                 assert await second.events(1) == [{"x": 1}]
-            await until(lambda: not node.node.broker.sessions["ana"].connected)
+            await until(lambda: not node.node.core.sessions["ana"].connected)
 
     run(test())
 
@@ -230,10 +230,10 @@ def test_a_client_that_leaves_is_forgotten() -> None:
             async with talking(node, "ana") as ana:
                 await ana.subscribe("s", "x > 0")
                 assert isinstance(await ana.ask(f.Leave), f.Done)
-                await until(lambda: "ana" not in node.node.broker.sessions)
+                await until(lambda: "ana" not in node.node.core.sessions)
             async with talking(node) as eve:
                 name = eve.welcome.session
-            await until(lambda: name not in node.node.broker.sessions)
+            await until(lambda: name not in node.node.core.sessions)
 
     run(test())
 

@@ -18,12 +18,12 @@ from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
+from fieldfare.core.core import Core
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import Config, Secret, SecuritySettings, load
 from fieldfare.node.context import Context
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
@@ -31,6 +31,13 @@ from fieldfare.node.server import running
 T = TypeVar("T")
 CHROMIUM = shutil.which("chromium")
 needs_browser = pytest.mark.needs("chromium")
+HASTE = """
+for (const name of ["setTimeout", "setInterval"]) {
+  const real = window[name];
+  window[name] = (work, milliseconds, ...values) => real(work, milliseconds / 10, ...values);
+}
+"""
+"""the page asks its nodes every second or so; a test need not wait for that"""
 FILTERS = {"cheap": "price < 10", "cheaper": "price < 5", "ibm": "symbol = 'IBM'"}
 
 
@@ -124,6 +131,7 @@ def overlay() -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -137,6 +145,7 @@ def looking(browser: Browser, address: str, *nodes: str, may_fail: str = "(?!)")
     asked: set[str] = set()
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(1000 * PATIENCE)
+    page.add_init_script(HASTE)
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
@@ -276,9 +285,9 @@ def test_sessions_are_listed_with_their_filters(overlay: Nodes, browser: Browser
 @needs_browser
 def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
     async def attach(service: Context) -> None:
-        def job(broker: DurableBroker, now: float) -> None:
+        def job(core: Core, now: float) -> None:
             for number in range(60):
-                broker.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
+                core.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
 
         await service.node.submit(job)
 
@@ -509,7 +518,8 @@ def test_a_pipeline_with_odd_names_and_values_does_no_harm(browser: Browser) -> 
 
 
 @needs_browser
-def test_nodes_that_come_and_go_are_shown(browser: Browser) -> None:
+def test_nodes_that_come_and_go_are_shown(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.overviews.PATIENCE", 0.5)
     with nodes() as some:
         address = some.start("first")
         with looking(browser, address + "/dashboard/", may_fail="connect|Refused|Failed to load") as page:

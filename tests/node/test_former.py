@@ -9,9 +9,9 @@ import msgspec
 from tests.node.security.test_tickets import SETTINGS, token
 from tests.node.talking import settings, talking, until
 
+from fieldfare.core.core import Core
 from fieldfare.events.event import Event
 from fieldfare.node.config import load
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 
@@ -32,7 +32,7 @@ def test_whoever_had_a_session_of_that_name_cannot_touch_it(tmp_path: Path) -> N
             for number in range(1, 301):
                 await bob.publish(number, {"large": True, "text": "x" * 60_000})
             await eve.say(f.Leave(100))
-            await until(lambda: "s" not in a.node.broker.sessions)
+            await until(lambda: "s" not in a.node.core.sessions)
             async with talking(a, "s", token=token("ana")) as ana:
                 await ana.subscribe("mine", "x > 0")
                 refused = a.node.counters.refused
@@ -41,9 +41,10 @@ def test_whoever_had_a_session_of_that_name_cannot_touch_it(tmp_path: Path) -> N
                 for frame in [*said, f.Subscribe(103, "since", "TRUE", since=1), f.Leave(104)]:
                     await eve.say(frame)
                 await until(lambda: a.node.counters.refused == refused + 5)
-                assert list(a.node.broker.broker.clients.all["s"].subscriptions) == ["mine"]
+                assert list(a.node.core.broker.clients.all["s"].subscriptions) == ["mine"]
                 await ana.publish(1, {"x": 5})
                 assert await ana.events(1) == [{"x": 5}]
+            eve.socket.transport.abort()  # a farewell that is not read would be waited for
 
     asyncio.run(test())
 
@@ -54,7 +55,7 @@ def test_a_session_is_in_use_though_the_former_connection_ends_while_the_next_be
     async def test() -> None:
         async with running(settings()) as a, talking(a, "s"):
             closer = a.node.closers["s"]
-            attached = a.node.submit(lambda broker, now: broker.sessions.attach("s", "j", now))
+            attached = a.node.submit(lambda core, now: core.sessions.attach("s", "j", now))
             del a.node.closers["s"], a.node.wakers["s"]  # as the former one does at its end
             former = closer.__self__  # type: ignore[attr-defined]
             ended = a.node.submit(former._detach)
@@ -66,5 +67,5 @@ def test_a_session_is_in_use_though_the_former_connection_ends_while_the_next_be
     asyncio.run(test())
 
 
-def _is_here(broker: DurableBroker, _: float) -> bool:
-    return broker.sessions["s"].connected
+def _is_here(core: Core, _: float) -> bool:
+    return core.sessions["s"].connected

@@ -95,7 +95,7 @@ def test_any_frames(codec: str) -> None:
         node = runner.run(stack.enter_async_context(running(node_settings())))
         any_frames()
         runner.run(is_well(node))
-        assert len(node.node.broker.sessions) <= 2
+        assert len(node.node.core.sessions) <= 2
         runner.run(stack.aclose())
 
 

@@ -21,7 +21,7 @@ from fieldfare.protocol import link_frames
 
 def wants(service: Context, text: str) -> bool:
     """Whether a node knows that somebody wants this."""
-    return any(one.covers(parse(text)) for one in service.node.broker.interest())
+    return any(one.covers(parse(text)) for one in service.node.core.interest())
 
 
 @pytest.mark.parametrize("strategy", ["covering", "merging", "flooding", "simple", "covering+ads"])
@@ -52,7 +52,7 @@ def test_a_node_that_was_away_misses_nothing(tmp_path: Path) -> None:
                 await linked(a, b)
                 async with talking(b, "ana") as ana:
                     await ana.subscribe("s", "x > 0")
-                    await until(a.node.broker.interest)
+                    await until(a.node.core.interest)
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
             await bob.publish(2, {"x": 2}, {"x": 0}, {"x": 3})
@@ -61,7 +61,7 @@ def test_a_node_that_was_away_misses_nothing(tmp_path: Path) -> None:
                     got = await ana.events(3)
                     assert got == [{"x": 1}, {"x": 2}, {"x": 3}]
                 await linked(a, b)
-                await until(lambda: not a.node.broker.links["b"].outbox)
+                await until(lambda: not a.node.core.links["b"].outbox)
 
     asyncio.run(test())
 
@@ -74,7 +74,7 @@ def test_a_node_that_has_forgotten_begins_anew(tmp_path: Path) -> None:
                     await linked(a, b)
                     async with talking(b) as ana:
                         await ana.subscribe("s", f"x = '{folder}'")
-                        await until(lambda: [str(one) for one in a.node.broker.interest()] == [f"x = '{folder}'"])  # noqa: B023
+                        await until(lambda: [str(one) for one in a.node.core.interest()] == [f"x = '{folder}'"])  # noqa: B023
                         await bob.publish(1 if folder == "b" else 2, {"x": folder})
                         assert await ana.events(1) == [{"x": folder}]
 
@@ -112,10 +112,10 @@ def test_nodes_part_for_good() -> None:
     async def test() -> None:
         async with line(settings("a"), settings("b")) as (a, b), talking(b) as ana:
             await ana.subscribe("s", "x > 0")
-            await until(a.node.broker.interest)
+            await until(a.node.core.interest)
             await a.hood.remove("b")
-            assert not a.node.broker.interest()
-            assert "b" not in a.node.broker.links
+            assert not a.node.core.interest()
+            assert "b" not in a.node.core.links
 
     asyncio.run(test())
 
@@ -128,7 +128,7 @@ def test_both_may_dial() -> None:
             await until(lambda: list(a.hood.up) == ["b"] and list(b.hood.up) == ["a"])
             async with talking(a) as ana, talking(b) as bob:
                 await ana.subscribe("s", "x > 0")
-                await until(b.node.broker.interest)
+                await until(b.node.core.interest)
                 await bob.publish(1, {"x": 1})
                 assert await ana.events(1) == [{"x": 1}]
             dialling.cancel()
@@ -155,8 +155,8 @@ def test_hierarchical_nodes() -> None:
                 await linked(top, right)
                 async with talking(left) as ana, talking(right) as bob:
                     await ana.subscribe("s", "x > 0")
-                    await until(top.node.broker.interest)
-                    assert right.node.broker.broker.entries == 0
+                    await until(top.node.core.interest)
+                    assert right.node.core.broker.entries == 0
                     await bob.publish(1, {"x": 1})
                     assert await ana.events(1) == [{"x": 1}]
 
@@ -209,7 +209,7 @@ def test_the_first_that_a_neighbour_says_may_be_large() -> None:
                 await b.send(msgspec.msgpack.encode(frame))
                 if not isinstance(frame, link_frames.Messages):
                     await b.recv()
-            await until(lambda: "b" in node.node.broker.links and node.node.broker.links["b"].written == 1)
+            await until(lambda: "b" in node.node.core.links and node.node.core.links["b"].written == 1)
 
     asyncio.run(test())
 
@@ -223,7 +223,7 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
         async with asyncio.timeout(60), two as (a, b), talking(a) as bob, talking(b, "ana", **known) as ana:
             assert ana.welcome.identity not in ("", "gone")
             await ana.subscribe("s", "x > 0")
-            await until(a.node.broker.interest)
+            await until(a.node.core.interest)
             await bob.publish(1, {"x": 1})
             assert await ana.events(1) == [{"x": 1}]
 

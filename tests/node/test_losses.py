@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.client.nodes import node, run, until
+from tests.core.test_regressions import make, release, stored
+from tests.core.test_regressions import publish as publish_to
 from tests.node.talking import line, settings, talking
-from tests.node.test_durable_regressions import make, release, stored
-from tests.node.test_durable_regressions import publish as publish_to
 
 import fieldfare as ff
 from fieldfare.client.client import Client
@@ -122,7 +122,7 @@ def test_what_is_gone_from_the_log_is_counted() -> None:
             await ana.say(f.Credit(100))
             frame = await ana.hear(f.Deliveries)
             assert (len(frame.items), frame.dropped) == (4, 6)
-            assert service.node.broker.sessions["ana"].dropped == 6
+            assert service.node.core.sessions["ana"].dropped == 6
 
     run(main())
 
@@ -159,7 +159,7 @@ def test_a_client_is_told_where_its_session_went() -> None:
                 assert ana.welcome.warned == 0
                 assert (await ana.hear(f.Deliveries)).dropped == 3
                 await ana.say(f.Acknowledge(8))
-                await until(lambda: b.node.broker.sessions["ana"].warned == 3)
+                await until(lambda: b.node.core.sessions["ana"].warned == 3)
             async with talking(a, "ana", at="b") as ana:
                 assert ana.welcome.warned == 3
 

@@ -8,7 +8,8 @@ from tools.waiting import PATIENCE
 
 
 @pytest.mark.needs("network namespaces")
-def test_nothing_is_lost_when_lines_are_cut() -> None:
-    counts = run(3, seed=3, seconds=3 * PATIENCE)
+@pytest.mark.parametrize("cuts", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_nothing_is_lost_when_lines_are_cut(cuts: int) -> None:
+    counts = run(cuts, seed=14, seconds=3 * PATIENCE)
     assert counts["moves"] > 0
     assert counts["delivered"] >= counts["accepted"] == counts["published"] > 0

@@ -24,7 +24,7 @@ def test_the_second_of_two_nodes_with_one_name_is_refused(tmp_path: Path, caplog
             async with running(settings("b", tmp_path / "b", join)) as b, talking(b, "ana") as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 0")
-                await until(hub.node.broker.interest)
+                await until(hub.node.core.interest)
                 shutil.copytree(tmp_path / "b", tmp_path / "clone", ignore=shutil.ignore_patterns("lock"))
                 for folder in ("other", "clone"):
                     caplog.clear()
@@ -51,7 +51,7 @@ def test_what_waits_for_a_node_is_not_dropped_for_another_of_its_name(
             async with running(settings("b", tmp_path / "b", join)) as b, talking(b, "ana") as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 0")
-                await until(hub.node.broker.interest)
+                await until(hub.node.core.interest)
             await bob.publish(1, {"x": 1})
             async with running(settings("b", tmp_path / "b2", join)):
                 await until(lambda: "1 events wait at hub for another node called b" in caplog.text)
@@ -68,7 +68,7 @@ def test_a_session_may_have_the_name_of_a_node() -> None:
             async with running(settings("b", flags={"join": (hub.hood.url,)})) as b, talking(b) as ana:
                 await linked(hub, b)
                 await ana.subscribe("s", "x > 1")
-                await until(lambda: len(hub.node.broker.interest()) == 2)
+                await until(lambda: len(hub.node.core.interest()) == 2)
                 await bob.publish(1, {"x": 1}, {"x": 2})
                 assert await b_client.events(2) == [{"x": 1}, {"x": 2}]
                 assert await ana.events(1) == [{"x": 2}]

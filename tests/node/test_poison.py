@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication
 from fieldfare.node.storage.rows import Store
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -60,20 +60,20 @@ def test_a_neighbour_whose_stored_filter_cannot_be_read_gets_everything(
             await linked(a, b)
             async with talking(b, "ana") as ana:
                 await ana.subscribe("s", "x > 0")
-                await until(a.node.broker.interest)
+                await until(a.node.core.interest)
         store = Store(tmp_path / "a" / "node.sqlite")
         store.commit([Row("told", ("b", "subscriptions", "x > 0")), Row("told", ("b", "subscriptions", BAD), 1)])
         store.close()
         async with running(first) as a, talking(a, "bob") as bob:
             await bob.publish(1, {"x": 5})
-            assert a.node.broker.links["b"].outbox
+            assert a.node.core.links["b"].outbox
 
     asyncio.run(test())
     assert "of the node b, which gets everything" in caplog.text
 
 
 def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplog: pytest.LogCaptureFixture) -> None:
-    broker = DurableBroker(Broker("a"))
+    broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
     broker.sessions.attach("bob", "1", 0.0)
     assert broker.links.receive("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
@@ -84,7 +84,7 @@ def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplo
 
 
 def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFixture) -> None:
-    broker = DurableBroker(Broker("a"))
+    broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
     broker.links.receive("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
     assert broker.links["b"].received == 2
@@ -118,7 +118,7 @@ def test_unreadable_filters_in_every_message() -> None:
 )
 def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) -> None:
     """A neighbour may have the name of a session: it must not be taken for it."""
-    broker = DurableBroker(Broker("a", separate_names=True))
+    broker = Core(Broker("a", separate_names=True))
     broker.links.connect("ana", m.Role.PEER, 0.0)
     for name in ("ana", "bob"):
         broker.sessions.attach(name, name, 0.0)
@@ -133,14 +133,14 @@ def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) ->
 
 
 def test_a_filter_that_matches_nothing_stands_for_everything() -> None:
-    broker = DurableBroker(Broker("a"))
+    broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
     broker.links.receive("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
     assert broker.interest() == {EVERYTHING}
 
 
 def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
-    broker = DurableBroker(Broker("a"))
+    broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
     for data in (
         b"",
@@ -165,7 +165,7 @@ def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path
             await eve.subscribe("1", f"x STARTS WITH '{'ab' * 600}'")
             await ana.subscribe("1", "x LIKE '%q%r%'")
             await bob.subscribe("1", "x ENDS WITH 'r'")
-            await until(lambda: len(other.node.broker.interest()) == 3)
+            await until(lambda: len(other.node.core.interest()) == 3)
             await bob.publish(1, {"x": "qr"})
             assert await ana.events(1) == await bob.events(1) == [{"x": "qr"}]
 
@@ -173,7 +173,7 @@ def test_a_long_prefix_of_one_client_does_not_keep_others_from_patterns(tmp_path
 
 
 def test_a_neighbour_cannot_name_a_session_that_is_the_nodes_own(caplog: pytest.LogCaptureFixture) -> None:
-    broker = DurableBroker(Broker("a"))
+    broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
     for word in (h.SessionOffer("bridge:plant", "t", ""), h.SessionDescription("~http", "t", "i", "", replica=True)):
         parcel = wire.encode(m.Envelope("a", "b", h.encode(word)))

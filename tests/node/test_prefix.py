@@ -18,7 +18,7 @@ FAST: dict[str, object] = {"strategy": "prefix", "prefix.beat_seconds": 0.1, "pr
 
 
 def routes(service: Context) -> PrefixRoutes:
-    found = service.node.broker.broker.routes
+    found = service.node.core.broker.routes
     assert isinstance(found, PrefixRoutes)
     return found
 
@@ -38,7 +38,7 @@ def test_events_are_forwarded_by_tags(more: dict[str, object]) -> None:
         async with line(*configs) as (a, b, c), talking(a) as ana, talking(c) as bob, talking(b) as eve:
             await ana.subscribe("s", "x > 1 AND y = 'on' OR z = 7")
             await eve.subscribe("s", "x = 0")
-            await until(lambda: len(c.node.broker.interest()) == 2)
+            await until(lambda: len(c.node.core.interest()) == 2)
             await until(lambda: agree(a, b, c))
             before = [routes(one).by_content for one in (a, b, c)]
             for number in range(1, 41):
@@ -84,7 +84,7 @@ def test_a_node_on_the_way_comes_back(tmp_path: Path) -> None:
             await ana.subscribe("s", "x > 1")
             async with running(inner) as b:
                 await linked(a, b)
-                await until(b.node.broker.interest)
+                await until(b.node.core.interest)
                 await until(lambda: agree(a, b))
                 async with talking(b, "bob") as bob:
                     await bob.publish(1, {"x": 1}, {"x": 2})

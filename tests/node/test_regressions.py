@@ -22,6 +22,7 @@ from tests.node.talking import Talker, line, linked, settings, talking, until
 from tools.effort import steps
 from tools.waiting import PATIENCE
 
+from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
@@ -36,7 +37,6 @@ from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import make_token
 from fieldfare.node.server import _open, running
-from fieldfare.node.state import Publication
 from fieldfare.node.storage import storage
 from fieldfare.node.storage.log import LogError
 from fieldfare.protocol import frames as f
@@ -120,13 +120,13 @@ def test_a_number_that_is_too_large_is_refused(tmp_path: Path) -> None:
             await bob.say(f.Publish(1, [msgspec.Raw(b"\x80")]))
             assert await bob.hear(f.Accepted, SOON) == f.Accepted(1)
         async with running(settings(folder=tmp_path)) as node, talking(node, "ana") as ana:
-            assert (ana.welcome.accepted, node.node.broker.position) == (0, 1)
+            assert (ana.welcome.accepted, node.node.core.position) == (0, 1)
 
     asyncio.run(test())
 
 
 @pytest.mark.parametrize("sync", ["normal", "full"])
-@pytest.mark.parametrize("broken", ["storage.write", "broker.publish"])
+@pytest.mark.parametrize("broken", ["storage.write", "core.publish"])
 @pytest.mark.parametrize("error", [LogError("it does not fit"), KeyError("a mistake of ours")], ids=["log", "mistake"])
 def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, sync: str, error: Exception
@@ -136,17 +136,17 @@ def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     async def test() -> None:
         node = Node(config)
         await node.start()
-        await node.submit(lambda broker, now: broker.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
         assert await node.publish(Publication("bob", 1, [Event({"x": 1})])) == 1
 
         def fails(*_: object) -> None:
-            node.broker.position += 7  # it got half-way
+            node.core.position += 7  # it got half-way
             raise error
 
         of, name = broken.split(".")
         monkeypatch.setattr(getattr(node, of), name, fails)
         first = node.publish(Publication("bob", 2, [Event({"x": 2})]))
-        second = node.submit(lambda broker, _: broker.position)
+        second = node.submit(lambda core, _: core.position)
         done, _ = await asyncio.wait({first, second}, timeout=SOON)
         assert {type(one.exception()) for one in done} == {NodeStopped}
         assert len(done) == 2
@@ -159,7 +159,7 @@ def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
         await node.stop()
         again = Node(config)
         await again.start()
-        assert again.broker.position == again.storage.log.last == 1
+        assert again.core.position == again.storage.log.last == 1
         assert await asyncio.wait_for(again.publish(Publication("bob", 2, [Event()])), SOON) == 2
         await again.stop()
 
@@ -231,7 +231,7 @@ def test_links_carry_more_than_fits_in_a_frame(monkeypatch: pytest.MonkeyPatch) 
         small = settings("a", flags={"limits.frame_bytes": 65_536})
         async with line(small, settings("b")) as (a, b), talking(a) as ana, talking(b) as bob:
             await ana.subscribe("s", "TRUE")
-            await until(b.node.broker.interest)
+            await until(b.node.core.interest)
             await bob.publish(1, *({"x": x, "t": "y" * 10_000} for x in range(90)))
             assert len(await ana.deliveries(90, SOON)) == 90
             await bob.publish(91, {"x": 91, "t": "y" * 200_000})  # a single one that is larger than that
@@ -252,14 +252,14 @@ def test_a_neighbour_misses_only_what_is_gone(tmp_path: Path, monkeypatch: pytes
             async with running(other) as b, talking(b, "ana") as ana:
                 await linked(a, b)
                 await ana.subscribe("s", "TRUE")
-                await until(a.node.broker.interest)
+                await until(a.node.core.interest)
             await bob.publish(1, *({"x": x} for x in range(300)))
             async with running(other) as b, talking(b, "ana") as ana:
                 got = [dict(ana.codec.event(bytes(one.event)).tree)["x"] for one in await ana.deliveries(100, SOON)]
                 assert got == [*range(200, 300)]
                 await bob.publish(301, {"x": 300})
                 assert len(await ana.deliveries(1, SOON)) == 1
-                await until(lambda: not a.node.broker.links["b"].outbox, SOON)
+                await until(lambda: not a.node.core.links["b"].outbox, SOON)
 
     asyncio.run(test())
 
@@ -280,7 +280,7 @@ def test_a_neighbour_that_is_away_counts_for_cycles(tmp_path: Path) -> None:
                 socket = await _open(c.hood.url, a.node.config, a.node)
                 with pytest.raises(LinkError, match="would close a cycle"):
                     await asyncio.wait_for(LinkConnection(a.hood, socket, dialled=True).serve(), SOON)
-                assert "c" not in a.node.broker.links
+                assert "c" not in a.node.core.links
 
     asyncio.run(test())
 
@@ -435,7 +435,7 @@ def test_who_asks_and_does_not_read_has_to_wait() -> None:
 def test_there_are_so_many_sessions_and_no_more() -> None:
     async def test() -> None:
         async with running(settings(flags={"limits.sessions": 4})) as node:
-            before = len(node.node.broker.sessions)
+            before = len(node.node.core.sessions)
             for number in range(before, 4):
                 async with talking(node, f"s{number}"):
                     pass
@@ -443,7 +443,7 @@ def test_there_are_so_many_sessions_and_no_more() -> None:
             assert "4 sessions already" in await refused(node, "")
             async with talking(node, f"s{before}"):  # which is there
                 pass
-            assert len(node.node.broker.sessions) == 4
+            assert len(node.node.core.sessions) == 4
 
     asyncio.run(test())
 
@@ -459,7 +459,7 @@ def test_a_new_session_has_one_owner() -> None:
                 assert isinstance(both[0].sent[0], f.Welcome)
                 assert isinstance(both[1].sent[0], f.Bye)
                 assert "somebody else" in both[1].sent[0].reason
-                assert node.node.broker.sessions["inbox"].owner == "ana"
+                assert node.node.core.sessions["inbox"].owner == "ana"
                 await asyncio.sleep(0.01)
                 assert len(both[0].sent) == 1  # and she stays
 
@@ -477,7 +477,7 @@ def test_a_stream_that_is_read_is_not_too_slow(policy: str) -> None:
             client.stream("GET", "/stream") as answer,
             asyncio.timeout(PATIENCE),
         ):
-            (name,) = set(node.node.broker.sessions) - {"~http", bob.welcome.session}
+            (name,) = set(node.node.core.sessions) - {"~http", bob.welcome.session}
             lines = answer.aiter_lines()
             for number in range(1, 201, 20):
                 await bob.publish(number, *({"x": x} for x in range(20)))
@@ -487,7 +487,7 @@ def test_a_stream_that_is_read_is_not_too_slow(policy: str) -> None:
                     assert read is not None
                     assert "too slow" not in read
                     got += read.startswith("data")
-            await until(lambda: not node.node.broker.sessions[name].pending, SOON)
+            await until(lambda: not node.node.core.sessions[name].pending, SOON)
 
     asyncio.run(test())
 

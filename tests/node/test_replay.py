@@ -7,15 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.core.test_regressions import release, stored
 from tests.node.talking import line, settings, talking, until
-from tests.node.test_durable_regressions import release, stored
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import Pending, Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import replay
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Pending, Publication
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
@@ -48,7 +48,7 @@ def test_a_replay_honours_time_to_live_and_replaces(tmp_path: Path, monkeypatch:
             shift = 10 * LATER  # what is replayed and waits has its time to live, too
             async with talking(service, "eve", credit=0) as eve:
                 await eve.subscribe("s", "x > 0", since=1)
-                pending = node.broker.sessions["eve"].pending
+                pending = node.core.sessions["eve"].pending
                 assert [one.position for one in pending.values()] == [1, 7]
 
     asyncio.run(test())
@@ -56,7 +56,7 @@ def test_a_replay_honours_time_to_live_and_replaces(tmp_path: Path, monkeypatch:
 
 def test_what_is_replayed_is_replaced_by_what_comes() -> None:
     """Over a restart as well, whether the rows of that step were written or not."""
-    broker = DurableBroker(Broker("b"))
+    broker = Core(Broker("b"))
     for name in ("ana", "bob"):
         broker.sessions.attach(name, name, 0.0)
 
@@ -74,13 +74,13 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
     last = release(broker)
     entries = [entry for step in (*steps, last) for entry in step.entries]
     for rows in (stored(*steps), stored(*steps, last)):
-        again = DurableBroker(Broker("b"), rows, entries)
+        again = Core(Broker("b"), rows, entries)
         assert [one.position for one in again.sessions["ana"].pending.values()] == [2]
         assert not stored(*steps, last, again.drain())["replayed"]
 
 
 def test_a_replay_takes_nothing_from_another_subscription() -> None:
-    broker = DurableBroker(Broker("b"))
+    broker = Core(Broker("b"))
     for name in ("ana", "bob"):
         broker.sessions.attach(name, name, 0.0)
     broker.sessions.change_filters(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
@@ -89,7 +89,7 @@ def test_a_replay_takes_nothing_from_another_subscription() -> None:
     steps = [release(broker)]
     waiting = [(1, ("a",)), (2, ("b",))]
     assert [(n, one.subscriptions) for n, one in broker.sessions["ana"].pending.items()] == waiting
-    again = DurableBroker(Broker("b"), stored(*steps), steps[0].entries)
+    again = Core(Broker("b"), stored(*steps), steps[0].entries)
     assert [(n, one.subscriptions) for n, one in again.sessions["ana"].pending.items()] == waiting
     for one in (broker, again):
         one.publish([Publication("bob", 2, [Event({"x": 2})], None, "state")], 0.0)
@@ -104,7 +104,7 @@ def test_what_moves_with_a_session_is_replaced_where_it_goes() -> None:
             await bob.publish(1, {"x": 1}, replaces="state")
             async with talking(b, "ana", at="a", credit=0) as ana:
                 await bob.publish(2, {"x": 2}, replaces="state")
-                session = b.node.broker.sessions["ana"]
+                session = b.node.core.sessions["ana"]
                 await until(lambda: session.count == 2)
                 assert list(session.pending) == [2]
                 assert session.rows == 0

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.world import Disk
 from tests.node.talking import linked, settings, talking, until
-from tests.node.world import Disk
 
 import fieldfare as ff
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import details_of, low_water
@@ -56,7 +56,7 @@ class Pair:
         self.publisher("bob", "a", fresh=True)
         self.publisher("eve", "b", fresh=True)
         self.attach()
-        self.do("b", lambda broker, now: broker.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", now))
+        self.do("b", lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", now))
         self.exchange()
         for name in "ab":
             self.copies[name].append(copy.deepcopy(self.disks[name]))
@@ -64,11 +64,11 @@ class Pair:
     def lineage(self, name: str) -> Lineage:
         return extend((), self.brokers[name].life, 1)
 
-    def start(self, name: str, *, doubtful: bool = False) -> DurableBroker:
+    def start(self, name: str, *, doubtful: bool = False) -> Core:
         disk, life = self.disks[name], next(self.lives)
-        broker = Broker(name, life=life, remember=1e9)
-        return DurableBroker(
-            broker,
+        core = Broker(name, life=life, remember=1e9)
+        return Core(
+            core,
             disk.rows,
             disk.log[low_water(disk.rows) - 1 :],
             now=self.now,
@@ -76,14 +76,14 @@ class Pair:
             doubtful=doubtful,
         )
 
-    def do(self, name: str, action: Callable[[DurableBroker, float], object]) -> None:
+    def do(self, name: str, action: Callable[[Core, float], object]) -> None:
         self.now += 1
-        broker = self.brokers[name]
-        action(broker, self.now)
-        step = broker.drain()
+        core = self.brokers[name]
+        action(core, self.now)
+        step = core.drain()
         self.disks[name].append(step.entries)
         self.disks[name].write(step)
-        broker.release(step)
+        core.release(step)
 
     # Faults
 
@@ -94,7 +94,7 @@ class Pair:
             self.disks[name] = copy.deepcopy(self.copies[name][-1])
             self.due.clear()  # what was accepted before may be lost
         self.brokers[name] = self.start(name, doubtful=back is not None)
-        self.do(name, lambda broker, _: broker.resume())
+        self.do(name, lambda core, _: core.resume())
         self.meet()
         if name == "b":
             self.attach()
@@ -105,22 +105,22 @@ class Pair:
         """What two nodes say to each other when they are linked again."""
         said = {}
         for name, other in ("ab", "ba"):
-            self.do(name, lambda broker, _, other=other: broker.links.lives_of(other))  # type: ignore[misc]
+            self.do(name, lambda core, _, other=other: core.links.lives_of(other))  # type: ignore[misc]
             link = self.brokers[name].links[other]
             said[name] = LinkResume(
                 "", "", link.written, link.remote_lives, link.lives, link.acknowledged + 1, link.last
             )
         for name, other in ("ab", "ba"):
-            self.do(name, lambda broker, _, other=other: broker.links.resume(other, said[other], ""))  # type: ignore[misc]
+            self.do(name, lambda core, _, other=other: core.links.resume(other, said[other], ""))  # type: ignore[misc]
 
     # Clients
 
     def attach(self) -> None:
-        def job(broker: DurableBroker, now: float) -> None:
-            session = broker.sessions.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
+        def job(core: Core, now: float) -> None:
+            session = core.sessions.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
             if session.identity != self.identity:
                 self.seen = 0
-            elif void := broker.sessions.first_void("ana", self.seen, self.known):
+            elif void := core.sessions.first_void("ana", self.seen, self.known):
                 self.seen = void - 1
 
         self.do("b", job)
@@ -130,7 +130,7 @@ class Pair:
     def publisher(self, name: str, at: str, *, fresh: bool) -> None:
         """A publisher comes; a fresh program remembers nothing."""
         known = "" if fresh else self.identities[name]
-        self.do(at, lambda broker, now: broker.sessions.attach(name, f"{name}{next(self.lives)}", now, known=known))
+        self.do(at, lambda core, now: core.sessions.attach(name, f"{name}{next(self.lives)}", now, known=known))
         session = self.brokers[at].sessions[name]
         if session.identity != known:
             self.numbers[name] = session.sequence
@@ -140,19 +140,19 @@ class Pair:
         event = next(self.events)
         self.numbers[name] += 1
         one = Publication(name, self.numbers[name], [Event({"x": event})])
-        self.do(at, lambda broker, now: broker.publish([one], now))
+        self.do(at, lambda core, now: core.publish([one], now))
         self.due.add(event)
 
     def take(self, *, acknowledge: bool) -> None:
-        broker = self.brokers["b"]
-        for number, pending in broker.deliveries.next("ana", 1000, self.now):
+        core = self.brokers["b"]
+        for number, pending in core.deliveries.next("ana", 1000, self.now):
             if number > self.seen:
                 self.seen = number
                 event = ff_event(self.disks["b"].log[pending.position - 1].event)
                 self.got.append(event)
         if acknowledge:
-            last = broker.sessions["ana"].sent
-            self.do("b", lambda broker, _: broker.deliveries.acknowledge("ana", last))
+            last = core.sessions["ana"].sent
+            self.do("b", lambda core, _: core.deliveries.acknowledge("ana", last))
 
     def exchange(self) -> None:
         """Let the brokers say to each other all that they have to say."""
@@ -164,7 +164,7 @@ class Pair:
                     data = [self.bytes(name, what) for _, what in outgoing]
                     self.do(other, partial(_hear, name, outgoing[0][0], data))
                 heard = self.brokers[other].links[name].written
-                self.do(name, lambda broker, _, other=other, heard=heard: broker.links.acknowledge(other, heard))  # type: ignore[misc]
+                self.do(name, lambda core, _, other=other, heard=heard: core.links.acknowledge(other, heard))  # type: ignore[misc]
 
     def bytes(self, name: str, what: bytes | int) -> bytes:
         if isinstance(what, bytes):
@@ -175,12 +175,12 @@ class Pair:
         return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about)  # type: ignore[arg-type]
 
 
-def _connect(other: str, known: Lineage, broker: DurableBroker, now: float) -> None:
-    broker.links.connect(other, m.Role.PEER, now, remote_lives=known)
+def _connect(other: str, known: Lineage, core: Core, now: float) -> None:
+    core.links.connect(other, m.Role.PEER, now, remote_lives=known)
 
 
-def _hear(other: str, first: int, data: list[bytes], broker: DurableBroker, now: float) -> None:
-    broker.links.receive(other, first, data, now)
+def _hear(other: str, first: int, data: list[bytes], core: Core, now: float) -> None:
+    core.links.receive(other, first, data, now)
 
 
 def ff_event(data: bytes) -> int:
@@ -277,16 +277,16 @@ def test_a_neighbour_gets_what_is_accepted_after_an_earlier_copy_was_restored(tm
             first = settings("a", folder, {"join": (b.hood.url,)})
             async with running(first) as a, talking(a, "bob") as bob:
                 await linked(a, b)
-                await until(a.node.broker.interest)
+                await until(a.node.core.interest)
                 await bob.publish(1, {"x": 1})
                 await ana.events(1)
-                await until(lambda: not a.node.broker.links["b"].outbox)
+                await until(lambda: not a.node.core.links["b"].outbox)
             shutil.copytree(folder, copied)
             async with running(first) as a, talking(a, "bob") as bob:
                 for x in range(2, 32):
                     await bob.publish(bob.welcome.accepted + x, {"x": x})
                 await ana.events(30)
-                await until(lambda: not a.node.broker.links["b"].outbox)
+                await until(lambda: not a.node.core.links["b"].outbox)
             shutil.rmtree(folder)
             shutil.move(copied, folder)
             async with running(first) as a, talking(a, "bob") as bob:
@@ -310,12 +310,12 @@ def test_a_neighbour_that_went_back_is_told_again_what_is_wanted(tmp_path: Path)
             async with running(other) as b:
                 await linked(a, b)
                 await ana.subscribe("s", "x > 0")
-                await until(b.node.broker.interest)
-                await until(lambda: not a.node.broker.links["b"].outbox)
+                await until(b.node.core.interest)
+                await until(lambda: not a.node.core.links["b"].outbox)
             shutil.rmtree(folder)
             shutil.move(copied, folder)
             async with running(other) as b, talking(b, "bob") as bob:
-                await until(b.node.broker.interest)
+                await until(b.node.core.interest)
                 await bob.publish(1, {"x": 1})
                 assert await ana.events(1) == [{"x": 1}]
 
@@ -348,9 +348,9 @@ def test_who_knows_more_of_the_same_life_than_a_node_goes_on_from_where_the_node
         pair.publish("bob", "a")
     pair.exchange()
     pair.take(acknowledge=False)
-    broker, session = pair.brokers["b"], pair.brokers["b"].sessions["ana"]
-    assert broker.sessions.first_void("ana", pair.seen, pair.known) == 0
-    assert broker.sessions.first_void("ana", session.count + 5, pair.known) == session.count + 1
+    core, session = pair.brokers["b"], pair.brokers["b"].sessions["ana"]
+    assert core.sessions.first_void("ana", pair.seen, pair.known) == 0
+    assert core.sessions.first_void("ana", session.count + 5, pair.known) == session.count + 1
     link = pair.brokers["a"].links["b"]
     more = LinkResume("", "", link.last + 7, link.lives, link.remote_lives, 1, link.received - 1)
     assert pair.brokers["a"].links.resume("b", more, "") == link.last

@@ -12,11 +12,11 @@ import websockets
 from tests.node.talking import line, settings, talking, until
 from tests.node.wicked import wicked
 
+from fieldfare.core.core import Core
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.context import Context
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.server import running
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import link_frames, wire
@@ -44,8 +44,8 @@ def test_a_neighbour_does_not_speak_for_the_client_of_its_name(message: m.Messag
             await client.subscribe("s", "x > 0")
             async with wicked(a) as one:
                 await one.say(message)
-                await until(lambda: a.node.broker.links["mallory"].written == one.said)
-                assert list(a.node.broker.broker.clients.all["mallory"].subscriptions) == ["s"]
+                await until(lambda: a.node.core.links["mallory"].written == one.said)
+                assert list(a.node.core.broker.clients.all["mallory"].subscriptions) == ["s"]
                 await works(a)
 
     asyncio.run(test())
@@ -85,7 +85,7 @@ def test_numbers_that_cannot_be_written_are_not_taken(tmp_path: Path, words: lis
     async def test() -> None:
         async with running(settings("a", tmp_path)) as a, wicked(a) as one:
             await one.word(*words)
-            await until(lambda: a.node.broker.links["mallory"].written == one.said)
+            await until(lambda: a.node.core.links["mallory"].written == one.said)
             await works(a)
 
     asyncio.run(test())
@@ -109,20 +109,20 @@ def test_a_neighbour_that_leaves_out_all_numbers_that_there_are_cannot_go_on(tmp
 
 def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     """The node looked at each number between two, and did nothing else meanwhile."""
-    broker = DurableBroker(Broker("a", separate_names=True))
-    broker.links.connect("mallory", Role.PEER, 0.0)
+    core = Core(Broker("a", separate_names=True))
+    core.links.connect("mallory", Role.PEER, 0.0)
     count, moved = 2**50, h.SessionTransferred("s", "t", 0, 2**50, 0, 0, [])
     for word in (
         h.SessionOffer("s", "t", ""), h.SessionDescription("s", "t", "i", ""), h.StoredDeliveries("s", "t", [carried(1), carried(count)]), moved,
     ):  # fmt: skip
-        broker.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
-    broker.release(broker.drain())
-    broker.sessions.attach("s", "j", 0.0)
-    assert [number for number, _ in broker.deliveries.next("s", 10, 1.0)] == [1, count]
-    broker.deliveries.acknowledge("s", 1)
-    broker.checkpoint()
-    broker.deliveries.acknowledge("s", count)
-    assert not broker.sessions["s"].pending
+        core.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
+    core.release(core.drain())
+    core.sessions.attach("s", "j", 0.0)
+    assert [number for number, _ in core.deliveries.next("s", 10, 1.0)] == [1, count]
+    core.deliveries.acknowledge("s", 1)
+    core.checkpoint()
+    core.deliveries.acknowledge("s", count)
+    assert not core.sessions["s"].pending
 
 
 WANTS = {"s": "budgeted > 1 AND name LIKE '%a%b%'"}
@@ -139,11 +139,11 @@ def test_filters_of_sessions_that_come_are_read_within_a_budget(
     words: list[h.HandoverMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fieldfare.protocol.wire.STEPS", 1)
-    broker = DurableBroker(Broker("a", separate_names=True))
-    broker.links.connect("mallory", Role.PEER, 0.0)
+    core = Core(Broker("a", separate_names=True))
+    core.links.connect("mallory", Role.PEER, 0.0)
     for word in words:
-        broker.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
-    assert "s" not in broker.sessions
+        core.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
+    assert "s" not in core.sessions
 
 
 @pytest.mark.parametrize("codec", [MSGPACK_CODEC, JSON_CODEC])
@@ -160,7 +160,7 @@ def test_what_comes_with_a_session_and_is_no_event_is_left_out(codec: Codec[Any]
                 h.SessionTransferred("s", "t", 0, 2, 0, 0, []),
             )
             await one.word(*words)
-            await until(lambda: a.node.broker.handovers.status("s") == "here")
+            await until(lambda: a.node.core.handovers.status("s") == "here")
             async with talking(a, "s", codec) as client:
                 assert [delivery.number for delivery in await client.deliveries(1)] == [2]
 
@@ -180,9 +180,9 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
                 await until(lambda: b.hood.behind["a"].get("mallory"))
                 assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)
                 letter = h.encode(h.SessionOffer("s", "t", ""))
-                await a.node.submit(lambda broker, _: broker.envelopes.send("d", letter))
-                await until(lambda: "s" in d.node.broker.sessions)  # it has asked a, and nobody had it
-                assert b.node.broker.links["a"].last < 20
+                await a.node.submit(lambda core, _: core.envelopes.send("d", letter))
+                await until(lambda: "s" in d.node.core.sessions)  # it has asked a, and nobody had it
+                assert b.node.core.links["a"].last < 20
             assert c.node.ready
 
     asyncio.run(test())
@@ -190,25 +190,25 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
 
 def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
     """A neighbour said an event of ana's with a number that she had not reached: all of hers were duplicates then."""
-    broker = DurableBroker(Broker("a", separate_names=True))
-    broker.links.connect("mallory", Role.PEER, 0.0)
-    broker.sessions.attach("ana", "i", 0.0)
-    before = broker.drain()
+    core = Core(Broker("a", separate_names=True))
+    core.links.connect("mallory", Role.PEER, 0.0)
+    core.sessions.attach("ana", "i", 0.0)
+    before = core.drain()
     forged = wire.encode(m.Forward(Event({"x": 1}), "ana", 2**60, "i", "mallory"))
-    broker.links.receive("mallory", broker.links["mallory"].received + 1, [forged], 0.0)
-    step = broker.drain()
+    core.links.receive("mallory", core.links["mallory"].received + 1, [forged], 0.0)
+    step = core.drain()
     rows: dict[str, dict[Any, Any]] = {}
     for kind, key, value in [*before.rows, *step.rows]:
         rows.setdefault(kind, {})[key] = value
-    again = DurableBroker(Broker("a", separate_names=True, life=1), rows, step.entries)
+    again = Core(Broker("a", separate_names=True, life=1), rows, step.entries)
     assert again.sessions["ana"].sequence == 0
 
 
 def test_a_client_that_names_keepers_nobody_knows_leaves_no_letters() -> None:
-    broker = DurableBroker(Broker("a", separate_names=True))
-    broker.links.connect("b", Role.PEER, 0.0)
-    assert broker.handovers.claim("s", "t", 0.0, at="b", identity="i") is None
+    core = Core(Broker("a", separate_names=True))
+    core.links.connect("b", Role.PEER, 0.0)
+    assert core.handovers.claim("s", "t", 0.0, at="b", identity="i") is None
     for number in range(10):
-        broker.handovers.arrivals.take_over("s", f"nobody{number}", "u", 0.0)
-    assert not [row for row in broker.drain().rows if row.kind == "parked"]
-    assert broker.handovers.source_of("s") == "b"
+        core.handovers.arrivals.take_over("s", f"nobody{number}", "u", 0.0)
+    assert not [row for row in core.drain().rows if row.kind == "parked"]
+    assert core.handovers.source_of("s") == "b"

@@ -1,4 +1,4 @@
-"""`Jvm`: the Java machine that all Spark tests of a worker share, started anew when it is broken.
+"""`Jvm`: the Java machine that all Spark tests share, started anew when it is broken.
 
 An exception in the middle of a call to Java (a signal, say) leaves the answer in the socket: from then on each call reads
 the answer to an earlier one, and every later test fails. A killed machine answers nothing. Both are noticed before a test
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+import shutil
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -22,6 +24,7 @@ SETTINGS = {
     # Tests run thousands of small jobs once: compilers that make long jobs fast would take most of the CPU time.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.executorEnv.FIELDFARE_KERNELS": "numpy",
 }
 BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
@@ -31,19 +34,32 @@ BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError
 class Jvm:
     """A Spark session that works whenever a test asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
+        """Make no machine yet; it will be started in the folder `home`, where Java looks for relative paths."""
+        self.home = home
         self._session: SparkSession | None = None
         self.suspect = False
         """whether a test has failed since the last look: then a job must work, too"""
 
     def session(self) -> SparkSession:
         """The session of the tests before, if it still works; else another one."""
-        if self._session is not None and not (answers(self._session) and (not self.suspect or works(self._session))):
+        if self._session is not None and not answers():
+            self.destroy()
+        if self._session is not None and is_stopped(self._session):
+            self._session = None  # the machine works: the next session is cheap
+        if self._session is not None and self.suspect and not works(self._session):
             self.destroy()
         if self._session is None:
-            self._session = spark_session("local[2]", SETTINGS)
+            with contextlib.chdir(self.home):
+                self._session = spark_session("local[2]", SETTINGS)
         self.suspect = False
         return self._session
+
+    def empty_home(self) -> Path:
+        """The folder in which Java was started, without what the test before has left there."""
+        for left in self.home.iterdir():  # the folder itself must stay: Java has it as its directory
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        return self.home
 
     def stop(self) -> None:
         """The end of a session that works."""
@@ -68,16 +84,20 @@ class Jvm:
             gateway.shutdown()
 
 
-def answers(spark: SparkSession) -> bool:
-    """Whether Java answers what it is asked: a number that nobody else has asked for comes back, from a running Spark."""
+def answers() -> bool:
+    """Whether Java answers what it is asked: a number that nobody else has asked for comes back."""
     number = random.randrange(1, 1 << 30)
     try:
-        jvm, context = spark.sparkContext._jvm, spark.sparkContext._jsc
+        jvm = SparkContext._jvm
         assert jvm is not None
-        same = all(jvm.java.lang.Integer.parseInt(str(number)) == number for _ in range(3))
-        return same and context.sc().isStopped() is False
+        return all(jvm.java.lang.Integer.parseInt(str(number)) == number for _ in range(3))
     except BROKEN:
         return False
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether a test has stopped the session."""
+    return SparkContext._active_spark_context is None or spark.sparkContext._jsc.sc().isStopped() is not False
 
 
 def works(spark: SparkSession) -> bool:

@@ -139,7 +139,7 @@ def overlapping(workload: Workload) -> tuple[float, float]:
 def test_with_locality_clients_of_a_broker_want_similar_things(
     subject: Literal["market", "sensors", "numbers"],
 ) -> None:
-    workload = Workload(subject=subject, subscribers=30, subscriptions=120, events=0)
+    workload = Workload(subject=subject, subscribers=30, subscriptions=80, events=0)
     within, between = overlapping(workload)
     assert within == pytest.approx(between, abs=0.08)
     local = [overlapping(msgspec.structs.replace(workload, locality=share)) for share in (0.9, 1.0)]
@@ -186,7 +186,7 @@ def test_more_events_change_no_wishes() -> None:
 
 
 def test_lifetimes_are_exponential() -> None:
-    actions = generate(Workload(lifetime=0.5, subscriptions=100, events=3000), BROKERS)
+    actions = generate(Workload(lifetime=0.5, subscriptions=100, events=1000), BROKERS)
     since = {(a.client, a.id): a.time for a in actions if isinstance(a, Subscribe)}
     stays = [a.time - since[a.client, a.id] for a in actions if isinstance(a, Unsubscribe)]
     assert mean(stays) == pytest.approx(0.5, rel=0.05)

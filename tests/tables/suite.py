@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 
 from fieldfare.events import Event
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, parse
@@ -477,7 +478,7 @@ class TableSuite(ABC):
             else:
                 held.append((self.random_box(chance), f"client {step}"))
                 table.add(*held[-1])
-            if step % 10 == 0:
+            if step % 25 == 0:
                 self.check_structure(table)
 
     def test_the_same_steps_give_the_same_table(self) -> None:
@@ -499,7 +500,7 @@ class TableSuite(ABC):
         def begin() -> History:
             return History(self)
 
-        run_state_machine_as_test(begin, settings=settings(stateful_step_count=15))  # type: ignore[arg-type]  # a factory will do
+        run_state_machine_as_test(begin, settings=settings(few(40), stateful_step_count=15))  # type: ignore[arg-type]  # a factory will do
 
 
 @contextmanager

@@ -264,7 +264,7 @@ def test_a_subscription_crosses_the_end_and_the_return_of_its_advertisement(name
 
 
 @pytest.mark.parametrize("name", KINDS)
-@given(changes=st.lists(st.tuples(st.booleans(), st.sampled_from(FILTERS), st.integers(0, 4)), max_size=25))
+@given(changes=st.lists(st.tuples(st.booleans(), st.sampled_from(FILTERS), st.integers(0, 4)), max_size=12))
 def test_who_advertises_everything_is_told_everything(name: str, changes: list[tuple[bool, Filter, int]]) -> None:
     """With a virtual advertisement at every neighbour it is as without advertisements."""
     table = joined(KINDS[name], range(3))

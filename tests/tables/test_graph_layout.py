@@ -21,7 +21,7 @@ from fieldfare.tables.graph_layout import Drawing, Edge, Gaps, Size, draw
 
 # Graphs
 
-some = st.lists(st.one_of(rectangles, everyday, filters()), min_size=1, max_size=12)
+some = st.lists(st.one_of(rectangles, everyday, filters()), min_size=1, max_size=7)
 
 
 def graph_of(wanted: list[Filter], structure: Structure = "poset") -> CoverGraph:
@@ -81,7 +81,7 @@ def test_mergers_are_all_pairs_of_roots_that_merge(wanted: list[Filter]) -> None
     assert {(one.first, one.second): one.filter for one in graph.mergers} == expected
 
 
-@given(wanted=st.lists(st.one_of(rectangles, everyday, filters()), min_size=1, max_size=10), tree=trees)
+@given(wanted=st.lists(st.one_of(rectangles, everyday, filters()), min_size=1, max_size=6), tree=trees)
 def test_an_event_lights_up_what_it_matches(wanted: list[Filter], tree: dict[str, object]) -> None:
     for structure in ("poset", "forest"):
         graph = graph_of(wanted, structure)

@@ -270,7 +270,7 @@ class Mirrors(RuleBasedStateMachine):
 @pytest.mark.parametrize("name", ALL)
 def test_neighbours_know_what_is_exported(name: str) -> None:
     machine = type("Mirrors", (Mirrors,), {"make": staticmethod(ALL[name])})
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(few(40), stateful_step_count=20))
 
 
 @given(pools, st.lists(st.tuples(some_numbers, some_numbers, st.integers(1, 3)), max_size=30))
@@ -285,7 +285,7 @@ def test_to_a_master_go_the_roots(pool: Pool, changes: list[tuple[list[int], lis
             assert set(known) == set(table.roots()) == set(exported(table, "master")), name
 
 
-@given(st.lists(st.tuples(st.sets(filters, max_size=4), st.integers(1, 3)), max_size=12))
+@given(st.lists(st.tuples(st.sets(filters, max_size=4), st.integers(1, 3)), max_size=6))
 def test_whole_sets_keep_a_redundant_master_clean(changes: list[tuple[set[Filter], int]]) -> None:
     for make in REDUNDANT.values():
         master: Table[Any] = make({"top"})

@@ -103,6 +103,9 @@ class Marks:
 class Publisher:
     """Publishes numbered events; knows which were accepted."""
 
+    pause = 0.05
+    """most seconds between some events and the next"""
+
     def __init__(self, name: str, url: str, chance: random.Random) -> None:
         self.name, self.url, self.chance = name, url, chance
         self.count = 0
@@ -119,7 +122,7 @@ class Publisher:
                     number = self.count
                     receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
                     receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
-                await asyncio.sleep(self.chance.random() * 0.05)
+                await asyncio.sleep(self.chance.random() * self.pause)
                 await client.wait_for_capacity()
             await client.drain()
 
@@ -276,7 +279,7 @@ async def judge(subscribers: list[Subscriber], publishers: list[Publisher]) -> d
     deadline = time.monotonic() + PATIENCE
     while gaps := [text for one in subscribers for other in publishers if (text := missing(one, other))]:
         assert time.monotonic() < deadline, gaps
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.05)
     await asyncio.sleep(0.5)
     for one in subscribers:
         assert not one.problems, one.problems[:5]

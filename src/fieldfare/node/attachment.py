@@ -8,14 +8,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from fieldfare.core.core import Core
+from fieldfare.core.inputs import CancelArrival, TakeOver
+from fieldfare.core.replicas import NUMBER_GAP
+from fieldfare.core.state import Session
+from fieldfare.core.step import Step
 from fieldfare.node import security
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.replicas import NUMBER_GAP
 from fieldfare.node.security import AccessDenied, Principal, rights, tickets
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.state import Session
-from fieldfare.node.step import Step
 from fieldfare.protocol import frames as f
 
 TICKET_PATIENCE: Final = 5.0
@@ -42,7 +43,7 @@ async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
 
     A ticket is good for a single session. The voucher of the client may still be on the way.
     """
-    name, handovers = hello.session, node.broker.handovers
+    name, handovers = hello.session, node.core.handovers
     passes, news = handovers.passes, asyncio.Event()
 
     def watch(_: Step) -> None:
@@ -77,55 +78,53 @@ async def attach(
     fresh = node.fresh_name()
     name = hello.session or f"~{fresh}"
 
-    def job(broker: DurableBroker, now: float) -> Attached | None:
-        session = broker.sessions.get(name)
+    def job(core: Core, now: float) -> Attached | None:
+        session = core.sessions.get(name)
         if session is None:
-            check_new_session(node, broker, principal.name)
+            check_new_session(node, core, principal.name)
         if session is not None and node.security is not None and session.owner != principal.name:
             raise AccessDenied(f"the session {name} belongs to somebody else")
         if not hello.session:
             owner = principal.name
-            return Attached(name, broker.sessions.attach(name, fresh, now, durable=False, owner=owner))
-        return _claimed(hello, principal, broker, fresh, now, secure=node.security is not None)
+            return Attached(name, core.sessions.attach(name, fresh, now, durable=False, owner=owner))
+        return _claimed(hello, principal, core, fresh, now, secure=node.security is not None)
 
     attached = await node.submit(job)
     candidates = deque((*hello.replicas, hello.at))
     while attached is None:
         if not await _wait(node, name, send) and hello.replicas:
             candidates.rotate(-1)
-            await node.submit(
-                lambda broker, now: broker.handovers.arrivals.take_over(name, candidates[-1], node.fresh_name(), now)
-            )
+            await node.submit(TakeOver(name, candidates[-1], node.fresh_name()))
         attached = await node.submit(job)
     return attached
 
 
 def _claimed(
-    hello: f.Hello, principal: Principal, broker: DurableBroker, fresh: str, now: float, *, secure: bool
+    hello: f.Hello, principal: Principal, core: Core, fresh: str, now: float, *, secure: bool
 ) -> Attached | None:
     """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
     name, void, waited = hello.session, 0, 0
     ended: tuple[str, ...] = ()
-    session = broker.handovers.claim(
+    session = core.handovers.claim(
         name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
     )
     if session is None:
         return None
     if hello.identity == session.identity:
-        void = broker.sessions.first_void(name, hello.seen, hello.lives)
+        void = core.sessions.first_void(name, hello.seen, hello.lives)
     if session.doubt and not hello.identity:
         # A program that does not know its last sequence number: the replica holder may not know it either.
         session.sequence += NUMBER_GAP
-        broker.sessions.store(name)
+        core.sessions.store(name)
     if secure:
         waited = session.count
-        ended = tuple(rights.recheck(broker, name, principal, now))
+        ended = tuple(rights.recheck(core, name, principal, now))
     return Attached(name, session, void, waited, ended)
 
 
 async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:
     """Wait until the status of a session changes; False if the patience of the settings ends before."""
-    handovers, patience = node.broker.handovers, node.config.sessions.patience_seconds
+    handovers, patience = node.core.handovers, node.config.sessions.patience_seconds
     before, changed = handovers.status(name), asyncio.Event()
 
     def watch(_: Step) -> None:
@@ -145,7 +144,7 @@ async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]
         return True
     except BaseException:
         if node.ready:
-            node.submit(lambda broker, _: broker.handovers.arrivals.cancel(name))
+            node.submit(CancelArrival(name))
         raise
     finally:
         node.watchers.discard(watch)

@@ -13,18 +13,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from fieldfare.core import losses
+from fieldfare.core.core import Core
+from fieldfare.core.handover_state import TemporarilyRefused
+from fieldfare.core.inputs import SendVoucher, Withhold
+from fieldfare.core.session_names import check_session
+from fieldfare.core.state import Pending, Session
 from fieldfare.events import msgpack
-from fieldfare.node import attachment, losses, security
+from fieldfare.node import attachment, security
 from fieldfare.node.attachment import Attached
 from fieldfare.node.delivery_frames import delivery_parts
-from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover_state import TemporarilyRefused
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.requests import Client, Requests
-from fieldfare.node.security import Principal, names, rights, tickets
+from fieldfare.node.security import Principal, rights, tickets
 from fieldfare.node.sockets import Socket
-from fieldfare.node.state import Pending, Session
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
@@ -104,7 +107,7 @@ class ClientConnection:
             if hello.version != f.VERSION:
                 raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
             if hello.session:
-                names.check_session(hello.session)
+                check_session(hello.session)
             if hello.ticket and self._node.security is not None:
                 self._principal, self._ticket = await attachment.ticket_holder(self._node, hello)
             else:
@@ -150,12 +153,12 @@ class ClientConnection:
                 session.acknowledged,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
-                replicas=tuple(node.broker.replicas.holders.get(name, ())),
+                replicas=tuple(node.core.replicas.holders.get(name, ())),
                 moves=session.moves,
                 may_repeat=session.doubt,
                 lives=session.lives,
                 void_from=attached.void,
-                life=node.broker.life,
+                life=node.core.life,
                 warned=session.warned,
                 ticket=self._ticket,
             )
@@ -181,12 +184,12 @@ class ClientConnection:
 
         Empty: the client has shown no token here, and needs none there.
         """
-        departure, principal = self._node.broker.handovers.departures.get(self._name), self._known()
+        departure, principal = self._node.core.handovers.departures.get(self._name), self._known()
         if departure is None or self._node.security is None or not principal.name:
             return ""
         ticket = tickets.new_ticket()
         voucher = tickets.vouch_for(principal, self._name, departure.ticket, ticket)
-        self._node.submit_detached(lambda broker, _: broker.handovers.departures.send_voucher(voucher))
+        self._node.submit_detached(SendVoucher(voucher))
         return ticket
 
     async def _end(self) -> None:
@@ -201,9 +204,9 @@ class ClientConnection:
         if node.ready:
             await node.submit(self._detach)
 
-    def _detach(self, broker: DurableBroker, now: float) -> None:
+    def _detach(self, core: Core, now: float) -> None:
         if self._name not in self._node.closers and self._is_current():  # else another connection has come meanwhile
-            broker.sessions.detach(self._name, now)
+            core.sessions.detach(self._name, now)
 
     def _is_current(self) -> bool:
         return self._requests is not None and self._requests.is_current()
@@ -253,8 +256,8 @@ class ClientConnection:
         if self._credit <= 0 or not self._is_current() or self._farewell is not None:
             return False
         limit = min(CHUNK, self._credit)
-        session = self._node.broker.sessions[self._name]
-        taken = self._node.broker.deliveries.next(self._name, limit, self._node.clock())
+        session = self._node.core.sessions[self._name]
+        taken = self._node.core.deliveries.next(self._name, limit, self._node.clock())
         parts = await self._parts(taken, session) if taken else []
         if session.dropped > self._told_dropped:
             self._told_dropped = session.dropped
@@ -267,14 +270,14 @@ class ClientConnection:
         return len(taken) == limit
 
     async def _parts(self, taken: list[tuple[int, Pending]], of: Session) -> list[list[f.Delivery]]:
-        broker = self._node.broker
+        core = self._node.core
         entries = await self._node.entries([pending.position for _, pending in taken])
-        session = broker.sessions.get(self._name)
-        identified = self._name in broker.replicas.holders or (session is not None and session.doubt > 0)
+        session = core.sessions.get(self._name)
+        identified = self._name in core.replicas.holders or (session is not None and session.doubt > 0)
         found = delivery_parts(taken, entries, self._may_have, as_json=self._codec is JSON_CODEC, identified=identified)
         of.dropped += found.missing
         if found.withheld:
-            self._node.submit_detached(lambda broker, _: rights.withhold(broker, self._name, found.withheld))
+            self._node.submit_detached(Withhold(self._name, found.withheld))
         return found.parts
 
     def _may_have(self, number: int, entry: JournalEntry) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.node.interest import Interests
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
-from fieldfare.node.state import Publication
 
 HTTP: Final = "~http"
 """Session for events that come over HTTP without a session."""

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from fieldfare.core.state import Pending
 from fieldfare.events import json, msgpack
-from fieldfare.node.state import Pending
 from fieldfare.protocol.frames import Delivery
 from fieldfare.protocol.journal import JournalEntry, event_id
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
-from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.core.inputs import FreezeSession, SendDeliveries, SendReplicaPart
+from fieldfare.core.replica_state import ReplicaPart
+from fieldfare.core.state import Pending
+from fieldfare.core.step import Step
+from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.node.node import Node
-from fieldfare.node.replica_state import ReplicaPart
-from fieldfare.node.state import Pending
-from fieldfare.node.step import Step
-from fieldfare.node.stored_deliveries import stored_deliveries
 from fieldfare.protocol.journal import JournalEntry
 
 CHUNK: Final = 500
@@ -31,17 +30,17 @@ class HandoverSender:
         node.watchers.add(self._watch)
 
     def _watch(self, _: Step) -> None:
-        for name, departure in self._node.broker.handovers.departures.items():
+        for name, departure in self._node.core.handovers.departures.items():
             if departure.ready and name not in self._busy:
                 self._busy.add(name)
                 self._node.spawn(self._send_session(name))
-        for pair in self._node.broker.replicas.due():
+        for pair in self._node.core.replicas.due():
             if pair not in self._busy:
                 self._busy.add(pair)
                 self._node.spawn(self._send_replica(*pair))
 
     async def _send_replica(self, name: str, holder: str) -> None:
-        node, replicas = self._node, self._node.broker.replicas
+        node, replicas = self._node, self._node.core.replicas
         try:
             while (name, holder) in replicas.due():
                 ticket, waiting = replicas.next_deliveries(name, holder, CHUNK)
@@ -49,35 +48,21 @@ class HandoverSender:
                 some = _first_part(waiting, entries)
                 upto = some[-1][0] if len(waiting) == CHUNK or len(some) < len(waiting) else None
                 part = ReplicaPart(name, holder, ticket, stored_deliveries(some, entries), upto)
-                await node.submit(partial(_send_part, part))
+                await node.submit(SendReplicaPart(part))
         finally:
             self._busy.discard((name, holder))
 
     async def _send_session(self, name: str) -> None:
         node = self._node
         try:
-            await node.submit(lambda broker, now: broker.handovers.departures.freeze(name, now))
+            await node.submit(FreezeSession(name))
             gone = False
             while not gone:
-                waiting = node.broker.handovers.departures.next_deliveries(name, CHUNK)
+                waiting = node.core.handovers.departures.next_deliveries(name, CHUNK)
                 entries = await node.entries([pending.position for _, pending in waiting])
-                gone = await node.submit(partial(_send_deliveries, name, _first_part(waiting, entries), entries))
+                gone = await node.submit(SendDeliveries(name, _first_part(waiting, entries), entries))
         finally:
             self._busy.discard(name)
-
-
-def _send_part(part: ReplicaPart, broker: DurableBroker, _: float) -> None:
-    broker.replicas.send_part(part)
-
-
-def _send_deliveries(
-    name: str,
-    waiting: Sequence[tuple[int, Pending]],
-    entries: Mapping[int, JournalEntry],
-    broker: DurableBroker,
-    now: float,
-) -> bool:
-    return broker.handovers.departures.send_deliveries(name, waiting, entries, now)
 
 
 def _first_part(

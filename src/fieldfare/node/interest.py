@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from fieldfare.core.step import Step
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.node.node import Node
 from fieldfare.node.security import Permission
-from fieldfare.node.step import Step
 
 MOMENT: Final = 0.05
 """Seconds to wait for more changes."""
@@ -70,7 +70,7 @@ class Interests:
         self._watchers.pop(name, None)
 
     def _check(self, _: Step | None = None) -> None:
-        if self._watchers and self._task is None and self._version != self._node.broker.changes:
+        if self._watchers and self._task is None and self._version != self._node.core.changes:
             self._task = self._node.spawn(self._follow())
             self._task.add_done_callback(self._ended)
 
@@ -81,14 +81,14 @@ class Interests:
 
     async def _follow(self) -> None:
         loop, pause = asyncio.get_running_loop(), MOMENT
-        while self._watchers and self._version != self._node.broker.changes:
+        while self._watchers and self._version != self._node.core.changes:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._hurry.wait()
             self._hurry.clear()
-            self._version = self._node.broker.changes
+            self._version = self._node.core.changes
             began = loop.time()
-            wanted = self._node.broker.interest()
+            wanted = self._node.core.interest()
             await asyncio.to_thread(self._work_out, wanted, {one.publish for one in self._watchers.values()})
             for watcher in list(self._watchers.values()):
                 view = self._views.get(watcher.publish)  # None: the watcher came just now, and its turn is next

@@ -7,16 +7,17 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from fieldfare.core import losses
+from fieldfare.core.core import Core
+from fieldfare.core.inputs import Acknowledge, AcknowledgeEarlier, ChangeFilters, Detach, EndSession, Withhold
+from fieldfare.core.state import NEVER, RequestRefused, Session
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
-from fieldfare.node import losses, replay, security
-from fieldfare.node.durable_broker import DurableBroker
+from fieldfare.node import replay, security
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal, rights
-from fieldfare.node.state import NEVER, RequestRefused, Session
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.lineage import still_valid
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -62,7 +63,7 @@ class InternalSession:
         session = await self._node.submit(self._attached)
         if self._principal is not None:
             who = self._principal
-            await self._node.submit(lambda broker, now: rights.recheck(broker, self.name, who, now))
+            await self._node.submit(lambda core, now: rights.recheck(core, self.name, who, now))
         self._node.use_session(self.name, self._close, self._wake.set)
         self.acknowledged, self._told_dropped = session.acknowledged, session.warned
         if self._principal is not None:
@@ -72,19 +73,19 @@ class InternalSession:
         self._wake.set()
         return self
 
-    def _attached(self, broker: DurableBroker, now: float) -> Session:
-        known = broker.sessions.get(self.name)  # its owner may have changed since the caller looked
+    def _attached(self, core: Core, now: float) -> Session:
+        known = core.sessions.get(self.name)  # its owner may have changed since the caller looked
         if known is not None and self._node.security is not None and known.owner != self._owner:
             raise AccessDenied(f"the session {self.name} belongs to somebody else")
-        return broker.sessions.attach(self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner)
+        return core.sessions.attach(self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner)
 
     async def __aexit__(self, *_: object) -> None:
         self._unwatch()
         if self._node.closers.get(self.name) != self._close:
             return
         del self._node.closers[self.name], self._node.wakers[self.name]
-        if self._node.ready and self.name in self._node.broker.sessions:
-            await self._node.submit(lambda broker, now: broker.sessions.detach(self.name, now))
+        if self._node.ready and self.name in self._node.core.sessions:
+            await self._node.submit(Detach(self.name))
 
     def _close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         self._closed = reason
@@ -95,44 +96,26 @@ class InternalSession:
         if since is not None:
             self.gone = await replay.subscribe(self._node, self.name, id, filter, since)
         else:
-            await self._node.submit(
-                lambda broker, now: broker.sessions.change_filters(m.Subscribe(id, filter), self.name, now)
-            )
+            await self._node.submit(ChangeFilters(self.name, m.Subscribe(id, filter)))
 
     async def unsubscribe(self, id: str) -> None:
         """End a subscription; an unknown id has no effect."""
-        await self._node.submit(lambda broker, now: broker.sessions.change_filters(m.Unsubscribe(id), self.name, now))
+        await self._node.submit(ChangeFilters(self.name, m.Unsubscribe(id)))
 
     async def acknowledge(self, number: int) -> None:
         """Acknowledge all deliveries up to a number."""
-        await self._node.submit(lambda broker, _: broker.deliveries.acknowledge(self.name, number))
+        await self._node.submit(Acknowledge(self.name, number))
         self.acknowledged = number
 
     @property
     def life(self) -> str:
         """The life in which deliveries are numbered; for a session without a name, the life of the log."""
-        session = self._node.broker.sessions.get(self.name)
-        return session.lives[-1][0] if session is not None and self._durable else self._node.broker.life
+        session = self._node.core.sessions.get(self.name)
+        return session.lives[-1][0] if session is not None and self._durable else self._node.core.life
 
     async def resume(self, number: int, position: int, life: str = "") -> None:
-        """Acknowledge all deliveries up to an earlier connection's number, if the number still means the same event.
-
-        A later session of the same name counts anew, and a node from an earlier copy of the folder gives numbers
-        and positions again. In doubt nothing is acknowledged: a repeated delivery is the lesser evil.
-        """
-
-        def job(broker: DurableBroker, _: float) -> None:
-            session = broker.sessions[self.name]
-            known = ((life, 1),) if life else ()
-            if still_valid(number, known, session.lives) < number:
-                logger.warning("the session %s: delivery %d is another one by now", self.name, number)
-                return
-            pending = session.pending.get(number)
-            if pending is not None and pending.position == position and number <= session.released:
-                session.sent = max(session.sent, number)
-                broker.deliveries.acknowledge(self.name, number)
-
-        await self._node.submit(job)
+        """Acknowledge all deliveries up to a number of an earlier connection, if it still means the same event."""
+        await self._node.submit(AcknowledgeEarlier(self.name, number, position, life))
 
     def _note_dropped(self, session: Session, number: int) -> None:
         count, self._told_dropped = session.dropped - self._told_dropped, session.dropped
@@ -143,7 +126,7 @@ class InternalSession:
 
     async def end(self) -> None:
         """End the session, and drop the waiting deliveries."""
-        await self._node.submit(lambda broker, now: broker.sessions.end(self.name, now))
+        await self._node.submit(EndSession(self.name))
 
     async def deliveries(self, chunk: int = 100) -> AsyncIterator[list[Delivered]]:
         """Yield new deliveries, some at a time; `RequestRefused` when another connection uses the session."""
@@ -153,10 +136,10 @@ class InternalSession:
             while True:
                 if self._closed:
                     raise RequestRefused(self._closed)
-                if self.name not in self._node.broker.sessions:
+                if self.name not in self._node.core.sessions:
                     raise RequestRefused("the session is over")
-                session = self._node.broker.sessions[self.name]
-                taken = self._node.broker.deliveries.next(self.name, chunk, self._node.clock())
+                session = self._node.core.sessions[self.name]
+                taken = self._node.core.deliveries.next(self.name, chunk, self._node.clock())
                 if not taken:
                     break
                 entries = await self._node.entries([pending.position for _, pending in taken])
@@ -181,5 +164,5 @@ class InternalSession:
             return found
         withheld = [one.number for one in found if not may_read(one.event)]
         if withheld:
-            self._node.submit_detached(lambda broker, _: rights.withhold(broker, self.name, withheld))
+            self._node.submit_detached(Withhold(self.name, withheld))
         return [one for one in found if one.number not in withheld]

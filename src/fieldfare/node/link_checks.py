@@ -45,7 +45,7 @@ def check_cycle(hello: LinkHello, hood: Neighbourhood) -> None:
     both = set(hood.reachable(without=hello.node)) & set(hello.others(node.name))
     if both:
         reason = f"{node.name} and {hello.node} both reach {', '.join(sorted(both))}: a link would close a cycle"
-        raise LinkError(reason, forever=hello.node not in node.broker.links)
+        raise LinkError(reason, forever=hello.node not in node.core.links)
 
 
 def check_stranger(hello: LinkHello, node: Node) -> None:
@@ -53,7 +53,7 @@ def check_stranger(hello: LinkHello, node: Node) -> None:
 
     Such a node may be a stranger: the waiting events are for the owner of the former folder.
     """
-    known = node.broker.links.get(hello.node)
+    known = node.core.links.get(hello.node)
     waiting = sum(isinstance(what, int) for what in known.outbox.values()) if known is not None else 0
     if known is not None and known.id and known.id != hello.id and waiting:
         raise LinkError(

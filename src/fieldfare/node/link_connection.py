@@ -11,18 +11,28 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
+from fieldfare.core.inputs import (
+    AcknowledgeMessages,
+    ConnectLink,
+    EndLink,
+    LinkDown,
+    LinkUp,
+    LivesOfLink,
+    ReceiveMessages,
+    ReceiveUnnumbered,
+    ResumeLink,
+    SetReachable,
+)
+from fieldfare.core.state import Link
 from fieldfare.node.counters import LinkCounters
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.sockets import Socket
-from fieldfare.node.state import Link
 from fieldfare.protocol import link_frames, wire
 from fieldfare.protocol.journal import JournalEntry, details_of
 from fieldfare.protocol.lineage import extend
@@ -153,8 +163,8 @@ class LinkConnection:
     async def _meet(self) -> None:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
-        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.broker.links}  # whether they are up or not
-        strategy, life = node.config.strategy, node.broker.life
+        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.core.links}  # whether they are up or not
+        strategy, life = node.config.strategy, node.core.life
         await self._send(
             LinkHello(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
         )
@@ -164,7 +174,7 @@ class LinkConnection:
         self.url, self.life, self._answers = hello.url, hello.life, hello.answers
         wanted = Role(role) if self.dialled else Role(hello.role).opposite
         self._take_place(other)
-        known = node.broker.links.get(other)
+        known = node.core.links.get(other)
         if known is not None and known.role is not wanted:
             known = None
         mine = await self._resume_frame(known)
@@ -175,18 +185,13 @@ class LinkConnection:
         hood.behind[other] = hello.others(node.name)
         names = list(hood.behind[other])
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
-            self._sent = await node.submit(lambda broker, _: broker.links.resume(other, theirs, hello.id))
+            self._sent = await node.submit(ResumeLink(other, theirs, hello.id))
         else:
             check_stranger(hello, node)
-            link_names = {"local_name": mine.local_name, "remote_name": theirs.local_name}
-            await node.submit(
-                lambda broker, now: broker.links.connect(
-                    other, wanted, now, **link_names, remote_lives=theirs.lives, id=hello.id
-                )
-            )
-        await node.submit(lambda broker, _: broker.envelopes.set_reachable(other, names))
-        await node.submit(lambda broker, now: broker.links.link_up(other, now))
-        self._acknowledged = node.broker.links[other].written
+            await node.submit(ConnectLink(other, wanted, mine.local_name, theirs.local_name, theirs.lives, hello.id))
+        await node.submit(SetReachable(other, names))
+        await node.submit(LinkUp(other))
+        self._acknowledged = node.core.links[other].written
         node.counters.links[other] = self.counters = node.counters.links.get(other, self.counters)
         node.link_wakers[other] = self._wake.set
         self._wake.set()
@@ -194,8 +199,8 @@ class LinkConnection:
     async def _resume_frame(self, known: Link | None) -> LinkResume:
         node, other = self._node, self.neighbour
         if known is None:
-            return LinkResume(node.fresh_name(), "", 0, lives=extend((), node.broker.life, 1))
-        lives = await node.submit(lambda broker, _: broker.links.lives_of(other))
+            return LinkResume(node.fresh_name(), "", 0, lives=extend((), node.core.life, 1))
+        lives = await node.submit(LivesOfLink(other))
         return LinkResume(
             known.local_name,
             known.remote_name,
@@ -227,7 +232,7 @@ class LinkConnection:
         if self._hood.up.get(self.neighbour) is self:
             del self._hood.up[self.neighbour]
             self._node.link_wakers.pop(self.neighbour, None)
-            self._node.submit_detached(partial(_link_down, self.neighbour))
+            self._node.submit_detached(LinkDown(self.neighbour))
 
     # Sending
 
@@ -261,7 +266,7 @@ class LinkConnection:
         await self._socket.send(data)
 
     async def _send_all(self) -> None:
-        links, other = self._node.broker.links, self.neighbour
+        links, other = self._node.core.links, self.neighbour
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -351,44 +356,24 @@ class LinkConnection:
                 updates = [message for message in messages if not wire.is_event(message)]
                 if updates:  # to parse filters may take seconds, in which everybody else would wait
                     await asyncio.to_thread(wire.prepare, updates)
-                events = await node.submit(partial(_receive_messages, other, first, messages))
+                events = await node.submit(ReceiveMessages(other, first, messages))
                 self.counters.events_in += events
                 self.counters.tells_in += len(messages) - events
             case UnnumberedMessage(message=message):
-                await node.submit(partial(_receive_unnumbered, other, message))
+                await node.submit(ReceiveUnnumbered(other, message))
             case Received(number=number):
-                await node.submit(partial(_acknowledge, other, number))
+                await node.submit(AcknowledgeMessages(other, number))
             case ReachableNodes(nodes=nodes):
                 names = {name: url for name, url in nodes.items() if name != node.name}
                 self._hood.behind[other] = names
-                await node.submit(partial(_set_reachable, other, list(names)))
+                await node.submit(SetReachable(other, list(names)))
                 self._hood.announce_reachable()
             case OverviewRequest() | OverviewReply():
                 self._hood.overviews.receive(frame)
             case LinkEnd(reason=reason, forever=forever):
                 if forever:
-                    await node.submit(lambda broker, now: broker.links.disconnect(other, now))
+                    await node.submit(EndLink(other))
                     self._hood.behind.pop(other, None)
                 raise LinkError(f"{other} hung up: {reason}")
             case _:
                 raise LinkError(f"{type(frame).__name__} was not expected")
-
-
-def _receive_messages(neighbour: str, first: int, messages: Sequence[bytes], broker: DurableBroker, now: float) -> int:
-    return broker.links.receive(neighbour, first, messages, now)
-
-
-def _receive_unnumbered(neighbour: str, message: bytes, broker: DurableBroker, now: float) -> None:
-    broker.links.receive_unnumbered(neighbour, message, now)
-
-
-def _link_down(neighbour: str, broker: DurableBroker, now: float) -> None:
-    broker.links.link_down(neighbour, now)
-
-
-def _set_reachable(neighbour: str, names: Sequence[str], broker: DurableBroker, _: float) -> None:
-    broker.envelopes.set_reachable(neighbour, names)
-
-
-def _acknowledge(neighbour: str, number: int, broker: DurableBroker, _: float) -> None:
-    broker.links.acknowledge(neighbour, number)

@@ -3,9 +3,9 @@
 No peer is authenticated at this point. So the resources of each connection are bounded before any byte is parsed:
 
 - **How many**: every connection counts in `limits.connections`, from when it is accepted, TLS handshakes included.
-- **How long**: headers, a TLS handshake, must be there within `limits.hello_seconds`; the body of a request and a
-  message of a WebSocket that was begun within `limits.message_seconds`. In as much time some of what we send must be
-  read. (The first message, `Hello`, has a time of its own: see `Connection`.)
+- **How long**: headers, a TLS handshake and the answer to a farewell must be there within `limits.hello_seconds`; the
+  body of a request and a message of a WebSocket that was begun within `limits.message_seconds`. In as much time some of
+  what we send must be read. (The first message, `Hello`, has a time of its own: see `Connection`.)
 - **How large**: headers have `limits.header_bytes`; a message `limits.frame_bytes`, in a bounded number of fragments,
   also from what calls itself a node, until it has shown that it is one (`WIDEN`).
 
@@ -277,6 +277,7 @@ class WebSocket(_Counted, WebSocketsSansIOProtocol):
         self._before = before
         WebSocketsSansIOProtocol.__init__(self, **given)
         self.conn.max_message_size = door.limits.frame_bytes
+        self.close_timeout = door.limits.hello_seconds
 
     def widen(self, size: int) -> None:
         """Raise the limit of message sizes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fieldfare.core.inputs import EndLink
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Overviews
 
@@ -36,7 +37,7 @@ class Neighbourhood:
         The neighbour announces the address of the neighbour; the address of a node further away is announced by
         the longest-known neighbour. Clients follow sessions to the addresses, with tickets.
         """
-        links, found = self.node.broker.links, {self.node.name: self.url}
+        links, found = self.node.core.links, {self.node.name: self.url}
         for neighbour, nodes in self.behind.items():
             for name, url in nodes.items() if neighbour != without else ():
                 if name == neighbour or name not in links:
@@ -58,7 +59,7 @@ class Neighbourhood:
         link = self.up.get(name)
         if link is not None:
             await link.end("it was told so", forever=True)
-        await self.node.submit(lambda broker, now: broker.links.disconnect(name, now))
+        await self.node.submit(EndLink(name))
         self.behind.pop(name, None)
         self.node.counters.links.pop(name, None)
         self.announce_reachable()

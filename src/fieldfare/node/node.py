@@ -1,8 +1,8 @@
-"""`Node`: a running broker. A single task makes all changes to the broker, in order.
+"""`Node`: a running core. A single task makes all changes to the core, in order.
 
-Other tasks `submit` jobs for the broker and get futures. The writer task takes all waiting jobs, runs the jobs on the
-broker, writes the resulting step at once (*group commit*), and then resolves the futures and wakes the connections
-with something to send. While the task writes, more jobs are submitted: the higher the load, the larger the groups.
+Other tasks `submit` inputs for the core and get futures. The writer task takes all waiting inputs, gives them to the
+core, writes the resulting step at once (*group commit*), and then resolves the futures and wakes the connections
+with something to send. While the task writes, more inputs are submitted: the higher the load, the larger the groups.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from fieldfare.core.core import Core
+from fieldfare.core.inputs import Input, Maintain, Tick
+from fieldfare.core.state import Publication
+from fieldfare.core.step import Step
 from fieldfare.node import startup
 from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security import security_of
-from fieldfare.node.state import Publication, RequestRefused
-from fieldfare.node.step import Step
 from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.storage import Storage
-from fieldfare.protocol.journal import JournalEntry, Row, RowKey
+from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.lineage import life_of
 
 T = TypeVar("T")
-Job = Callable[[DurableBroker, float], Any]
-Waiting: TypeAlias = tuple[Job | Publication, asyncio.Future[Any]]
+Waiting: TypeAlias = "tuple[Input | Publication, asyncio.Future[Any]]"
 
 GROUP: Final = 4000
 """Largest number of events in one step."""
@@ -40,9 +40,6 @@ CHECKPOINT: Final = 60.0
 """Seconds between checkpoints."""
 PAUSE: Final = 0.25
 """Seconds between two looks at the time at which the broker wants its next tick."""
-
-OTHER_ROWS: Final = ("webhook",)
-"""Kinds of rows that belong to the node, not to the broker."""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -81,13 +78,11 @@ class Node:
         self.storage = Storage(Path(config.data) if config.data else None, config.log)
         stored, entries = self.storage.load()
         startup.check_owner(config, self.storage, stored)
-        self._other_rows = {kind: dict(stored.get(kind, {})) for kind in OTHER_ROWS}
-        self._new_rows: list[Row] = []
         self.id = startup.folder_id(config, self.storage, stored)
-        self.broker = startup.recovered_broker(config, self.storage, stored, entries, clock=clock, now=self.steady())
-        self.lives = startup.lives_of_log(self.broker, self.storage, stored)
+        self.core = startup.recovered_core(config, self.storage, stored, entries, clock=clock, now=self.steady())
+        self.lives = startup.lives_of_log(self.core, self.storage, stored)
         """Lives in which the positions of the log were given."""
-        self.broker.resume()
+        self.core.resume()
         self.counters = Counters(clock())
         self.wakers: dict[str, Callable[[], None]] = {}
         """By session: called when there are new deliveries."""
@@ -118,21 +113,21 @@ class Node:
         self.reports: dict[str, Callable[[], Any]] = {}
         """By name: returns the state of a part that runs beside the node, such as a bridge."""
 
-    # Jobs
+    # Inputs
 
-    def submit(self, job: Callable[[DurableBroker, float], T]) -> asyncio.Future[T]:
-        """Let the broker do a job; the future is resolved when the effects are on disk."""
+    def submit(self, what: Callable[[Core, float], T]) -> asyncio.Future[T]:
+        """Give an input to the core; the future has the answer when the effects are on disk."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if self.failure.done() or self._ending:
             future.set_exception(NodeStopped(f"{self.name} has stopped"))
             return future
-        self._waiting.append((job, future))
+        self._waiting.append((what, future))
         self._work.set()
         return future
 
-    def submit_detached(self, job: Callable[[DurableBroker, float], object]) -> None:
-        """Let the broker do a job without waiting; a stopping node may skip the job."""
-        self.submit(job).add_done_callback(lambda future: future.cancelled() or future.exception())
+    def submit_detached(self, what: Input) -> None:
+        """Give an input to the core without waiting; a stopping node may skip the input."""
+        self.submit(what).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     def publish(self, publication: Publication) -> asyncio.Future[int]:
         """Publish events; the future has the sequence number of the last accepted event, or `RequestRefused`."""
@@ -165,18 +160,6 @@ class Node:
         """Return an id for an event: a position alone may stand for two events, in two lives of the log."""
         return f"{position}-{life_of(self.lives, position)}"
 
-    def store_row(self, row: Row) -> None:
-        """Write a row of the node's own with the present step; only to be called from a job."""
-        self._new_rows.append(row)
-        if row.value is None:
-            self._other_rows[row.kind].pop(row.key, None)
-        else:
-            self._other_rows[row.kind][row.key] = row.value
-
-    def rows(self, kind: str) -> Mapping[RowKey, Any]:
-        """Return the node's own rows of a kind, by key."""
-        return self._other_rows[kind]
-
     def use_session(self, name: str, close: Closer, wake: Callable[[], None]) -> None:
         """Let a connection serve an attached session; an earlier connection ends.
 
@@ -187,9 +170,9 @@ class Node:
         if former is not None:
             former("the session is used by another connection now")
         self.closers[name], self.wakers[name] = close, wake
-        if name in self.broker.sessions:
-            self.broker.sessions[name].connected = True  # the other connection may have detached just now
-            self.broker.deliveries.restart(self.broker.sessions[name])
+        if name in self.core.sessions:
+            self.core.sessions[name].connected = True  # the other connection may have detached just now
+            self.core.deliveries.restart(self.core.sessions[name])
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine beside the node's work, until the node stops at the latest."""
@@ -221,7 +204,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._tasks and not self.failure.done():
-            self.broker.checkpoint()
+            self.core.checkpoint()
             await self._step([])
         self._writer.shutdown()
         self.storage.close()
@@ -251,10 +234,7 @@ class Node:
     async def _step(self, group: list[Waiting]) -> None:
         """Do a group of jobs, write the step, then resolve the futures."""
         try:
-            answers = self._do(group)
-            step = self.broker.drain()
-            step.rows.extend(self._new_rows)
-            self._new_rows = []
+            step = self._do(group)
             if self.storage.sync:
                 await asyncio.get_running_loop().run_in_executor(self._writer, self.storage.write, step)
             else:
@@ -262,8 +242,8 @@ class Node:
         except Exception as error:  # noqa: BLE001 - whatever it is, what is not written cannot be promised
             self._fail(error, group)
             return
-        self.broker.release(step)
-        for (_, future), answer in zip(group, answers, strict=True):
+        self.core.release(step)
+        for (_, future), answer in zip(group, step.answers, strict=True):
             if future.done():
                 continue  # cancelled: nobody waits for the answer any more
             if isinstance(answer, Exception):
@@ -300,58 +280,29 @@ class Node:
         if not self.failure.done():
             self.failure.set_exception(error)
 
-    def _do(self, group: list[Waiting]) -> list[Any]:
-        """Do jobs in order; consecutive publications are matched as a batch."""
+    def _do(self, group: list[Waiting]) -> Step:
         now = self.steady()
-        self.broker.ahead = self.clock() - now
         began = time.perf_counter()
-        answers: list[Any] = []
-        publications: list[Publication] = []
-        for what, _ in group:
-            if isinstance(what, Publication):
-                publications.append(what)
-                continue
-            answers += self._publish(publications, now)
-            publications = []
-            try:
-                answers.append(what(self.broker, now))
-            except ValueError as error:
-                answers.append(error)
-            except Exception as error:  # one bad job must not end the node
-                logger.exception("a job failed")
-                answers.append(error)
-        answers += self._publish(publications, now)
+        step = self.core.step([what for what, _ in group], now, self.clock() - now)
+        self.counters.events_in += sum(len(what.events) for what, _ in group if isinstance(what, Publication))
         self.counters.busy += time.perf_counter() - began
-        return answers
-
-    def _publish(self, publications: list[Publication], now: float) -> list[int | RequestRefused]:
-        if not publications:
-            return []
-        self.counters.events_in += sum(len(one.events) for one in publications)
-        return self.broker.publish(publications, now)
+        return step
 
     # Time
 
     async def _tick(self) -> None:
         """Wake the broker at the requested times; some strategies never ask."""
         while True:
-            wakes = self.broker.broker.wakes
+            wakes = self.core.broker.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
             if wakes is not None and self.steady() >= wakes:
-                await self.submit(lambda broker, now: broker.tick(now))
+                await self.submit(Tick())
 
     async def _maintain(self) -> None:
         """Every minute: end old sessions, write a checkpoint, and compact the log."""
         while True:
             await asyncio.sleep(CHECKPOINT)
-            life = self.config.sessions.life_seconds
-
-            def job(broker: DurableBroker, now: float, life: float = life) -> int:
-                broker.expire(now, life)
-                broker.checkpoint()
-                return broker.low_water()
-
-            keep_from = await self.submit(job)
+            keep_from = await self.submit(Maintain(self.config.sessions.life_seconds))
             try:
                 await asyncio.to_thread(self.storage.tidy, self.clock(), keep_from)
             except (OSError, LogError):

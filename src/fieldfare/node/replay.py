@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from fieldfare.core.core import Core
+from fieldfare.core.state import NEVER, Pending, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
-from fieldfare.node.state import NEVER, Pending, RequestRefused
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over, replacement_key
@@ -61,12 +61,12 @@ async def subscribe(
         if len(found.waiting(node.clock())) > limit:
             raise RequestRefused(f"more than {limit} events match since then: ask for fewer")
 
-    def begin_now(broker: DurableBroker, now: float) -> None:
-        broker.sessions.check_identity(session, identity)
+    def begin_now(core: Core, now: float) -> None:
+        core.sessions.check_identity(session, identity)
         found.add(matching(log.read(begin, log.last), filter))
-        found.add(matching(broker.unwritten, filter))  # events of the same step, which are not in the log yet
-        broker.sessions.change_filters(m.Subscribe(id, filter), session, now)
-        broker.deliveries.replay(session, found.waiting(now + broker.ahead))
+        found.add(matching(core.unwritten, filter))  # events of the same step, which are not in the log yet
+        core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        core.deliveries.replay(session, found.waiting(now + core.ahead))
 
     await node.submit(begin_now)
     return begin_of if older else 0

@@ -1,4 +1,4 @@
-"""`Requests`: the frames of a client after `Hello`, turned into jobs for the node and answered.
+"""`Requests`: the frames of a client after `Hello`, turned into inputs for the core and answered.
 
 A request is never awaited: the client may send many before the first answer, and answers come in order.
 """
@@ -9,17 +9,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.inputs import Acknowledge, ChangeFilters, Input, Leave
+from fieldfare.core.state import Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.node import replay, security
-from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover_state import SessionMoving
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, permitted
-from fieldfare.node.state import Publication, RequestRefused
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec
@@ -63,13 +63,13 @@ class Requests:
         self._stopped = stopped
 
     async def handle(self, frame: f.FromClient) -> None:
-        """Begin the job of a frame; `Credit` is no request."""
+        """Begin the input of a frame; `Credit` is no request."""
         match frame:
             case f.Publish():
                 await self._node.wait_for_capacity()
                 self._publish(frame)
             case f.Acknowledge(number=number):
-                self._submit(lambda broker, _: self._acknowledge(broker, number), 0, silent=True)
+                self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
                 await self._subscribe(frame, request)
             case f.Unsubscribe(request=request, id=id):
@@ -90,13 +90,13 @@ class Requests:
             case f.WatchInterest(request=request):
                 self._watch_interest(request)
             case f.Leave(request=request):
-                self._submit(lambda broker, now: broker.sessions.leave(self._name, now), request)
+                self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
                 self.refuse(RequestRefused("you said Hello before"), 0)
 
     def is_current(self) -> bool:
         """Tell whether the session is still here; a later session of the same name does not count."""
-        session = self._node.broker.sessions.get(self._name)
+        session = self._node.core.sessions.get(self._name)
         return session is not None and session.identity == self._identity
 
     def refuse(self, error: BaseException, request: int, number: int = 0) -> None:
@@ -111,9 +111,9 @@ class Requests:
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
         self._reply(f.Refused(reason, request, number, code))
 
-    # Jobs
+    # Inputs
 
-    def _submit(self, job: Callable[[DurableBroker, float], object], request: int, *, silent: bool = False) -> None:
+    def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
         def answer(done: asyncio.Future[object]) -> None:
             if done.cancelled():
                 return
@@ -123,19 +123,10 @@ class Requests:
             elif not silent:
                 self._reply(f.Done(request))
 
-        def checked(broker: DurableBroker, now: float) -> object:
-            if not silent:
-                broker.sessions.check_identity(self._name, self._identity)
-            return job(broker, now)
-
-        self._node.submit(checked).add_done_callback(answer)
+        self._node.submit(what).add_done_callback(answer)
 
     def _change(self, message: m.Message, request: int) -> None:
-        self._submit(lambda broker, now: broker.sessions.change_filters(message, self._name, now), request)
-
-    def _acknowledge(self, broker: DurableBroker, number: int) -> None:
-        if self.is_current():  # else the session has just gone to another node, where the client repeats this
-            broker.deliveries.acknowledge(self._name, number)
+        self._submit(ChangeFilters(self._name, message, self._identity), request)
 
     # Events
 
@@ -213,7 +204,7 @@ class Requests:
 
     def _check_count(self, about: About, id: str) -> None:
         """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""
-        mine, most = self._node.broker.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
+        mine, most = self._node.core.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
             raise RequestRefused(f"a session has at most {most} {about}")

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from fieldfare.core.inputs import Attach
 from fieldfare.filters import parse
 from fieldfare.matching import backend
 from fieldfare.node import bridges, security
@@ -37,6 +38,7 @@ from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
+from fieldfare.node.web_server import Server
 from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
@@ -196,15 +198,14 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
     await node.start()
     if node.security is not None and node.security.revocations is not None:
         node.spawn(node.security.revocations.run())
-    await node.submit(lambda broker, now: broker.sessions.attach(HTTP, node.fresh_name(), now, durable=False))
+    await node.submit(Attach(HTTP, node.fresh_name(), durable=False))
     await loading
     try:
         _listen(listening, config)
     except OSError:
         await node.stop()
         raise
-    server = uvicorn.Server(_uvicorn(make_app(service, routes(service))))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server = Server(_uvicorn(make_app(service, routes(service))))
     serving = asyncio.create_task(server.serve(sockets=[]))  # the door has the socket
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
@@ -228,7 +229,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         await asyncio.gather(*tasks, return_exceptions=True)
         listening.close()
         node.leaving.set()
-        server.should_exit = True
+        server.end()
         await asyncio.gather(serving, return_exceptions=True)
         await door.close()
         await node.stop()
@@ -320,6 +321,5 @@ def _uvicorn(app: Starlette) -> uvicorn.Config:
         access_log=False,
         log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",
-        timeout_graceful_shutdown=2,
         server_header=False,
     )

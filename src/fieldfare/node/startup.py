@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from fieldfare.core.core import Core
 from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
@@ -54,7 +54,7 @@ def folder_id(config: Config, storage: Storage, stored: StoredRows) -> str:
     return id
 
 
-def recovered_broker(
+def recovered_core(
     config: Config,
     storage: Storage,
     stored: StoredRows,
@@ -62,12 +62,12 @@ def recovered_broker(
     *,
     clock: Callable[[], float],
     now: float,
-) -> DurableBroker:
+) -> Core:
     """Return the broker of a node, in a new life of the log; `clock` is the wall clock, `now` never jumps."""
     # A clock alone could go back, and so could a row, with an earlier copy of the folder.
     life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - EPOCH_2000))
     storage.remember(Row("life", (), life))
-    broker = DurableBroker(
+    core = Core(
         Broker(config.name, strategy_of(config), life=life, separate_names=True),
         stored,
         entries,
@@ -80,12 +80,12 @@ def recovered_broker(
         doubtful=_may_be_a_copy(config, storage, stored),
         now=now,
     )
-    lost = broker.position - storage.log.last
+    lost = core.position - storage.log.last
     if lost > 0:
         logger.error("the log of %s lacks its last %d events: was there a power failure?", config.name, lost)
-        broker.rewind(storage.log.last)
-        broker.checkpoint()
-    return broker
+        core.rewind(storage.log.last)
+        core.checkpoint()
+    return core
 
 
 def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool:
@@ -98,9 +98,9 @@ def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool
     return list(stored.get("place", {}).get((), place)) != place
 
 
-def lives_of_log(broker: DurableBroker, storage: Storage, stored: StoredRows) -> Lineage:
+def lives_of_log(core: Core, storage: Storage, stored: StoredRows) -> Lineage:
     """Return the lives in which the positions of the log were given, up to the present life."""
     lives = as_lineage(stored.get("lives", {}).get((), ()))
-    lives = extend(lives, broker.life, broker.position + 1)
+    lives = extend(lives, core.life, core.position + 1)
     storage.remember(Row("lives", (), lives))
     return lives

@@ -1,6 +1,5 @@
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -161,7 +160,7 @@ def test_a_file_that_cannot_be_read_is_not_skipped(tmp_path: Path) -> None:
     assert "there is no column 'filter'" in result.stderr
 
 
-def test_the_program_reads_standard_input() -> None:
-    command = [sys.executable, "-m", "fieldfare", "convert", "-"]
+def test_the_program_reads_standard_input(programs: str) -> None:
+    command = [f"{programs}/fieldfare", "convert", "-"]
     done = subprocess.run(command, input="5 > price\n", capture_output=True, text=True, check=True)
     assert done.stdout == "price < 5\n"

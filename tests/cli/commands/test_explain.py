@@ -1,6 +1,5 @@
 import json
 import subprocess
-import sys
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -230,8 +229,8 @@ def test_what_cannot_be_used_is_said(arguments: tuple[str, ...], problem: str) -
 
 
 @pytest.mark.parametrize(("narrow", "code"), [("price < 5", 0), ("price < 50", 1), ("price <", 2)])
-def test_exit_codes_of_the_program(narrow: str, code: int) -> None:
-    command = [sys.executable, "-m", "fieldfare", "explain", narrow, "--covered-by", "price < 10"]
+def test_exit_codes_of_the_program(narrow: str, code: int, programs: str) -> None:
+    command = [f"{programs}/fieldfare", "explain", narrow, "--covered-by", "price < 10"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == code
 
 

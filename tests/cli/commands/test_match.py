@@ -87,12 +87,11 @@ def test_the_sample_is_what_it_promises() -> None:
     wanted = read_filters(sample("filters.txt"), Dialect.NATIVE)
     good = [event for event in events if isinstance(event, Event)]
     assert (len(events), len(good), len(wanted)) == (1000, 1000, 300)
-    counts = [len(matches_of(wanted, event)) for event in good]
-    assert 2 < sum(counts) / len(counts) < 8
-    assert 0 in counts
-    found = {name for event in good for name in matches_of(wanted, event)}
+    found = [matches_of(wanted, event) for event in good]
+    assert 2 < sum(map(len, found)) / len(found) < 8
+    assert [] in found
     rich = [name for name, _ in wanted[:30]]
-    assert found >= set(rich)
+    assert {name for names in found for name in names} >= set(rich)
 
 
 def test_the_sample_is_made_by_its_tool(tmp_path: Path) -> None:
@@ -290,7 +289,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     assert "a=·[2J" in result.stdout
 
 
-def test_a_stream_is_answered_event_by_event() -> None:
+def test_a_stream_is_answered_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIELDFARE_KERNELS", "numpy")  # the program starts in half the time
     command = [sys.executable, "-m", "fieldfare", "match", "-", "-f", "price < 5", "-o", "jsonl"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin is not None
@@ -303,7 +303,8 @@ def test_a_stream_is_answered_event_by_event() -> None:
         assert process.wait(30) == 0
 
 
-def test_exit_codes_of_the_program(tmp_path: Path) -> None:
+def test_exit_codes_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIELDFARE_KERNELS", "numpy")  # the program starts in half the time
     (tmp_path / "e.jsonl").write_text("{}\n")
     command = [sys.executable, "-m", "fieldfare", "match", "e.jsonl", "-f"]
     good = subprocess.run([*command, "x IS MISSING"], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -119,13 +119,6 @@ def test_strategy_and_seed_instead_of_the_scenarios(file: Path) -> None:
     assert simulate(file, "--seed", "5").stdout != simulate(file).stdout == simulate(file, "--seed", "4").stdout
 
 
-def test_the_example_is_a_scenario() -> None:
-    example = simulate("--example")
-    assert example.exit_code == 0
-    result = simulate("-", given=example.stdout)
-    assert result.exit_code == 0, result.output
-
-
 def test_a_saved_workload_gives_the_same_run(file: Path, tmp_path: Path) -> None:
     first = simulate(file, "--save-workload", tmp_path / "clients.parquet")
     assert read(str(tmp_path / "clients.parquet"))

@@ -22,9 +22,10 @@ from fieldfare_lab.node import load as loads
 from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, Send, Take
 from fieldfare_lab.node.servers import Server, free_ports
 
-SMALL = contest.Effort(events=300, seconds=0.5, rounds=2)
+SMALL = contest.Effort(events=300, seconds=10.0, rounds=2)
 
 
+@pytest.mark.usefixtures("swift")
 @pytest.mark.parametrize("name", ["durable", "durable, batches of 100, fieldfare.client"])
 def test_a_node_delivers_what_it_should(name: str) -> None:
     variant = next(one for one in fieldfare_node.VARIANTS if one.name == name)
@@ -76,6 +77,7 @@ async def write_file(folder: Path, port: int, mine: Sequence[loads.LoadEvent]) -
     return send
 
 
+@pytest.mark.usefixtures("swift")
 def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fieldfare_lab.node.client_processes.PATIENCE", 0.3)
     load = loads.make(1, filters=20, subscribers=4)
@@ -149,6 +151,7 @@ def test_a_node_that_is_none_is_an_error() -> None:
     asyncio.run(go())
 
 
+@pytest.mark.usefixtures("swift")
 def test_idle_sessions_cost_little_and_are_reached() -> None:
     told: list[str] = []
     found = sessions.measure(60, quiet=0.2, step=told.append)

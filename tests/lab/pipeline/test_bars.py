@@ -91,6 +91,7 @@ def test_data_is_made_once(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for part in (again.events, again.joins) for path in part.iterdir()} == kept
 
 
+@pytest.mark.usefixtures("swift")
 def test_the_bare_engine_matches_everything_in_as_many_processes_as_it_is_told(tmp_path: Path) -> None:
     made = small(tmp_path)
     with bare_engine.engine(made.events, made.subscriptions, processes=2, rows=16) as once:
@@ -100,6 +101,7 @@ def test_the_bare_engine_matches_everything_in_as_many_processes_as_it_is_told(t
             assert spent.wall > 0
 
 
+@pytest.mark.usefixtures("swift")
 def test_opening_is_timed_in_a_fresh_process(tmp_path: Path) -> None:
     (line,) = scale.opening(small(tmp_path), 1, lambda _: None)
     assert line.value == round(line.figures["opened"], 3)

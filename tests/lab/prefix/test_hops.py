@@ -55,7 +55,8 @@ def test_wrong_answers_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hops, "EVENTS", 20)
+    monkeypatch.setattr(hops, "EVENTS", 5)
+    monkeypatch.setattr(hops, "ROUNDS", 1)
     result = hops.hops(Settings(1, 1, 0.01, Clock()))
     assert result.claims
     assert all(len(line) == len(curves.at) for curves in result.curves for line in curves.lines.values())

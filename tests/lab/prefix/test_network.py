@@ -47,8 +47,8 @@ def test_what_brokers_share_changes_nothing() -> None:
 
 
 def test_with_a_tree_that_is_always_fresh_nothing_goes_astray() -> None:
-    stale = list(Bed(course(40, prefix=PrefixOptions(threshold=0.8, refresh=NEVER))).run(3))
-    windows = list(Bed(course(40, prefix=PrefixOptions(threshold=0.0, refresh=NEVER), depths=(0, 2, None))).run(3))
+    stale = list(Bed(course(25, prefix=PrefixOptions(threshold=0.8, refresh=NEVER))).run(3))
+    windows = list(Bed(course(25, prefix=PrefixOptions(threshold=0.0, refresh=NEVER), depths=(0, 2, None))).run(3))
     nothing, shallow, fresh = windows[0::3], windows[1::3], windows[2::3]
     assert all(one.needless == one.loose == 0 for one in fresh)
     assert sum(one.needless for one in stale) > 0

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from fieldfare.routing.strategies import COVERING, FLOODING, IMPERFECT, SIMPLE
 from fieldfare.simulation.topologies import line
-from fieldfare_lab.results import Settings
+from fieldfare_lab.results import Result, Settings
 from fieldfare_lab.routing.experiments import EXPERIMENTS
 from fieldfare_lab.routing.interests import Interests, depth_first
 from fieldfare_lab.routing.runs import Run, tree
 from fieldfare_lab.routing.scale import scaling
 
-TINY = Settings(1, 1, 0.05)
+
+@cache
+def tiny(name: str) -> Result:
+    return EXPERIMENTS[name](Settings(1, 1, 0.05))
 
 
 @pytest.mark.parametrize("name", ["R1", "R4", "R6", "R7"])
 def test_experiments_run(name: str) -> None:
-    result = EXPERIMENTS[name](TINY)
+    result = tiny(name)
     assert result.name == name
     assert result.claims
     assert all(len(line) == len(curves.at) for curves in result.curves for line in curves.lines.values())
 
 
 def test_what_depends_on_no_size_holds_always() -> None:
-    held = {claim.text: claim.holds for name in ("R1", "R6") for claim in EXPERIMENTS[name](TINY).claims}
+    held = {claim.text: claim.holds for name in ("R1", "R6") for claim in tiny(name).claims}
     assert held["simple: each subscription goes over every link, always (30)"]
     assert held["a lone subscription is known to all brokers, or to O(log n) of them"]
 

@@ -31,9 +31,9 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
 @pytest.mark.parametrize("kernels", KERNELS)
 @few(20)
 @given(
-    stored=st.lists(filters(), min_size=1, max_size=12),
-    changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=8),
-    asked=st.lists(filters(), min_size=1, max_size=4),
+    stored=st.lists(filters(), min_size=1, max_size=8),
+    changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=6),
+    asked=st.lists(filters(), min_size=1, max_size=2),
     drain=st.booleans(),
 )
 def test_relations_agree_with_each_filter(
@@ -86,7 +86,7 @@ def test_many_filters(workload: str) -> None:
     for i in rng.sample(sorted(known), 50):
         index.update(i, given[-i])
         known[i] = given[-i]
-    for _ in range(8):
+    for _ in range(4):
         check(index, known, _varied(rng, given))
 
 

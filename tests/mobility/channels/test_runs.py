@@ -15,7 +15,7 @@ from fieldfare.simulation import checker
 from fieldfare.simulation.links import Wire, exponential
 from fieldfare.simulation.trace import Delivered
 
-SEEDS = 4
+SEEDS = 2
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

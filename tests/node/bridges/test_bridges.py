@@ -240,7 +240,7 @@ def test_what_came_in_does_not_go_out_by_the_same_bridge_on_any_node() -> None:
             same = begin(b, there)
             another = begin(b, other, "other")
             await until(lambda: same.status().up and another.status().up)
-            await until(lambda: b.node.name in a.node.broker.links and a.node.broker.links["b"].written)  # what b wants
+            await until(lambda: b.node.name in a.node.core.links and a.node.core.links["b"].written)  # what b wants
             here.say(*x(1))
             await until(lambda: other.got)
             await bob.publish(1, {"x": 2})
@@ -277,7 +277,7 @@ def test_what_it_wants_may_change(tmp_path: Path) -> None:
                 fake = Fake(wants, promises=promises)
                 made = begin(node, fake)
                 await until(lambda made=made: made.status().up)
-                client = node.node.broker.broker.clients.all.get("bridge:fake")
+                client = node.node.core.broker.clients.all.get("bridge:fake")
                 assert len(client.subscriptions if client else ()) == count
                 assert len(client.advertisements if client else ()) == bool(promises)
                 if promises:
@@ -293,7 +293,7 @@ def test_a_session_that_was_ended_begins_anew() -> None:
             fake = Fake("x > 0")
             made = begin(node, fake)
             await until(lambda: made.status().up)
-            await node.node.submit(lambda broker, now: broker.sessions.end("bridge:fake", now))
+            await node.node.submit(lambda core, now: core.sessions.end("bridge:fake", now))
             fake.say(*x(1))
             await until(lambda: made.status().incoming == 1 and fake.connections == 2)
             await bob.publish(1, {"x": 7})
@@ -312,7 +312,7 @@ def test_whatever_fails_nothing_is_lost(schedule: list[bool], count: int) -> Non
             await ana.subscribe("s", "x > 0")
             made = begin(node, fake)
             fake.say(*x(*range(1, count + 1), ids=True))
-            await until(lambda: "bridge:fake" in node.node.broker.broker.clients.all)
+            await until(lambda: "bridge:fake" in node.node.core.broker.clients.all)
             for number in range(1, count + 1):
                 await ana.publish(number, {"y": number})
             assert [event["x"] for event in await ana.events(count)] == list(range(1, count + 1))

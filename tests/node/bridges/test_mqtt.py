@@ -356,6 +356,8 @@ def test_it_comes_back_when_the_broker_does(broker: Mosquitto) -> None:
 
 @needs_mosquitto
 def test_a_message_is_acknowledged_when_its_event_is_safe(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.bridges.runner.MOMENT", 0.05)
+
     async def test() -> None:
         async with bridged(broker, {"in": [{"topic": "t"}]}) as (node, status), broker.client() as client:
             publish, dead = node.node.publish, asyncio.Event()

@@ -26,6 +26,7 @@ from fieldfare.node.http import routes
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security import make_token
 from fieldfare.node.server import running
+from fieldfare.node.web_server import Server
 
 SECRET = "a secret that is long enough: 32 bytes"
 
@@ -136,13 +137,13 @@ async def sink() -> AsyncIterator[Sink]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         one.url = f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", ws="none"))
+        server = Server(uvicorn.Config(app, lifespan="off", log_level="error", ws="none"))
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await until(lambda: server.started)
             yield one
         finally:
-            server.should_exit = True
+            server.end()
             await task
 
 

@@ -249,7 +249,7 @@ def test_ttl_and_replaces() -> None:
             now = service.node.clock()
             async with listening(service) as wait:
                 assert (await client.post("/events?ttl=60", json={"x": 1})).status_code == 202
-                [session] = [one for name, one in service.node.broker.sessions.items() if name != "~http"]
+                [session] = [one for name, one in service.node.core.sessions.items() if name != "~http"]
                 assert 50 < session.pending[1].expires - now < 60 + PATIENCE
                 await client.post("/events?ttl=0.001", json={"x": 2})
                 await asyncio.sleep(0.01)

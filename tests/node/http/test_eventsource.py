@@ -29,7 +29,7 @@ def test_a_plain_browser_listens_and_goes_on_where_it_was() -> None:
         until(lambda: len(page.evaluate("window.got")) == 2)
         assert [event for _, event in page.evaluate("window.got")] == [{"price": 5}, {"price": 6}]
         page.evaluate("window.source.close()")
-        until(lambda: not service.node.broker.sessions["browser"].connected)
+        until(lambda: not service.node.core.sessions["browser"].connected)
         some.do(service.publish([Event({"price": 7})]))
         page.evaluate(LISTEN, "price < 10")
         until(lambda: {"price": 7} in [event for _, event in page.evaluate("window.got")])

@@ -71,14 +71,14 @@ def test_a_stream_of_what_matches() -> None:
     async def main() -> None:
         async with api() as found:
             reading = asyncio.create_task(take(found, 3, filter=["n > 5", "n = 2"], filters='{"exact": {"n": "4"}}'))
-            await until(lambda: found.service.node.broker.changes)
+            await until(lambda: found.service.node.core.changes)
             await publish(found, *range(1, 8))
             two, four, six = await reading
             event = JSONFormat().read(None, json.dumps(two.data).encode())
-            id = f"2-{found.service.node.broker.life}"
+            id = f"2-{found.service.node.core.life}"
             assert (event.get_type(), event.get_id(), event.get_source()) == ("t", id, "/fieldfare/a")
             assert [one.data["data"] for one in (two, four, six)] == [{"n": 2}, {"n": 4}, {"n": 6}]
-            life = found.service.node.broker.life
+            life = found.service.node.core.life
             assert [one.id for one in (two, four, six)] == [f"2:1:{life}", f"4:2:{life}", f"6:3:{life}"]
             assert two.event == "t"
             await nobody_is_there(found)
@@ -118,7 +118,7 @@ def test_a_session_waits_and_goes_on_behind_the_last_id(tmp_path: Path) -> None:
             await publish(found, 5)
             taken = await take(found, 2, last=taken[-1].id, since=1, **query)
             assert numbers(taken) == [4, 5]
-            session = found.service.node.broker.sessions["ana"]
+            session = found.service.node.core.sessions["ana"]
             assert session.acknowledged == 3
 
     asyncio.run(main())
@@ -169,8 +169,8 @@ def test_comments_keep_it_alive_and_the_session_is_let_go(monkeypatch: pytest.Mo
                 seen = [await anext(lines) for _ in range(9)]
                 assert seen[:3] == [": a", "retry: 1000", ""]
                 assert seen[3:] == [":", ""] * 3
-                assert found.service.node.broker.sessions["ana"].connected
-            await until(lambda: not found.service.node.broker.sessions["ana"].connected)
+                assert found.service.node.core.sessions["ana"].connected
+            await until(lambda: not found.service.node.core.sessions["ana"].connected)
 
     asyncio.run(main())
 
@@ -195,7 +195,7 @@ def test_another_connection_takes_over_and_ending_a_session_ends_its_stream() ->
                 assert "another connection" in (await first.aread()).decode()
                 assert (await found.client.delete("/admin/sessions/ana")).status_code == 204
                 assert "administrator" in (await second.aread()).decode()
-            assert "ana" not in found.service.node.broker.sessions
+            assert "ana" not in found.service.node.core.sessions
 
     asyncio.run(main())
 
@@ -254,7 +254,7 @@ def test_curl() -> None:
             url = f"{found.url}/stream?since=1&format=plain&filter={quote('n < 2')}"
             command = ["curl", "-sSN", "--noproxy", "*", "--max-time", "1", url]
             done = await asyncio.to_thread(lambda: subprocess.run(command, capture_output=True, text=True, check=False))
-            life = found.service.node.broker.life
+            life = found.service.node.core.life
             assert f'id: 1:1:{life}\nevent: t\ndata: {{"n":1,"type":"t"}}\n\n' in done.stdout
             assert "id: 2" not in done.stdout
 

@@ -30,8 +30,8 @@ def test_a_sink_that_does_not_agree_is_refused() -> None:
             for url in ("http://127.0.0.1:9/", "http://no-such-host.invalid/"):
                 response = await found.client.post("/subscriptions", json={"sink": url, "protocol": "HTTP"})
                 assert "cannot be asked" in is_problem(response, 422)["detail"]
-            assert not found.service.node.rows("webhook")
-            assert not [name for name in found.service.node.broker.sessions if name.startswith("webhook:")]
+            assert not found.service.node.core.other_rows["webhook"]
+            assert not [name for name in found.service.node.core.sessions if name.startswith("webhook:")]
 
     asyncio.run(main())
 

@@ -63,7 +63,7 @@ async def fill(node: Context) -> None:
         await ana.subscribe("bills", "kind = 'bill' AND sum > 1")
         await ana.subscribe("all", "TRUE")
         assert isinstance(await ana.ask(f.Advertise, "promise", "kind = 'note'"), f.Done)
-    await until(lambda: not node.node.broker.sessions["ana's"].connected)
+    await until(lambda: not node.node.core.sessions["ana's"].connected)
     await node.publish(
         [Event(one) for one in ({"kind": "bill", "sum": 5}, {"kind": "note"}, {"kind": "bill", "sum": 6})]
     )
@@ -78,10 +78,10 @@ async def check(node: Context, *roles: str) -> None:
         assert await ana.events(2) == [{"kind": "bill", "sum": 5}, {"kind": "bill", "sum": 6}]
         await node.publish([Event({"kind": "note"}), Event({"kind": "bill", "sum": 7})])
         assert await ana.events(1) == [{"kind": "bill", "sum": 7}]
-        mine = node.node.broker.broker.clients.all["ana's"]
+        mine = node.node.core.broker.clients.all["ana's"]
         assert set(mine.subscriptions) == {"bills"}
         assert not mine.advertisements
-        await until(lambda: len(node.node.broker.sessions["ana's"].pending) == 3)
+        await until(lambda: len(node.node.core.sessions["ana's"].pending) == 3)
 
 
 def test_a_session_that_comes_back_with_another_token_keeps_what_that_permits(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_webhook_brings_no_more_than_its_owners_roles_permit(tmp_path: Path) -
             async with guarded(tmp_path, less, data="data") as node:
                 await node.publish([Event({"kind": "note", "n": 2}), Event({"kind": "bill", "n": 3})])
                 await to.wait(2)
-                session = node.node.broker.sessions[f"webhook:{made.json()['id']}"]
+                session = node.node.core.sessions[f"webhook:{made.json()['id']}"]
                 await until(lambda: not session.pending)
             assert [msgspec.json.decode(body)["n"] for _, body in to.got] == [1, 3]
 
@@ -160,6 +160,7 @@ def test_a_webhook_brings_no_more_than_its_owners_roles_permit(tmp_path: Path) -
 
 
 def test_a_webhook_waits_while_its_token_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.node.http.webhooks.delivery._RETRY_SECONDS", 0.05)
     monkeypatch.setattr(revocations, "EVERY", 0.05)
     void = tmp_path / "void.toml"
     void.write_text("")
@@ -174,7 +175,7 @@ def test_a_webhook_waits_while_its_token_is_void(tmp_path: Path, monkeypatch: py
                 await until(lambda: node.node.security.revocations.is_void(Credential("eve", "e1")))  # type: ignore[union-attr]
                 assert (await client.get("/subscriptions")).status_code == 401
             await node.publish([Event({"kind": "note"})])
-            session = node.node.broker.sessions[f"webhook:{made.json()['id']}"]
+            session = node.node.core.sessions[f"webhook:{made.json()['id']}"]
             await asyncio.sleep(0.3)
             assert (len(session.pending), to.got) == (1, [])
             void.write_text("tokens = []\n")
@@ -293,7 +294,7 @@ def test_a_dead_letter_is_for_those_who_may_read_the_event_in_it(tmp_path: Path,
             await dora.publish(1, *letters)
             assert [event["id"] for event in await dora.events(5)] == ["1", "2", "3", "5", "4"]
             assert [event["id"] for event in await lou.events(3)] == ["2", "3", "4"]
-            assert not any(one.dropped for one in a.node.broker.sessions.values())
+            assert not any(one.dropped for one in a.node.core.sessions.values())
             headers = {"Authorization": f"Bearer {token('lou', 'looker')}"}
             url = f"/stream?filter={asked.replace(' ', '+')}&since=1&format=plain"
             async with http.stream("GET", url, headers=headers) as stream:

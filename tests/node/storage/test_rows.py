@@ -70,7 +70,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from fieldfare.node.durable_broker import Row
+from fieldfare.core.core import Row
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
 store = Store(sys.argv[1])
 number = max((key[0] for key in store.load().get("event", {})), default=0)
@@ -83,7 +83,7 @@ while True:
 
 def test_a_kill_loses_nothing_that_was_said_to_be_safe(tmp_path: Path) -> None:
     path, dice, safe = tmp_path / "rows.db", random.Random(1), 0
-    for _ in range(5):
+    for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         for _ in range(dice.randint(1, 200)):

@@ -18,13 +18,13 @@ from tests.node.talking import settings, talking
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.config import Log as LogSettings
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.node import Node
 from fieldfare.node.server import running
-from fieldfare.node.state import Publication
 from fieldfare.node.storage import parquet_segment, salvage_rows
 from fieldfare.node.storage.log import Log, LogError
 from fieldfare.node.storage.raw_format import HEADER_SIZE
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         node = Node(settings("a", folder))
         await node.start()
         for name in ("ana", "bob", "publisher"):
-            await node.submit(lambda broker, now, name=name: broker.sessions.attach(name, f"id-{name}", now))  # type: ignore[misc]
+            await node.submit(lambda core, now, name=name: core.sessions.attach(name, f"id-{name}", now))  # type: ignore[misc]
         for name, filter in (("ana", "n >= 0"), ("bob", "n >= 100")):
             subscribe = m.Subscribe("q", parse(filter))
             await node.submit(partial(_subscribe, name, subscribe))
@@ -68,8 +68,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _subscribe(name: str, subscribe: m.Subscribe, broker: DurableBroker, now: float) -> None:
-    broker.sessions.change_filters(subscribe, name, now)
+def _subscribe(name: str, subscribe: m.Subscribe, core: Core, now: float) -> None:
+    core.sessions.change_filters(subscribe, name, now)
 
 
 def _content(folder: Path) -> tuple[StoredRows, dict[int, JournalEntry]]:
@@ -88,9 +88,9 @@ def _started(folder: Path) -> tuple[dict[str, tuple[list[int], int]], int]:
         await node.start()
         waiting = {
             name: (sorted(pending.position for pending in one.pending.values()), one.dropped)
-            for name, one in node.broker.sessions.items()
+            for name, one in node.core.sessions.items()
         }
-        await node.submit(lambda broker, now: broker.sessions.attach("new", "new", now))
+        await node.submit(lambda core, now: core.sessions.attach("new", "new", now))
         await node.publish(Publication("new", 0, [Event({"n": -1})]))
         position = node.storage.log.last
         await node.stop()
@@ -178,7 +178,7 @@ def test_the_node_delivers_the_rest_and_says_what_is_gone(
         async with running(settings("a", folder)) as service, talking(service, "bob") as bob:
             found = await bob.deliveries(LAST - 152)
             assert [one.position for one in found] == list(range(153, LAST + 1))
-            assert service.node.broker.sessions["bob"].dropped == 52
+            assert service.node.core.sessions["bob"].dropped == 52
             await bob.subscribe("old", "n >= 95", since=90)
             old = await bob.deliveries(5 + LAST - 152)
             assert [one.position for one in old] == [*range(96, 101), *range(153, LAST + 1)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fieldfare.core.step import Step
 from fieldfare.node.config import Log as LogSettings
-from fieldfare.node.step import Step
 from fieldfare.node.storage import lost_segment
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.segments import raw_path

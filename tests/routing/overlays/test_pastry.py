@@ -270,7 +270,7 @@ def test_a_node_may_come_back_under_its_name() -> None:
 
 @pytest.mark.parametrize("digit_bits", [2, 4])
 def test_hops_grow_with_the_logarithm_of_the_number_of_nodes(digit_bits: int) -> None:
-    ring, size = Ring(digit_bits=digit_bits), 200
+    ring, size = Ring(digit_bits=digit_bits), 120
     overlay = Overlay(lambda name: Peers(name, ring, half=4), Random(1))
     for node in range(size):
         overlay.join([f"node {node}"])

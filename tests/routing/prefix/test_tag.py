@@ -90,10 +90,10 @@ def test_the_engine_makes_the_same_tags(first: Sequence[Filter], then: Sequence[
 
 
 def test_a_large_tree_goes_to_the_engine_and_a_chain_may_be_long() -> None:
-    tree = optimized(parse(f"x < {number}") for number in range(1500)).tree
+    tree = optimized(parse(f"x < {number}") for number in range(1100)).tree
     tag = Tagger().tag(tree, {"x": -1})
     assert tag == match(tree, {"x": -1})
     assert Tagger().write(tree, {"x": -1}) == encode(tag)
-    assert len(tag.steps) == 1500
+    assert len(tag.steps) == 1100
     assert decode(encode(tag)) == tag
     assert match(tree, {"x": -1}, 3).steps == tag.steps[:3]

@@ -62,7 +62,6 @@ def run(steps: Sequence[Step]) -> World:
     return world
 
 
-@settings(max_examples=150)
 @given(steps)
 def test_no_event_is_lost(steps: Sequence[Step]) -> None:
     world = run(steps)
@@ -152,7 +151,6 @@ def all_are_found(readers: list[Placements], writers: list[Placements], pool: li
                     assert reader.forward(tag, event) >= exact(pool, event)
 
 
-@settings(max_examples=150)
 @given(pool, turns, turns)
 def test_every_version_reads_the_tags_of_every_other(
     pool: list[Filter], first: list[tuple[int, bool]], then: list[tuple[int, bool]]

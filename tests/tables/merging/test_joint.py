@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
+from tests.examples import few
 from tests.tables.mergeable import remembered
 from tests.tables.merging.test_per_interface import MergingNetwork
 from tests.tables.merging.test_per_neighbour import AB, A, B, Broker, C, D, History, between, sub
@@ -118,7 +119,7 @@ class AggregateHistory(History):
 
 
 def test_any_history() -> None:
-    run_state_machine_as_test(AggregateHistory, settings=settings(stateful_step_count=20))
+    run_state_machine_as_test(AggregateHistory, settings=settings(few(30), stateful_step_count=15))
 
 
 # Networks

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.tables import networks
 from tests.tables.mergeable import EVENTS, check_mergers, incomparable, joint, pool, remembered
 from tests.tables.networks import FILTERS, KINDS, REDUNDANT, Make, Tape, oracle, random_tree, received, tapes
@@ -276,13 +277,13 @@ class History(RuleBasedStateMachine):
 @pytest.mark.parametrize("name", ALL)
 def test_any_history(name: str) -> None:
     machine = type("History", (History,), {"make": staticmethod(ALL[name]), "merging": PERFECT})
-    run_state_machine_as_test(machine, settings=settings(max_examples=FEW, stateful_step_count=15))
+    run_state_machine_as_test(machine, settings=settings(few(10), stateful_step_count=15))
 
 
 @pytest.mark.parametrize("merging", [Merging(choice="best", cascade=False), Merging(imperfect=True, budget=0.7)])
 def test_any_history_merged_otherwise(merging: Merging) -> None:
     machine = type("History", (History,), {"make": NaiveTable, "merging": merging})
-    run_state_machine_as_test(machine, settings=settings(max_examples=2 * FEW, stateful_step_count=20))
+    run_state_machine_as_test(machine, settings=settings(few(20), stateful_step_count=20))
 
 
 # Networks

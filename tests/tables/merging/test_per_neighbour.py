@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.tables import networks
 from tests.tables.mergeable import check_mergers, incomparable, joint, pool, remembered
 from tests.tables.merging.test_per_interface import FEW, MergingNetwork, play
@@ -113,8 +114,8 @@ def test_many_are_found_by_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
         for n in range(120)
     ]
     results = []
-    for few in (10, 1000):
-        monkeypatch.setattr(per_neighbour, "_FEW", few)
+    for limit in (10, 1000):
+        monkeypatch.setattr(per_neighbour, "_FEW", limit)
         merger: NeighbourMerger[str] = NeighbourMerger("ab")
         for n, box in enumerate(boxes):
             merger.change({"ab"[n % 2]: sub(box), "a": sub(boxes[n // 2])})
@@ -193,7 +194,7 @@ class History(RuleBasedStateMachine):
 
 
 def test_any_history() -> None:
-    run_state_machine_as_test(History, settings=settings(stateful_step_count=20))
+    run_state_machine_as_test(History, settings=settings(few(30), stateful_step_count=15))
 
 
 # Networks

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.examples import few
 from tests.filters.test_filter import filters
 from tests.tables.mergeable import POOL, check_mergers, incomparable, joint, meaning, pool, remembered
 
@@ -335,12 +336,12 @@ def test_pairs_of_the_pool() -> None:
     for filter in POOL:
         partners.add(filter)
     tried = 0
-    for one in POOL[::7]:
+    for one in POOL[::21]:
         found = partners.of(one)
         tried += len(found)
         merging = {other for other in POOL if one.merge(other) is not None}
         assert {other for other in merging if not one.covers(other) and not other.covers(one)} <= set(found)
-    assert tried < len(POOL) ** 2 / 7 / 3
+    assert tried < len(POOL) ** 2 / 21 / 3
 
 
 def test_what_only_trying_all_finds() -> None:
@@ -450,7 +451,7 @@ class History(RuleBasedStateMachine):
 
 
 def test_any_history() -> None:
-    run_state_machine_as_test(History, settings=settings(stateful_step_count=25))
+    run_state_machine_as_test(History, settings=settings(few(40), stateful_step_count=20))
 
 
 # At once

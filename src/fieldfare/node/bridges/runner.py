@@ -19,6 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
+from fieldfare.core.inputs import ChangeFilters
+from fieldfare.core.state import NEVER, Publication, RequestRefused
 from fieldfare.node.bridges.interface import (
     Batch,
     Bridge,
@@ -30,7 +32,6 @@ from fieldfare.node.bridges.interface import (
 )
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.state import NEVER, Publication, RequestRefused
 from fieldfare.protocol import messages as m
 from fieldfare.retry import Backoff
 
@@ -85,7 +86,7 @@ class Runner:
 
     def status(self) -> Status:
         """Return the state and the counters."""
-        session = self._node.broker.sessions.get(self.session)
+        session = self._node.core.sessions.get(self.session)
         waiting = len(session.pending) if session is not None else 0
         return Status(
             self.name, self._kind, self._up, self._in, self._out, self._duplicates, self._bad, waiting,
@@ -136,7 +137,7 @@ class Runner:
             await session.subscribe("out", subscription)
         elif self._has("subscriptions", "out"):
             await session.unsubscribe("out")
-        if self._node.broker.broker.strategy.advertisements is None:
+        if self._node.core.broker.strategy.advertisements is None:
             return
         message: m.Message | None = None
         if advertisement is not None:
@@ -145,10 +146,10 @@ class Runner:
             message = m.Unadvertise("in")
         if message is not None:
             change = message
-            await self._node.submit(lambda broker, now: broker.sessions.change_filters(change, self.session, now))
+            await self._node.submit(ChangeFilters(self.session, change))
 
     def _has(self, about: str, id: str) -> bool:
-        client = self._node.broker.broker.clients.all.get(self.session)
+        client = self._node.core.broker.clients.all.get(self.session)
         return client is not None and id in getattr(client, about)
 
     # In
@@ -213,7 +214,7 @@ class Runner:
                 await session.acknowledge(delivered[-1].number)
 
     def _outgoing(self, delivered: Sequence[Delivered]) -> Sequence[OutgoingEvent]:
-        session = self._node.broker.sessions[self.session]
+        session = self._node.core.sessions[self.session]
         outgoing = []
         for one in delivered:
             if one.publisher != self.session:

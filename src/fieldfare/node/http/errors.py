@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from fieldfare.core.state import RequestRefused
 from fieldfare.events.limits import EventError
 from fieldfare.filters.errors import FilterDocumentError, FilterSyntaxError
 from fieldfare.node.node import NodeStopped
 from fieldfare.node.security import AccessDenied, Unauthenticated
 from fieldfare.node.security.filter_admission import TooMuch
-from fieldfare.node.state import RequestRefused
 
 PROBLEM: Final = "application/problem+json"
 

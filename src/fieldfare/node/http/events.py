@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from fieldfare.core.state import RequestRefused
 from fieldfare.events.event import Event
 from fieldfare.node import security
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, answer, body, media_type, only
 from fieldfare.node.security import AccessDenied
-from fieldfare.node.state import RequestRefused
 
 LONGEST: Final = 1e10
 """seconds; the largest `ttl`"""

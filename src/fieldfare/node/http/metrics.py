@@ -14,11 +14,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from starlette.responses import Response
 
+from fieldfare.core.step import Step
 from fieldfare.node.context import Context
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler
 from fieldfare.node.http.webhooks import Webhooks
-from fieldfare.node.step import Step
 from fieldfare.routing.prefix.routes import PrefixRoutes
 
 GROUPS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -77,7 +77,7 @@ class _Figures(Collector):
 
     def _state(self) -> Iterator[Metric]:
         node = self._service.node
-        sessions = node.broker.sessions.values()
+        sessions = node.core.sessions.values()
         about = {"name": node.name, "version": our_version(), "strategy": node.config.strategy}
         yield InfoMetricFamily("fieldfare_node", "The node", about)
         yield GaugeMetricFamily("fieldfare_ready", "1 if the node accepts requests", node.ready)
@@ -87,7 +87,7 @@ class _Figures(Collector):
         present.add_metric(["here"], here)
         present.add_metric(["away"], len(sessions) - here)
         yield present
-        clients = node.broker.broker.clients.all.values()
+        clients = node.core.broker.clients.all.values()
         wanted = sum(len(client.subscriptions) for client in clients)
         yield GaugeMetricFamily("fieldfare_subscriptions", "Subscriptions of all sessions", wanted)
         waiting = [len(session.pending) for session in sessions]
@@ -95,8 +95,8 @@ class _Figures(Collector):
         yield GaugeMetricFamily("fieldfare_pending_most", "Events that wait for one session", max(waiting, default=0))
         dropped = sum(session.dropped for session in sessions)
         yield GaugeMetricFamily("fieldfare_dropped", "Events that the present sessions have missed", dropped)
-        yield GaugeMetricFamily("fieldfare_table_entries", "Entries of the routing table", node.broker.broker.entries)
-        routes = node.broker.broker.routes
+        yield GaugeMetricFamily("fieldfare_table_entries", "Entries of the routing table", node.core.broker.entries)
+        routes = node.core.broker.routes
         if isinstance(routes, PrefixRoutes):
             forwarded = CounterMetricFamily(
                 "fieldfare_forwarded", "Events forwarded by tag or by content", labels=["by"]
@@ -124,7 +124,7 @@ class _Figures(Collector):
         outbox = GaugeMetricFamily(
             "fieldfare_link_outbox", "Messages that the neighbour has not acknowledged", labels=["neighbour"]
         )
-        for name, link in node.broker.links.items():
+        for name, link in node.core.links.items():
             is_up.add_metric([name], name in up)
             outbox.add_metric([name], len(link.outbox))
         yield is_up

@@ -37,19 +37,21 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from fieldfare.core import losses
+from fieldfare.core.session_names import check_session
+from fieldfare.core.state import RequestRefused
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages.subscriptions import documents as subscriptions
-from fieldfare.node import losses, security
+from fieldfare.node import security
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node
-from fieldfare.node.security import AccessDenied, Principal, names
+from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import bounded, check_size, permitted, taken, within
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.state import RequestRefused
 from fieldfare.protocol.lineage import still_valid
 
 KEEP_ALIVE: Final = 15.0
@@ -97,7 +99,7 @@ async def stream(call: Call) -> Response:
             await consumer.resume(last.number, last.position, last.life)
         elif last is not None:
             since = _same(last, node) + 1
-        mine = node.broker.broker.clients.all.get(consumer.name)
+        mine = node.core.broker.clients.all.get(consumer.name)
         if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else the subscription exists, and goes on
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
@@ -258,16 +260,16 @@ def _session(call: Call) -> str:
     if not name:
         return ""
     try:
-        names.check_session(name)
+        check_session(name)
     except ValueError as error:
         raise Problem(400, str(error), parameter="session") from None
     node = call.service.node
-    session = node.broker.sessions.get(name)
+    session = node.core.sessions.get(name)
     if session is not None and node.security is not None and session.owner != call.principal.name:
         raise AccessDenied(f"the session {name} belongs to another owner")
     if session is None:
         try:
-            check_new_session(node, node.broker, call.principal.name)
+            check_new_session(node, node.core, call.principal.name)
         except RequestRefused as error:
             raise Problem(409, str(error)) from None
     return name

@@ -14,12 +14,12 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from fieldfare.core.state import RequestRefused
 from fieldfare.filters import EVERYTHING, admission, budget
 from fieldfare.filters.filter import Filter
 from fieldfare.node.config import Limits
 from fieldfare.node.security.permissions import may_advertise, may_subscribe
 from fieldfare.node.security.principals import Principal
-from fieldfare.node.state import RequestRefused
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from fieldfare.core.core import Core
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.filters.filter import Filter
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.security.errors import AccessDenied
 from fieldfare.node.security.permissions import may_advertise, may_subscribe
 from fieldfare.node.security.principals import Principal
@@ -60,21 +60,21 @@ def _matches_inside(permission: Filter, event: Mapping[str, object]) -> bool:
     return True
 
 
-def recheck(broker: DurableBroker, name: str, principal: Principal, now: float) -> list[str]:
+def recheck(core: Core, name: str, principal: Principal, now: float) -> list[str]:
     """End subscriptions and advertisements that the owner may no longer have; return a sentence about each."""
-    client = broker.broker.clients.all.get(name)
+    client = core.broker.clients.all.get(name)
     if client is None:
         return []
     ended = []
     for id, filter in list(client.subscriptions.items()):
         problem = _problem(may_subscribe, principal, filter)
         if problem:
-            broker.sessions.change_filters(m.Unsubscribe(id), name, now)
+            core.sessions.change_filters(m.Unsubscribe(id), name, now)
             ended.append(f"the subscription {id} has ended: {problem}")
     for id, filter in list(client.advertisements.items()):
         problem = _problem(may_advertise, principal, filter)
         if problem:
-            broker.sessions.change_filters(m.Unadvertise(id), name, now)
+            core.sessions.change_filters(m.Unadvertise(id), name, now)
             ended.append(f"the advertisement {id} has ended: {problem}")
     for one in ended:
         logger.warning("session %s: %s", name, one)
@@ -87,12 +87,3 @@ def _problem(question: Callable[[Principal, Filter], None], principal: Principal
     except AccessDenied as error:
         return str(error)
     return ""
-
-
-def withhold(broker: DurableBroker, name: str, numbers: list[int]) -> None:
-    """Drop waiting events from a session, because the owner may no longer read them."""
-    if name in broker.sessions:
-        broker.deliveries.withhold(name, numbers)
-        logger.warning(
-            "session %s: %d waiting events were dropped: the owner may no longer read them", name, len(numbers)
-        )

@@ -17,25 +17,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from typing import Final, NamedTuple
 
+from fieldfare.core.passes import Pass
 from fieldfare.node.security.access_rules import Security
 from fieldfare.node.security.errors import Unauthenticated
 from fieldfare.node.security.principals import Principal, is_void, with_roles
 from fieldfare.protocol.handover import ClientVoucher
-
-LIFE: Final = 60.0
-"""seconds in which a first ticket must be used"""
-
-
-class Pass(NamedTuple):
-    """The facts about the client of a session that was handed over to this node."""
-
-    vouch: ClientVoucher
-    digests: tuple[bytes, ...]
-    """digests of the valid tickets: the last used one, and the next"""
-    until: float
-    """end of these tickets"""
 
 
 def digest_of(ticket: str) -> bytes:
@@ -54,11 +41,6 @@ def vouch_for(principal: Principal, session: str, handover: str, ticket: str) ->
         session, handover, digest_of(ticket), principal.name, principal.roles, principal.until, principal.token,
         principal.issued,
     )  # fmt: skip
-
-
-def first_pass(vouch: ClientVoucher, now: float) -> Pass:
-    """Return the pass of a client that another node has announced; its ticket is valid for `LIFE` seconds."""
-    return Pass(vouch, (vouch.digest,), now + LIFE)
 
 
 def opens(known: Pass, ticket: str, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""`Store`: the rows of a `DurableBroker` on disk, in one SQLite file.
+"""`Store`: the rows of a `Core` on disk, in one SQLite file.
 
 Rows of a commit are written all or none, and when `commit` returns they survive the process being killed; with
 `sync="full"` the machine losing power, too. A commit has a fixed cost, so many steps should share one.

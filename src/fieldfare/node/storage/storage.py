@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from fieldfare.core.step import Step
 from fieldfare.node.config import Log as LogSettings
-from fieldfare.node.step import Step
 from fieldfare.node.storage import private
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError

@@ -80,7 +80,7 @@ def test_overview_sessions_and_subscriptions(tmp_path: Path) -> None:
             is_problem(await client.post("/admin/moves", json={"session": "ana", "to": "b"}), 404)
             is_problem(await client.post("/admin/moves", json={"session": "ana"}), 400)
             assert (await client.delete("/admin/sessions/ana")).status_code == 204
-            assert "ana" not in found.service.node.broker.sessions
+            assert "ana" not in found.service.node.core.sessions
             is_problem(await client.delete("/admin/sessions/ana"), 404)
             is_problem(await client.delete("/admin/sessions/~http"), 409)
             async with sink() as to:
@@ -148,7 +148,7 @@ def test_links() -> None:
         async with api() as a, api(name="b", join=(a.service.hood.url,)) as b:
             await until(lambda: "b" in a.service.hood.up and "a" in b.service.hood.up)
             await asked(b, "ana", "x < 5")
-            await until(lambda: a.service.node.broker.broker.entries)
+            await until(lambda: a.service.node.core.broker.entries)
             [link] = (await a.client.get("/admin/links")).json()
             assert (link["name"], link["url"], link["up"], link["role"]) == ("b", b.service.hood.url, True, "peer")
             assert link["traffic"]["tells_in"] > 0

@@ -57,7 +57,7 @@ def test_events_come_in_order_as_cloud_events_after_the_handshake() -> None:
             assert "pw" not in str(shown)
             assert "sinkcredential" not in shown
             name = f"webhook:{id}"
-            await until(lambda: not found.service.node.broker.sessions[name].pending)
+            await until(lambda: not found.service.node.core.sessions[name].pending)
 
     asyncio.run(main())
 
@@ -90,7 +90,7 @@ def test_what_fails_is_tried_again_and_nothing_overtakes_it() -> None:
             await publish(found, 1, 2, 3)
             await to.wait(6)
             assert to.ids() == ["1", "2", "2", "2", "2", "3"]
-            await until(lambda: not found.service.node.broker.sessions[f"webhook:{id}"].pending)
+            await until(lambda: not found.service.node.core.sessions[f"webhook:{id}"].pending)
             status = (await found.client.get(f"/subscriptions/{id}")).json()["status"]
             assert (status["delivered"], status["retries"], status["deadletters"]) == (3, 3, 0)
             assert b"fieldfare_webhook_retries_total 3.0" in (await found.client.get("/metrics")).content
@@ -211,10 +211,10 @@ def test_gone_ends_the_subscription() -> None:
             to.answers = lambda headers, _: 410 if headers["ce-id"] == "2" else 204
             id = await subscribed(found, to)
             await publish(found, 1, 2, 3)
-            await until(lambda: f"webhook:{id}" not in found.service.node.broker.sessions)
+            await until(lambda: f"webhook:{id}" not in found.service.node.core.sessions)
             assert to.ids() == ["1", "2"]
             assert (await found.client.get("/subscriptions")).json() == []
-            assert not found.service.node.rows("webhook")
+            assert not found.service.node.core.other_rows["webhook"]
 
     asyncio.run(main())
 
@@ -242,7 +242,7 @@ def test_subscriptions_survive_a_restart_and_nothing_is_lost(tmp_path: Path) -> 
                 assert response.json()["id"] == id
             async with api(tmp_path) as found:
                 assert (await found.client.get("/subscriptions")).json() == []
-                assert f"webhook:{id}" not in found.service.node.broker.sessions
+                assert f"webhook:{id}" not in found.service.node.core.sessions
 
     asyncio.run(main())
 
@@ -282,9 +282,9 @@ def test_many_subscriptions_do_not_wait_for_each_other() -> None:
 def test_a_session_without_its_webhook_ends(tmp_path: Path) -> None:
     async def main() -> None:
         async with api(tmp_path) as (service, _):
-            await service.node.submit(lambda broker, now: broker.sessions.attach("webhook:lost", "i", now))
+            await service.node.submit(lambda core, now: core.sessions.attach("webhook:lost", "i", now))
         async with api(tmp_path) as (service, _):
-            await until(lambda: "webhook:lost" not in service.node.broker.sessions)
+            await until(lambda: "webhook:lost" not in service.node.core.sessions)
 
     asyncio.run(main())
 

@@ -53,7 +53,7 @@ def test_whatever_sinks_answer_events_come_in_order_or_are_dead_letters(all_plan
                 mine = [letter["data.event.id"] for letter in letters if letter["data.event.type"] == f"t{place}"]
                 assert mine == dead
             await until(
-                lambda: not any(one.pending for one in found.service.node.broker.sessions.values() if one.durable)
+                lambda: not any(one.pending for one in found.service.node.core.sessions.values() if one.durable)
             )
 
     asyncio.run(main())

@@ -58,12 +58,12 @@ def handlers(service: Context) -> dict[str, dict[str, Handler]]:
 
 async def _filters_of(node: Node) -> dict[Filter, set[str]]:
     """Return all filters of the node, with the interfaces that need their events."""
-    clients = node.broker.broker.clients.all.values()
+    clients = node.core.broker.clients.all.values()
     found = [(filter, CLIENTS) for client in clients for filter in client.subscriptions.values()]
-    routes, told = node.broker.broker.routes, []
+    routes, told = node.core.broker.routes, []
     if isinstance(routes, TableRoutes):
         told = [
-            (unnamed(filter), neighbour) for neighbour in node.broker.links for filter in routes.filters_of(neighbour)
+            (unnamed(filter), neighbour) for neighbour in node.core.links for filter in routes.filters_of(neighbour)
         ]
     return await asyncio.to_thread(_together, [*found, *told])
 
@@ -100,8 +100,8 @@ class _Relations:
 
     async def explain(self, filter: Filter) -> Explanation:
         """Return the relations of a filter to all filters of the node."""
-        if self._version != self._node.broker.changes:
-            version, wanted = self._node.broker.changes, list(await _filters_of(self._node))
+        if self._version != self._node.core.changes:
+            version, wanted = self._node.core.changes, list(await _filters_of(self._node))
             self._index = await asyncio.to_thread(lambda: Index((one, one) for one in wanted))
             self._version = version
         return await within(lambda: _explained(filter, self._index), self._node.config.limits)

@@ -83,7 +83,7 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
     traffic: dict[str, float] = asdict(node.counters)
     started = traffic.pop("started")
     traffic.pop("links")
-    all_sessions = node.broker.sessions.values()
+    all_sessions = node.core.sessions.values()
     log = node.storage.log
     return Overview(
         name=node.name,
@@ -96,15 +96,15 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
         sessions=len(all_sessions),
         here=sum(one.connected for one in all_sessions),
         pending=sum(len(one.pending) for one in all_sessions),
-        subscriptions=sum(len(client.subscriptions) for client in node.broker.broker.clients.all.values()),
-        table=node.broker.broker.entries,
+        subscriptions=sum(len(client.subscriptions) for client in node.core.broker.clients.all.values()),
+        table=node.core.broker.entries,
         log=LogView(log.first, log.last, log.bytes),
         memory=_memory(),
         links=_links(service),
         overlay=hood.reachable(),
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
-        prefix=_prefix(node.broker.broker.routes),
+        prefix=_prefix(node.core.broker.routes),
     )
 
 
@@ -146,7 +146,7 @@ def _links(service: Context) -> list[LinkView]:
     node, hood = service.node, service.hood
     reached = hood.reachable()
     views = []
-    for name, link in node.broker.links.items():
+    for name, link in node.core.links.items():
         up = hood.up.get(name)
         counted = node.counters.links.get(name)
         traffic = asdict(counted) if counted is not None else {}
@@ -161,7 +161,7 @@ async def _all_links(call: Call) -> Response:
 
 async def _remove_link(call: Call) -> Response:
     name = call.request.path_params["name"]
-    if name not in call.service.node.broker.links:
+    if name not in call.service.node.core.links:
         raise Problem(404, f"there is no neighbour {name[:200]}")
     await call.service.hood.remove(name)
     return Response(None, 204)

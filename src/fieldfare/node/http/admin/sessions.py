@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from fieldfare.core.inputs import Leave, OfferSession
+from fieldfare.core.state import INTERNAL, Session
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
     SessionDetails,
@@ -19,7 +21,6 @@ from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, number, read
 from fieldfare.node.http.webhooks import SESSION
 from fieldfare.node.node import Node
-from fieldfare.node.state import INTERNAL, Session
 
 PAGE: Final = 100
 """sessions or subscriptions of an answer, unless the request has a limit"""
@@ -38,13 +39,13 @@ def handlers() -> dict[str, dict[str, Handler]]:
 
 def view(node: Node, name: str, one: Session) -> dict[str, Any]:
     """Return the members that a session has in a list and alone."""
-    client = node.broker.broker.clients.all.get(name)
+    client = node.core.broker.clients.all.get(name)
     return {
         "name": name,
         "owner": one.owner,
         "durable": one.durable,
         "here": one.connected,
-        "seen": one.last_seen + node.broker.ahead,
+        "seen": one.last_seen + node.core.ahead,
         "published": one.sequence,
         "delivered": one.count,
         "acknowledged": one.acknowledged,
@@ -59,10 +60,10 @@ async def _sessions(call: Call) -> Response:
     """Answer with a page of sessions; `search` is a part of the name."""
     node = call.service.node
     search = call.request.query_params.get("search", "")
-    names = sorted(name for name in node.broker.sessions if search in name)
+    names = sorted(name for name in node.core.sessions if search in name)
     offset, limit = _page(call)
     some = names[offset : offset + limit]
-    views = [SessionView(**view(node, name, node.broker.sessions[name])) for name in some]
+    views = [SessionView(**view(node, name, node.core.sessions[name])) for name in some]
     return answer(Sessions(len(names), offset, views))
 
 
@@ -72,7 +73,7 @@ def _page(call: Call) -> tuple[int, int]:
 
 def _session(call: Call) -> tuple[str, Session]:
     name = call.request.path_params["name"]
-    found = call.service.node.broker.sessions.get(name)
+    found = call.service.node.core.sessions.get(name)
     if found is None:
         raise Problem(404, f"there is no session {name[:200]}")
     return name, found
@@ -81,7 +82,7 @@ def _session(call: Call) -> tuple[str, Session]:
 async def _details(call: Call) -> Response:
     name, found = _session(call)
     node = call.service.node
-    client = node.broker.broker.clients.all.get(name)
+    client = node.core.broker.clients.all.get(name)
     wanted = {id: str(filter) for id, filter in client.subscriptions.items()} if client is not None else {}
     promised = {id: str(filter) for id, filter in client.advertisements.items()} if client is not None else {}
     return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised))
@@ -91,14 +92,14 @@ async def _end(call: Call) -> Response:
     """End a session and drop its waiting events; the client is disconnected."""
     name, _ = _session(call)
     node = call.service.node
-    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.rows("webhook"):
+    if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.core.other_rows["webhook"]:
         raise Problem(409, f"this session delivers to a sink: DELETE /subscriptions/{name.removeprefix(SESSION)}")
     if name == HTTP:
         raise Problem(409, "this is the session of all publishers over HTTP, and cannot be ended")
     closer = node.closers.get(name)
     if closer is not None:
         closer("the session was ended by an administrator")
-    await node.submit(lambda broker, now: broker.sessions.leave(name, now) if name in broker.sessions else None)
+    await node.submit(Leave(name))
     return Response(None, 204)
 
 
@@ -106,20 +107,20 @@ async def _move(call: Call) -> Response:
     """Hand a session over to another node; a connected client follows."""
     asked = await read(call, ToMove)
     node = call.service.node
-    session = node.broker.sessions.get(asked.session)
+    session = node.core.sessions.get(asked.session)
     if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no durable session {asked.session[:200]} of a client")
     if asked.to == node.name or asked.to not in call.service.hood.reachable():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
     ticket = node.fresh_name()
-    await node.submit(lambda broker, _: broker.handovers.offer(asked.session, asked.to, ticket))
+    await node.submit(OfferSession(asked.session, asked.to, ticket))
     return Response(None, 202)
 
 
 async def _subscriptions(call: Call) -> Response:
     """Answer with a page of subscriptions; `search` is a part of the filter's text, or of the session's name."""
     search = call.request.query_params.get("search", "")
-    all_clients = call.service.node.broker.broker.clients.all
+    all_clients = call.service.node.core.broker.clients.all
     found = [
         SubscriptionView(name, id, text)
         for name, client in all_clients.items()

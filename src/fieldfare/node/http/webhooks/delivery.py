@@ -12,6 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from fieldfare.core.inputs import Acknowledge
+from fieldfare.core.state import RequestRefused
 from fieldfare.node.context import Context
 from fieldfare.node.http.webhooks import sinks
 from fieldfare.node.http.webhooks.dead_letters import dead_letter
@@ -21,7 +23,6 @@ from fieldfare.node.http.webhooks.sinks import Outcome
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.security import is_void
 from fieldfare.node.security.rights import DEAD_LETTER, may_read
-from fieldfare.node.state import RequestRefused
 
 _RETRY_SECONDS: Final = 1.0
 """pause after a failure of the node itself, and while a token is void"""
@@ -92,13 +93,13 @@ class Deliverer:
 
     async def _resubscribe(self, consumer: InternalSession, hook: Webhook) -> None:
         """Subscribe again if an administrator has ended the session."""
-        client = self._node.broker.broker.clients.all.get(consumer.name)
+        client = self._node.core.broker.clients.all.get(consumer.name)
         if client is None or hook.id not in client.subscriptions:
             await consumer.subscribe(hook.id, filter_of(hook.description))
 
     def _acknowledge(self, session: str, number: int) -> None:
         """Acknowledge an event without a wait: after a crash the sink gets the event twice at worst."""
-        done = self._node.submit(lambda broker, _: broker.deliveries.acknowledge(session, number))
+        done = self._node.submit(Acknowledge(session, number))
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def _deliver(self, id: str, delivered: Delivered) -> None:

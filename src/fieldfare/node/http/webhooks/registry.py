@@ -12,10 +12,12 @@ import logging
 
 import msgspec
 
+from fieldfare.core.core import Core
+from fieldfare.core.inputs import Attach, ChangeFilters, EndSession, StoreRow
+from fieldfare.core.state import Session
 from fieldfare.filters.filter import Filter
 from fieldfare.node import replay
 from fieldfare.node.context import Context
-from fieldfare.node.durable_broker import DurableBroker
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.webhooks import sinks
 from fieldfare.node.http.webhooks.delivery import Deliverer, Progress
@@ -23,7 +25,6 @@ from fieldfare.node.http.webhooks.description import SESSION, Description, Webho
 from fieldfare.node.http.webhooks.sender import Sender
 from fieldfare.node.security import Principal
 from fieldfare.node.security.quotas import check_new_session
-from fieldfare.node.state import Session
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
 
@@ -40,7 +41,7 @@ class Webhooks:
         self.all: dict[str, Webhook] = {}
         self.progress: dict[str, Progress] = {}
         self._deliverer = Deliverer(service, self._sender, self.all, self.progress, self._end_gone)
-        for (id, *_), row in self._node.rows("webhook").items():
+        for (id, *_), row in self._node.core.other_rows["webhook"].items():
             try:
                 self._start(msgspec.convert(row, Webhook))
             except msgspec.ValidationError as error:
@@ -55,40 +56,38 @@ class Webhooks:
     async def _clean_up(self) -> None:
         """End sessions without a stored webhook, and close the connections when the node stops."""
         try:
-            rows = {f"{SESSION}{id}" for id, *_ in self._node.rows("webhook")}
-            left = [name for name in self._node.broker.sessions if name.startswith(SESSION) and name not in rows]
+            rows = {f"{SESSION}{id}" for id, *_ in self._node.core.other_rows["webhook"]}
+            left = [name for name in self._node.core.sessions if name.startswith(SESSION) and name not in rows]
             for name in left:
-                await self._node.submit(lambda broker, now, name=name: broker.sessions.end(name, now))  # type: ignore[misc]
+                await self._node.submit(EndSession(name))
             await asyncio.Event().wait()
         finally:
             await self._sender.close()
 
     def session(self, hook: Webhook) -> Session | None:
         """Return the session of a webhook; None for the moment between an end and a new beginning."""
-        return self._node.broker.sessions.get(hook.session)
+        return self._node.core.sessions.get(hook.session)
 
     async def add(
         self, id: str, description: Description, filter: Filter, *, principal: Principal, private: bool
     ) -> Webhook:
         """Begin a webhook, if its sink agrees; `private`: the sink may have an address that is not public."""
         node, owner = self._node, principal.name
-        check_new_session(node, node.broker, owner)
+        check_new_session(node, node.core, owner)
         hook = Webhook(
             id=id, owner=owner, description=description, active=False, key=node.fresh_name() + node.fresh_name(),
             private=private, roles=principal.roles, token=principal.token, issued=principal.issued,
         )  # fmt: skip
         hook = await self._sender.agree(hook)
-        await node.submit(lambda broker, now: broker.sessions.attach(hook.session, node.fresh_name(), now, owner=owner))
+        await node.submit(Attach(hook.session, node.fresh_name(), owner=owner))
         try:
             if description.config.since is None:
-                await node.submit(
-                    lambda broker, now: broker.sessions.change_filters(m.Subscribe(id, filter), hook.session, now)
-                )
+                await node.submit(ChangeFilters(hook.session, m.Subscribe(id, filter)))
             else:
                 await replay.subscribe(node, hook.session, id, filter, description.config.since)
             await self._store(hook)
         except ValueError:
-            await node.submit(lambda broker, now: broker.sessions.end(hook.session, now))
+            await node.submit(EndSession(hook.session))
             raise
         self._start(hook)
         return hook
@@ -109,9 +108,9 @@ class Webhooks:
             new = await self._sender.agree(new)
         self._check_alive(hook)
 
-        def job(broker: DurableBroker, now: float) -> None:
-            broker.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
-            self._node.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
+        def job(core: Core, now: float) -> None:
+            core.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
+            core.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
 
         await self._node.submit(job)
         self._replace(new)
@@ -159,14 +158,14 @@ class Webhooks:
 
     async def _store(self, hook: Webhook) -> None:
         row = Row("webhook", (hook.id,), msgspec.to_builtins(hook))
-        await self._node.submit(lambda _, __: self._node.store_row(row))
+        await self._node.submit(StoreRow(row))
 
     async def _delete(self, hook: Webhook) -> None:
         self.progress.pop(hook.id, None)
 
-        def job(broker: DurableBroker, now: float) -> None:
-            self._node.store_row(Row("webhook", (hook.id,)))
-            if hook.session in broker.sessions:
-                broker.sessions.end(hook.session, now)
+        def job(core: Core, now: float) -> None:
+            core.store_row(Row("webhook", (hook.id,)))
+            if hook.session in core.sessions:
+                core.sessions.end(hook.session, now)
 
         await self._node.submit(job)

@@ -1,9 +1,9 @@
-"""`DurableBroker`: a broker without any loss of accepted events, even if the process is killed at any moment.
+"""`Core`: a node without sockets and files, and without any loss of accepted events, whenever the process is killed.
 
 State survives in two forms. Every event is a *journal entry*, together with all receiving sessions and neighbours,
 each with a number. All other state (sessions, filters, neighbours, progress) is in *rows* of a store. The owner of
-the broker calls methods, then `drain`s a step, writes the entries and rows of the step, and only then `release`s
-the effects: so nobody hears of an effect before a crash can no longer undo it.
+the core calls `step` with a batch of `inputs`, writes the entries and rows of the resulting step, and only then
+`release`s the effects: so nobody hears of an effect before a crash can no longer undo it.
 
 - A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
@@ -18,26 +18,30 @@ the state of the last `checkpoint` or later, the log the events since, and to se
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+from fieldfare.core import recovery
+from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.envelopes import Envelopes
+from fieldfare.core.handover import Handovers
+from fieldfare.core.inputs import Input
+from fieldfare.core.link_table import LinkTable
+from fieldfare.core.replicas import Replicas
+from fieldfare.core.sessions import SessionTable
+from fieldfare.core.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
-from fieldfare.node import recovery
-from fieldfare.node.deliveries import Deliveries
-from fieldfare.node.envelopes import Envelopes
-from fieldfare.node.handover import Handovers
-from fieldfare.node.link_table import LinkTable
-from fieldfare.node.replicas import Replicas
-from fieldfare.node.sessions import SessionTable
-from fieldfare.node.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
-from fieldfare.node.step import Step, StepBuffer
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
     Row,
+    RowKey,
     StoredRows,
     encode_details,
     replacement_key,
@@ -48,8 +52,13 @@ from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 
+OTHER_ROWS: Final = ("webhook",)
+"""Kinds of rows that belong to other parts of a node."""
 
-class DurableBroker:
+logger = logging.getLogger("fieldfare.node")
+
+
+class Core:
     """A broker, with all durable state."""
 
     def __init__(
@@ -88,22 +97,63 @@ class DurableBroker:
         self.now = now
         self.ahead = 0.0
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
-        self.step = StepBuffer()
+        self.buffer = StepBuffer()
         self.sessions = SessionTable(self)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(self)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
+        self.other_rows: dict[str, dict[RowKey, Any]] = {
+            kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
+        }
+        """By kind: rows of other parts of the node."""
         if stored is not None:
             recovery.restore(self, stored, entries)
 
     # Steps
 
+    def step(self, inputs: Sequence[Input | Publication], now: float, ahead: float = 0.0) -> Step:
+        """Apply inputs in order, and return everything to write before anybody may hear of the effects.
+
+        Consecutive publications are matched as a single batch. An input that fails leaves the others alone. The wall
+        clock is `ahead` seconds before `now`, a time that never jumps.
+        """
+        self.ahead = ahead
+        answers: list[Any] = []
+        publications: list[Publication] = []
+        for one in inputs:
+            if isinstance(one, Publication):
+                publications.append(one)
+                continue
+            answers += self.publish(publications, now)
+            publications = []
+            answers.append(self._answer(one, now))
+        answers += self.publish(publications, now)
+        return self.drain()._replace(answers=answers)
+
+    def _answer(self, apply: Input, now: float) -> Any:
+        try:
+            return apply(self, now)
+        except ValueError as error:
+            return error
+        except Exception as error:  # one bad input must not end the node
+            logger.exception("an input failed: %r", apply)
+            return error
+
     def drain(self) -> Step:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
-        return self.step.drain(self.sessions, self.links)
+        return self.buffer.drain(self.sessions, self.links)
+
+    def store_row(self, row: Row) -> None:
+        """Store a row of another part of the node, which finds the row in `other_rows`, also after a restart."""
+        self.buffer.store(row)
+        known = self.other_rows.setdefault(row.kind, {})
+        if row.value is None:
+            known.pop(row.key, None)
+        else:
+            known[row.key] = row.value
 
     def release(self, step: Step) -> None:
         """Let sessions and neighbours have the effects of a step, which is on disk now."""
@@ -123,7 +173,7 @@ class DurableBroker:
         for name in self.links:
             self.links.store(name)
         self.replicas.checkpoint()
-        self.step.store(Row("checkpoint", (), self.position))
+        self.buffer.store(Row("checkpoint", (), self.position))
 
     def rewind(self, position: int) -> None:
         """Forget the events behind a position: the end of the log is lost, and other events will stand there soon."""
@@ -161,7 +211,7 @@ class DurableBroker:
     @property
     def unwritten(self) -> Sequence[JournalEntry]:
         """The journal entries since the last step."""
-        return self.step.entries
+        return self.buffer.entries
 
     def interest(self) -> set[Filter]:
         """Return the filters of all clients and neighbours."""
@@ -181,6 +231,8 @@ class DurableBroker:
 
         For each the answer is the sequence number of the publisher's last accepted event, or the reason of a refusal.
         """
+        if not publications:
+            return []
         answers: list[int | RequestRefused] = []
         accepted: list[tuple[m.Forward, Origin]] = []
         for one in publications:
@@ -244,7 +296,7 @@ class DurableBroker:
 
     def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
         about = publisher, sequence, event, encode_details(details)
-        self.step.entries.append(JournalEntry(self.position, now + self.ahead, *about))
+        self.buffer.entries.append(JournalEntry(self.position, now + self.ahead, *about))
 
 
 def _id(forward: m.Forward) -> EventId:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fieldfare.node.handover_state import Departure
-from fieldfare.node.state import Pending, Session, pending_numbers
-from fieldfare.node.stored_deliveries import stored_deliveries
+from fieldfare.core.handover_state import Departure
+from fieldfare.core.state import Pending, Session, pending_numbers
+from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.protocol import handover as h
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, is_handed_over
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Departures(dict[str, Departure]):
@@ -24,7 +24,7 @@ class Departures(dict[str, Departure]):
     in parts, and with the last part the session ends here.
     """
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without departing sessions, for a broker."""
         super().__init__()
         self._core = core
@@ -47,7 +47,7 @@ class Departures(dict[str, Departure]):
     def remove(self, name: str) -> None:
         """Forget a departure, and delete the row."""
         del self[name]
-        self._core.step.store(Row("departure", (name,)))
+        self._core.buffer.store(Row("departure", (name,)))
 
     def target_ready(self, name: str, ticket: str) -> None:
         """Let a session go: the target has subscribed to all filters."""
@@ -56,7 +56,7 @@ class Departures(dict[str, Departure]):
             return
         departure.ready = True
         self._store(name)
-        self._core.step.closing[name] = departure.target
+        self._core.buffer.closing[name] = departure.target
 
     def freeze(self, name: str, now: float) -> None:
         """Remove the filters of a departing session.
@@ -118,7 +118,7 @@ class Departures(dict[str, Departure]):
     def _store(self, name: str) -> None:
         one = self[name]
         value = [one.since + 1, one.ticket, one.target, one.ready, one.sent]
-        self._core.step.store(Row("departure", (name,), value))
+        self._core.buffer.store(Row("departure", (name,), value))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""

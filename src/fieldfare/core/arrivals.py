@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.handover_state import Arrival
-from fieldfare.node.state import NEVER, Pending, Session
-from fieldfare.node.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core import losses
+from fieldfare.core.handover_state import Arrival
+from fieldfare.core.state import NEVER, Pending, Session
+from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -27,13 +27,13 @@ from fieldfare.protocol.journal import (
 from fieldfare.protocol.lineage import MOST
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Arrivals(dict[str, Arrival]):
     """The arriving sessions by name."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without arriving sessions, for a broker."""
         super().__init__()
         self._core = core
@@ -133,7 +133,7 @@ class Arrivals(dict[str, Arrival]):
         session.sequence, session.count, session.acknowledged = message.sequence, message.count, message.acknowledged
         session.dropped, session.doubt = message.dropped + interim.dropped, message.doubt
         session.moves, session.lives, session.warned = message.moves + 1, message.lives[-MOST:], message.warned
-        core.step.store(losses.row(name, session))
+        core.buffer.store(losses.row(name, session))
         session.sent, session.handover_mark = session.acknowledged, arrival.final_mark(core.position)
         session.sent_before = message.count  # the source may have sent all of them
         core.sessions[name] = session
@@ -184,7 +184,7 @@ class Arrivals(dict[str, Arrival]):
         core.handovers.forget_departed(name)
         core.sessions[name].last_seen = now
         core.sessions.store(name)
-        core.step.wake(name)
+        core.buffer.wake(name)
         core.replicas.mark_changed(name)
         if next_request is not None:
             core.handovers.requested(name, *next_request)
@@ -216,14 +216,14 @@ class Arrivals(dict[str, Arrival]):
 
     def _remove(self, name: str) -> None:
         del self[name]
-        self._core.step.store(Row("arrival", (name,)))
+        self._core.buffer.store(Row("arrival", (name,)))
 
     def _store(self, name: str) -> None:
         one = self[name]
         identity = one.session.identity if one.session is not None else None
         owner = one.session.owner if one.session is not None else ""
         value = [one.since + 1, one.ticket, one.source, one.owner, identity, owner, one.next_request]
-        self._core.step.store(Row("arrival", (name,), value))
+        self._core.buffer.store(Row("arrival", (name,), value))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""

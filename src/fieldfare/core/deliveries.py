@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
-from fieldfare.node.state_rows import pending_row
+from fieldfare.core import losses
+from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
+from fieldfare.core.state_rows import pending_row
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import extend
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Deliveries:
@@ -22,7 +22,7 @@ class Deliveries:
     (a replay, a handover, a take-over) gets a row.
     """
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Serve the sessions of a broker."""
         self._core = core
 
@@ -38,12 +38,12 @@ class Deliveries:
         if begins and session.durable:  # not before: the row says from which position on the log is for the session
             core.sessions.store(name)
         self.replace_earlier(name, session, session.count)
-        core.step.wake(name)
+        core.buffer.wake(name)
         if len(session.pending) > (core.limit if session.durable or core.policy == "buffer" else core.queue):
             self.drop(name, session, oldest_pending(session))
             session.dropped += 1
             if core.policy == "disconnect":
-                core.step.overflowing.add(name)
+                core.buffer.overflowing.add(name)
 
     def replay(self, name: str, found: Iterable[Pending]) -> None:
         """Deliver events from before the subscription to a session."""
@@ -62,7 +62,7 @@ class Deliveries:
             self.add(name, session, pending._replace(in_row=True))
             number = session.count
         if session.durable:
-            self._core.step.store(pending_row(name, number, pending))
+            self._core.buffer.store(pending_row(name, number, pending))
 
     def replace_earlier(self, name: str, session: Session, number: int) -> None:
         """Drop the earlier events replaced by a delivery, unless sent already.
@@ -122,7 +122,7 @@ class Deliveries:
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number
         if losses.confirm(session, number) and session.durable:
-            self._core.step.store(losses.row(name, session))
+            self._core.buffer.store(losses.row(name, session))
         for other in pending_numbers(session, session.oldest, number):
             self.drop(name, session, other)
         session.oldest = max(session.oldest, number + 1)
@@ -154,4 +154,4 @@ class Deliveries:
         if pending is not None and pending.in_row:
             session.rows -= 1
             if session.durable:
-                self._core.step.store(Row("replayed", (name, number)))
+                self._core.buffer.store(Row("replayed", (name, number)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node.state import Session
+from fieldfare.core.state import Session
 from fieldfare.protocol.journal import Row, StoredRows
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 WARNED = "warned"
 """Kind of the rows with the confirmed counts."""
@@ -38,11 +38,11 @@ def row(name: str, session: Session) -> Row:
     return Row(WARNED, (name,), session.warned or None)
 
 
-def restore(broker: DurableBroker, stored: StoredRows) -> None:
+def restore(core: Core, stored: StoredRows) -> None:
     """Take the confirmed counts from stored rows."""
     for (name,), count in stored.get(WARNED, {}).items():
-        if name in broker.sessions:
-            broker.sessions[str(name)].warned = count
+        if name in core.sessions:
+            core.sessions[str(name)].warned = count
 
 
 def reason(count: int, node: str) -> str:

@@ -12,13 +12,13 @@ from enum import Enum
 from itertools import count
 from typing import NamedTuple
 
+from fieldfare.core.core import Core
+from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.replica_state import ReplicaPart
+from fieldfare.core.state import Publication, Session
+from fieldfare.core.step import Step
+from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.events.event import Event
-from fieldfare.node.durable_broker import DurableBroker
-from fieldfare.node.handover_state import SessionMoving
-from fieldfare.node.replica_state import ReplicaPart
-from fieldfare.node.state import Publication, Session
-from fieldfare.node.step import Step
-from fieldfare.node.stored_deliveries import stored_deliveries
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry, details_of, event_id, last_complete_position, low_water
@@ -111,7 +111,7 @@ class World:
         """nodes that have failed for good"""
         names = sorted({name for a, b, _ in links for name in (a, b)})
         self.disks = {name: Disk() for name in names}
-        self.brokers = {name: self.broker(name) for name in names}
+        self.brokers = {name: self.core(name) for name in names}
         self.sent: dict[tuple[str, str], int] = {}
         """number of the last message that is on the way or has arrived, by sender and receiver"""
         self.channels: dict[tuple[str, str], list[tuple[int, list[bytes]] | int]] = {}
@@ -128,33 +128,31 @@ class World:
             self.reconnect(client.name)
 
     def _connect(self, one: str, other: str, role: m.Role) -> None:
-        self.run(one, lambda broker, now: broker.links.connect(other, role, now))
-        self.run(one, lambda broker, now: broker.links.link_up(other, now))
+        self.run(one, lambda core, now: core.links.connect(other, role, now))
+        self.run(one, lambda core, now: core.links.link_up(other, now))
 
     def _set_reachable(self, here: str, neighbour: str, names: set[str]) -> None:
-        self.run(here, lambda broker, _: broker.envelopes.set_reachable(neighbour, names))
+        self.run(here, lambda core, _: core.envelopes.set_reachable(neighbour, names))
 
     # Brokers
 
-    def broker(self, name: str, disk: Disk | None = None, first: int = 1) -> DurableBroker:
+    def core(self, name: str, disk: Disk | None = None, first: int = 1) -> Core:
         """Return a new broker, or one that comes back with its disk."""
-        broker = Broker(name, self.strategy, life=next(self.lives), remember=self.remember)
+        core = Broker(name, self.strategy, life=next(self.lives), remember=self.remember)
         life = f"life {next(self.lives)}"
         if disk is None:
-            return DurableBroker(broker, replicas=self.replicas, life=life)
+            return Core(core, replicas=self.replicas, life=life)
         entries = disk.log[first - 1 :]
-        return DurableBroker(broker, disk.rows, entries, replicas=self.replicas, now=self.now, life=life)
+        return Core(core, disk.rows, entries, replicas=self.replicas, now=self.now, life=life)
 
-    def run(
-        self, name: str, action: Callable[[DurableBroker, float], object], death: Death = Death.NONE, torn: int = 0
-    ) -> bool:
+    def run(self, name: str, action: Callable[[Core, float], object], death: Death = Death.NONE, torn: int = 0) -> bool:
         """Run a step of a broker; tell whether the broker has survived it. `torn` entries survive a torn write."""
         self.now += 1
-        broker, disk = self.brokers[name], self.disks[name]
-        action(broker, self.now)
-        if broker.broker.wakes is not None and self.now >= broker.broker.wakes:
-            broker.tick(self.now)
-        step = broker.drain()
+        core, disk = self.brokers[name], self.disks[name]
+        action(core, self.now)
+        if core.broker.wakes is not None and self.now >= core.broker.wakes:
+            core.tick(self.now)
+        step = core.drain()
         if death is not Death.NOTHING_WRITTEN:
             kept = torn % (len(step.entries) + 1) if death is Death.LOG_TORN else len(step.entries)
             disk.append(step.entries[:kept])
@@ -163,7 +161,7 @@ class World:
         if death is not Death.NONE:
             self.crash(name)
             return False
-        broker.release(step)
+        core.release(step)
         self.send(name)
         for session in step.closing:  # the client has to follow its session
             client = self.clients[session]
@@ -174,17 +172,17 @@ class World:
 
     def send(self, name: str) -> None:
         """Send the released deliveries and messages of a broker."""
-        broker = self.brokers[name]
+        core = self.brokers[name]
         for client in self.clients.values():
-            if client.home == name and client.connected and client.name in broker.sessions:
-                doubt = broker.sessions[client.name].doubt
-                for number, pending in broker.deliveries.next(client.name, 1000, self.now):
+            if client.home == name and client.connected and client.name in core.sessions:
+                doubt = core.sessions[client.name].doubt
+                for number, pending in core.deliveries.next(client.name, 1000, self.now):
                     publisher, _, sequence = event_id(self.disks[name].log[pending.position - 1])
                     client.receive(number, publisher, sequence, doubt)
         for (one, other), sent in self.sent.items():
-            if one == name and other in broker.links:
-                self.unnumbered[one, other] += broker.links.take_unnumbered(other)
-                outgoing = broker.links.outgoing(other, sent, 1000)
+            if one == name and other in core.links:
+                self.unnumbered[one, other] += core.links.take_unnumbered(other)
+                outgoing = core.links.outgoing(other, sent, 1000)
                 if outgoing:
                     messages = [self._encoded(name, what) for _, what in outgoing]
                     self.channels[one, other].append((outgoing[0][0], messages))
@@ -209,8 +207,8 @@ class World:
         disk = self.disks[name]
         if disk.log:
             del disk.log[last_complete_position(disk.log[-1]) :]
-        self.brokers[name] = self.broker(name, disk, low_water(disk.rows))
-        self.run(name, lambda broker, _: broker.resume())
+        self.brokers[name] = self.core(name, disk, low_water(disk.rows))
+        self.run(name, lambda core, _: core.resume())
         for a, b in [pair for pair in self.channels if pair[0] == name]:
             self.break_link(a, b)
 
@@ -225,18 +223,18 @@ class World:
             self._acknowledge_messages(one, other, self.sent[one, other])
 
     def _link_up(self, one: str, other: str) -> None:
-        self.run(one, lambda broker, now: broker.links.link_up(other, now))
+        self.run(one, lambda core, now: core.links.link_up(other, now))
 
     def _acknowledge_messages(self, one: str, other: str, number: int, death: Death = Death.NONE) -> bool:
-        return self.run(one, lambda broker, _: broker.links.acknowledge(other, number), death)
+        return self.run(one, lambda core, _: core.links.acknowledge(other, number), death)
 
     def checkpoint(self, name: str, death: Death = Death.NONE) -> None:
-        self.run(name, lambda broker, _: broker.checkpoint(), death)
+        self.run(name, lambda core, _: core.checkpoint(), death)
 
     def refresh_replica(self, session: str) -> None:
         """Let the node of a session describe it to its replica holders again."""
         node = self.clients[session].home
-        self.run(node, lambda broker, _: broker.replicas.mark_changed(session))
+        self.run(node, lambda core, _: core.replicas.mark_changed(session))
 
     # Clients
 
@@ -248,7 +246,7 @@ class World:
     def detach(self, name: str) -> None:
         client = self.clients[name]
         client.connected = False
-        self.run(client.home, lambda broker, now: broker.sessions.detach(name, now))
+        self.run(client.home, lambda core, now: core.sessions.detach(name, now))
 
     def move(self, name: str, to: str, *, make_before_break: bool, cancel: bool) -> None:
         """Let a client go to another node; it may stay connected for as long as it can, and cancel an earlier wait."""
@@ -257,7 +255,7 @@ class World:
             client.connected = False
         before = client.waits_at
         if before is not None and before != to and cancel:
-            self.run(before, lambda broker, _: broker.handovers.arrivals.cancel(name))
+            self.run(before, lambda core, _: core.handovers.arrivals.cancel(name))
         client.waits_at = to
         self.claim(name)
 
@@ -270,9 +268,9 @@ class World:
         identity = f"{name}@" if client.node is not None else ""
         fresh = f"t{next(self.tickets)}" if identity else f"{name}@"
 
-        def job(broker: DurableBroker, now: float) -> None:
+        def job(core: Core, now: float) -> None:
             at, moves = client.node or "", client.moves
-            answer.append(broker.handovers.claim(name, fresh, now, at=at, identity=identity, moves=moves))
+            answer.append(core.handovers.claim(name, fresh, now, at=at, identity=identity, moves=moves))
 
         if not self.run(to, job, death) or answer[0] is None:
             return
@@ -298,7 +296,7 @@ class World:
     ) -> None:
         answers: list[object] = []
         publication = Publication(client.name, number, events)
-        job = lambda broker, now: answers.extend(broker.publish([publication], now))  # noqa: E731
+        job = lambda core, now: answers.extend(core.publish([publication], now))  # noqa: E731
         if client.connected and self.run(client.home, job, death, torn):
             (answer,) = answers
             assert isinstance(answer, int | SessionMoving), answer
@@ -307,11 +305,11 @@ class World:
 
     def change_filters(self, name: str, message: m.Message) -> None:
         home = self.clients[name].home
-        self.run(home, lambda broker, now: broker.sessions.change_filters(message, name, now))
+        self.run(home, lambda core, now: core.sessions.change_filters(message, name, now))
 
     def acknowledge(self, name: str, death: Death = Death.NONE) -> None:
         client = self.clients[name]
-        self.run(client.home, lambda broker, _: broker.deliveries.acknowledge(name, client.seen), death)
+        self.run(client.home, lambda core, _: core.deliveries.acknowledge(name, client.seen), death)
 
     def has_session(self, name: str) -> bool:
         """Whether a client is connected to a node that can serve its session."""
@@ -331,13 +329,13 @@ class World:
         for (sender, to), channel in self.channels.items():
             if channel and not self.dead & {sender, to}:
                 yield Action("deliver_message", (sender, to))
-        for node, broker in self.brokers.items():
+        for node, core in self.brokers.items():
             if node in self.dead:
                 continue
-            for session, departure in broker.handovers.departures.items():
+            for session, departure in core.handovers.departures.items():
                 if departure.ready:
                     yield Action("send_session", (node, session))
-            for session, holder in broker.replicas.due():
+            for session, holder in core.replicas.due():
                 yield Action("send_replica", (node, session, holder))
         for name, client in self.clients.items():
             if client.waits_at is not None:
@@ -348,7 +346,7 @@ class World:
 
     def deliver_unnumbered(self, sender: str, to: str, death: Death = Death.NONE) -> None:
         data = self.unnumbered[sender, to].pop(0)
-        self.run(to, lambda broker, now: broker.links.receive_unnumbered(sender, data, now), death)
+        self.run(to, lambda core, now: core.links.receive_unnumbered(sender, data, now), death)
 
     def deliver_message(
         self, sender: str, to: str, death: Death = Death.NONE, *, twice: bool = False, torn: int = 0
@@ -357,20 +355,20 @@ class World:
         for _ in range(2 if twice and death is Death.NONE else 1):
             if isinstance(message, int):
                 self._acknowledge_messages(to, sender, message, death)
-            elif self.run(to, lambda broker, now: broker.links.receive(sender, *message, now), death, torn):
+            elif self.run(to, lambda core, now: core.links.receive(sender, *message, now), death, torn):
                 self.channels[to, sender].append(self.brokers[to].links[sender].written)
 
     def send_session(self, node: str, session: str, death: Death = Death.NONE, *, limit: int = 2) -> None:
         """Freeze a departing session, or send its next deliveries."""
         departures = self.brokers[node].handovers.departures
         if not departures[session].frozen:
-            self.run(node, lambda broker, now: broker.handovers.departures.freeze(session, now), death)
+            self.run(node, lambda core, now: core.handovers.departures.freeze(session, now), death)
             return
         waiting = departures.next_deliveries(session, limit)
         entries = {entry.position: entry for entry in self.disks[node].log}
         self.run(
             node,
-            lambda broker, now: broker.handovers.departures.send_deliveries(session, waiting, entries, now),
+            lambda core, now: core.handovers.departures.send_deliveries(session, waiting, entries, now),
             death,
         )
 
@@ -379,7 +377,7 @@ class World:
         entries = {entry.position: entry for entry in self.disks[node].log}
         upto = waiting[-1][0] if len(waiting) == 2 else None
         part = ReplicaPart(session, holder, ticket, stored_deliveries(waiting, entries), upto)
-        self.run(node, lambda broker, _: broker.replicas.send_part(part), death)
+        self.run(node, lambda core, _: core.replicas.send_part(part), death)
 
     def settle(self, most: int = MOST_ACTIONS) -> None:
         """Let all clients come back, and everything happen that can."""
@@ -419,7 +417,7 @@ class World:
         self.settle()
 
     def _take_over(self, name: str, at: str, holder: str, ticket: str) -> None:
-        self.run(at, lambda broker, now: broker.handovers.arrivals.take_over(name, holder, ticket, now))
+        self.run(at, lambda core, now: core.handovers.arrivals.take_over(name, holder, ticket, now))
 
 
 def _behind(links: Links, here: str, neighbour: str) -> set[str]:

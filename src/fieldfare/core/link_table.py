@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fieldfare.core.state import Link, Origin, filter_key
+from fieldfare.core.state_rows import link_row
 from fieldfare.filters import EVERYTHING
-from fieldfare.node.state import Link, Origin, filter_key
-from fieldfare.node.state_rows import link_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row
@@ -23,7 +23,7 @@ from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import FROM_NEIGHBOURS
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 MOST_UNNUMBERED: Final = 2000
 """Unnumbered messages that may wait for a neighbour; beyond that, only filter updates are added."""
@@ -34,7 +34,7 @@ logger = logging.getLogger("fieldfare.node")
 class LinkTable(dict[str, Link]):
     """All neighbours of a broker by name, reachable now or not."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without known neighbours, for a broker."""
         super().__init__()
         self._core = core
@@ -49,7 +49,7 @@ class LinkTable(dict[str, Link]):
 
     def store(self, neighbour: str) -> None:
         """Write the row of a link."""
-        self._core.step.store(link_row(neighbour, self[neighbour], self._core.position))
+        self._core.buffer.store(link_row(neighbour, self[neighbour], self._core.position))
 
     # Links that begin and end
 
@@ -88,7 +88,7 @@ class LinkTable(dict[str, Link]):
         """Remove a neighbour for good, with all waiting messages."""
         if neighbour not in self:
             return
-        core, step = self._core, self._core.step
+        core, step = self._core, self._core.buffer
         core.changes += 1
         sends = core.broker.receive(m.Disconnect(), neighbour, now)
         link = self.pop(neighbour)
@@ -167,7 +167,7 @@ class LinkTable(dict[str, Link]):
     def send(self, neighbour: str, message: Message) -> None:
         """Send a message to a neighbour, behind all earlier messages."""
         data = wire.encode(message)
-        self._core.step.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
+        self._core.buffer.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
         self.store(neighbour)
 
     def enqueue(self, neighbour: str, what: bytes | int) -> int:
@@ -179,7 +179,7 @@ class LinkTable(dict[str, Link]):
             self.lives_of(neighbour)
         link.last += 1
         link.outbox[link.last] = what
-        self._core.step.wake(neighbour)
+        self._core.buffer.wake(neighbour)
         return link.last
 
     def outgoing(self, neighbour: str, after: int, limit: int) -> list[tuple[int, bytes | int]]:
@@ -198,7 +198,7 @@ class LinkTable(dict[str, Link]):
             if isinstance(what, int):
                 link.low = what + 1
             else:
-                self._core.step.store(Row("outbox", (neighbour, done)))
+                self._core.buffer.store(Row("outbox", (neighbour, done)))
         if number > link.acknowledged:
             link.acknowledged = number
             self.store(neighbour)
@@ -208,7 +208,7 @@ class LinkTable(dict[str, Link]):
         # A filter update must not get lost while the link is up: the neighbour would not know what to send.
         if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.content, FilterUpdate)):
             waiting.append(wire.encode(message))
-            self._core.step.wake(neighbour)
+            self._core.buffer.wake(neighbour)
 
     def take_unnumbered(self, neighbour: str) -> list[bytes]:
         """Remove and return the unnumbered messages for a neighbour."""
@@ -245,7 +245,7 @@ class LinkTable(dict[str, Link]):
                 link.last_change = number
                 core.changes += 1
             link.received = number
-            core.step.wake(neighbour)
+            core.buffer.wake(neighbour)
         core.route(events, neighbour, now)
         if link.received != link.written:
             self.store(neighbour)
@@ -261,7 +261,7 @@ class LinkTable(dict[str, Link]):
                 raise ValueError(f"{message.sequence} is no number of an event")
         except ValueError as error:
             logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
-            self._core.step.store(Row("unreadable", (neighbour, number), data))
+            self._core.buffer.store(Row("unreadable", (neighbour, number), data))
             return FilterUpdate()
         for text in unreadable:
             logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
@@ -288,7 +288,7 @@ class LinkTable(dict[str, Link]):
                 return one
             except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
                 logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)
-                self._core.step.store(Row("unreadable", (neighbour, number), wire.encode(message)))
+                self._core.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
         return FilterUpdate()
 
     def _open(self, envelope: m.Envelope, via: str, now: float) -> None:
@@ -303,7 +303,7 @@ class LinkTable(dict[str, Link]):
         A filter covered by a larger filter leaves the table, but stays in the rows. After a restart the neighbour gets
         some events too many, until the neighbour announces all filters again, and never too few.
         """
-        step, known = self._core.step, self[neighbour].filters.setdefault(update.about, {})
+        step, known = self._core.buffer, self[neighbour].filters.setdefault(update.about, {})
         for key in list(known) if update.all else map(filter_key, update.removed):
             if known.pop(key, key) is None:
                 step.store(Row("told", (neighbour, update.about, *key)))

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fieldfare.node.arrivals import Arrivals
-from fieldfare.node.departures import Departures
-from fieldfare.node.handover_state import Arrival, Departure, HandoverStatus, SessionMoving, TemporarilyRefused
-from fieldfare.node.security.names import check_session
-from fieldfare.node.security.tickets import Pass, first_pass
-from fieldfare.node.state import INTERNAL, RequestRefused, Session
+from fieldfare.core.arrivals import Arrivals
+from fieldfare.core.departures import Departures
+from fieldfare.core.handover_state import Arrival, Departure, HandoverStatus, SessionMoving, TemporarilyRefused
+from fieldfare.core.passes import Pass, first_pass
+from fieldfare.core.session_names import check_session
+from fieldfare.core.state import INTERNAL, RequestRefused, Session
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Handovers:
     """The arriving and departing sessions of a broker, and the nodes of departed sessions."""
 
-    def __init__(self, core: DurableBroker, *, secure: bool = False) -> None:
+    def __init__(self, core: Core, *, secure: bool = False) -> None:
         """Begin without handovers; with `secure`, a session goes only to the owner."""
         self._core = core
         self._secure = secure
@@ -196,7 +196,7 @@ class Handovers:
         """Note the take-over of a session by a replica holder, and disconnect the client here."""
         if name in self.departures:
             self.departures.remove(name)
-        self._core.step.closing[name] = holder
+        self._core.buffer.closing[name] = holder
         self.note_departed(name, holder, now)
 
     def _cancelled(self, name: str, ticket: str, now: float) -> None:
@@ -224,12 +224,12 @@ class Handovers:
     def note_departed(self, name: str, node: str, now: float) -> None:
         """Remember where a session went, for clients and nodes with requests for the session."""
         self.departed[name] = node, now
-        self._core.step.store(Row("gone", (name,), [node, now]))
+        self._core.buffer.store(Row("gone", (name,), [node, now]))
 
     def forget_departed(self, name: str) -> None:
         """Forget where a session went, after a return of the session or a long time."""
         if self.departed.pop(name, None) is not None:
-            self._core.step.store(Row("gone", (name,)))
+            self._core.buffer.store(Row("gone", (name,)))
 
     def expire(self, now: float, life: float) -> None:
         """Forget where sessions went more than ten lives ago; until then a session may be in use elsewhere."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from fieldfare.core.state import NEVER, Pending
 from fieldfare.events import msgpack
 from fieldfare.events.limits import EventError
-from fieldfare.node.state import NEVER, Pending
 from fieldfare.protocol.handover import StoredDeliveries, StoredDelivery
 from fieldfare.protocol.journal import (
     EntryDetails,

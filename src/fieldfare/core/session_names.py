@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fieldfare.node.state import INTERNAL
+from fieldfare.core.state import INTERNAL
 
 LONGEST: Final = 200
 """characters"""

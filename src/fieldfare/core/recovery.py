@@ -11,12 +11,12 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from fieldfare.core import losses
+from fieldfare.core.state import NEVER, FilterKey, Pending, Session
+from fieldfare.core.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
-from fieldfare.node import losses
-from fieldfare.node.state import NEVER, FilterKey, Pending, Session
-from fieldfare.node.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import (
@@ -32,7 +32,7 @@ from fieldfare.protocol.messages import FilterUpdate
 from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure")
 """Kinds of rows that are of no use without the row of the session."""
@@ -42,42 +42,42 @@ OF_NEIGHBOURS: Final = ("told", "outbox")
 logger = logging.getLogger("fieldfare.node")
 
 
-def restore(broker: DurableBroker, stored: StoredRows, entries: Iterable[JournalEntry]) -> None:
+def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> None:
     """Fill a new broker with the stored state."""
     stored = _without_orphans(stored)
     for (name,), row in stored.get("session", {}).items():
-        broker.sessions[str(name)] = session_of_row(row, broker.now, doubtful=broker.doubtful)
-    _restore_links(broker, stored.get("neighbour", {}))
-    _restore_filters(broker, stored)
-    losses.restore(broker, stored)
-    broker.envelopes.restore(stored)
-    broker.replicas.restore(stored)
-    broker.handovers.restore(stored)
+        core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
+    _restore_links(core, stored.get("neighbour", {}))
+    _restore_filters(core, stored)
+    losses.restore(core, stored)
+    core.envelopes.restore(stored)
+    core.replicas.restore(stored)
+    core.handovers.restore(stored)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
-        session = broker.sessions[str(name)]
+        session = core.sessions[str(name)]
         session.count = max(session.count, int(number))
         if int(number) > session.acknowledged:
             session.pending[int(number)] = pending_of_row(row)
-            broker.deliveries.replace_earlier(str(name), session, int(number))
+            core.deliveries.replace_earlier(str(name), session, int(number))
     for (neighbour, number), data in stored.get("outbox", {}).items():
-        broker.links[str(neighbour)].outbox[int(number)] = data
-    broker.position = int(stored.get("checkpoint", {}).get((), 0))
+        core.links[str(neighbour)].outbox[int(number)] = data
+    core.position = int(stored.get("checkpoint", {}).get((), 0))
     for entry in entries:
-        _restore_entry(broker, entry)
-    broker.replicas.finish_restore()
-    _finish(broker)
+        _restore_entry(core, entry)
+    core.replicas.finish_restore()
+    _finish(core)
 
 
-def _finish(broker: DurableBroker) -> None:
-    for session in broker.sessions.values():
-        _trim(session, broker.limit)
+def _finish(core: Core) -> None:
+    for session in core.sessions.values():
+        _trim(session, core.limit)
         session.rows = sum(pending.in_row for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent_before = session.count  # an earlier process may have sent all of it
     nothing = wire.encode(FilterUpdate())  # stands for numbers that were given but not written: nobody has heard them
-    for link in broker.links.values():
+    for link in core.links.values():
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
-        link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=broker.position)
+        link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)
         link.released = link.last
 
 
@@ -97,25 +97,25 @@ def _without_orphans(stored: StoredRows) -> StoredRows:
     return left
 
 
-def _restore_links(broker: DurableBroker, rows: Mapping[RowKey, Any]) -> None:
+def _restore_links(core: Core, rows: Mapping[RowKey, Any]) -> None:
     for (neighbour,), row in rows.items():
-        link = broker.links[str(neighbour)] = link_of_row(row)
-        broker.broker.receive(m.Connect(link.role), str(neighbour), broker.now)
+        link = core.links[str(neighbour)] = link_of_row(row)
+        core.broker.receive(m.Connect(link.role), str(neighbour), core.now)
 
 
-def _restore_filters(broker: DurableBroker, stored: StoredRows) -> None:
+def _restore_filters(core: Core, stored: StoredRows) -> None:
     for neighbour, about, *key in stored.get("told", {}):
-        broker.links[str(neighbour)].filters.setdefault(about, {})[tuple(map(str, key))] = None  # type: ignore[arg-type]
-    for neighbour, link in broker.links.items():
+        core.links[str(neighbour)].filters.setdefault(about, {})[tuple(map(str, key))] = None  # type: ignore[arg-type]
+    for neighbour, link in core.links.items():
         for about in sorted(link.filters):  # advertisements first: subscriptions may depend on them
             # An unreadable filter of a neighbour may be any filter: the neighbour gets all events, and misses none.
             filters = dict.fromkeys(_of_neighbour(key, neighbour) for key in link.filters[about])
-            broker.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, broker.now)
+            core.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, core.now)
     for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
         for (name, id), text in stored.get(about, {}).items():
             filter = _parsed(text, f"of the session {name} ({id}), which is without it")
             if filter is not None:
-                broker.broker.receive(make(str(id), filter), str(name), broker.now)
+                core.broker.receive(make(str(id), filter), str(name), core.now)
 
 
 def _of_neighbour(key: FilterKey, neighbour: str) -> Filter:
@@ -133,32 +133,32 @@ def _parsed(text: str, whose: str) -> Filter | None:
         return None
 
 
-def _restore_entry(broker: DurableBroker, entry: JournalEntry) -> None:
+def _restore_entry(core: Core, entry: JournalEntry) -> None:
     """Apply an entry, unless the rows contain the effect already."""
     details = details_of(entry)
-    broker.position = max(broker.position, entry.position)
-    broker.handovers.restore_entry(entry, details)
-    broker.replicas.restore_entry(entry, details)
-    if entry.time >= broker.now + broker.ahead - 2 * broker.broker.remember and not is_handed_over(entry):
-        broker.broker.note_seen(entry.publisher, details.by, entry.sequence, broker.now)
-    _restore_origin(broker, entry, details)
+    core.position = max(core.position, entry.position)
+    core.handovers.restore_entry(entry, details)
+    core.replicas.restore_entry(entry, details)
+    if entry.time >= core.now + core.ahead - 2 * core.broker.remember and not is_handed_over(entry):
+        core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
+    _restore_origin(core, entry, details)
     if not is_handed_over(entry):
-        _restore_deliveries(broker, entry, details)
+        _restore_deliveries(core, entry, details)
     for neighbour, number in details.out:
-        link = broker.links.get(neighbour)
+        link = core.links.get(neighbour)
         if link is not None and entry.position > link.born:
             link.last = max(link.last, number)
             if number > link.acknowledged:
                 link.outbox[number] = entry.position
 
 
-def _restore_origin(broker: DurableBroker, entry: JournalEntry, details: EntryDetails) -> None:
+def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
     """Restore the count of the publisher, or of the sending neighbour."""
-    publisher = broker.sessions.get(entry.publisher)
+    publisher = core.sessions.get(entry.publisher)
     # A neighbour may name any publisher, so only an event that was published here counts.
     if publisher is not None and publisher.identity == details.by and details.via == LOCAL:
         publisher.sequence = max(publisher.sequence, entry.sequence)
-    link = broker.links.get(details.via)
+    link = core.links.get(details.via)
     if link is not None and entry.position > max(link.born, link.renumbered_at):
         if details.after <= link.last_change:
             link.written = link.received = max(link.written, details.number)
@@ -166,17 +166,17 @@ def _restore_origin(broker: DurableBroker, entry: JournalEntry, details: EntryDe
             link.already[details.number] = entry.position
 
 
-def _restore_deliveries(broker: DurableBroker, entry: JournalEntry, details: EntryDetails) -> None:
+def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
     for name, mark, number, ids in details.to:
-        session = broker.sessions.get(name)
+        session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
             if number > session.acknowledged and entry.position >= session.low:
                 key = replacement_key(entry.publisher, details.replaces)
                 session.pending[number] = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
-                broker.deliveries.replace_earlier(name, session, number)
-                if len(session.pending) > 2 * broker.limit:
-                    _trim(session, broker.limit)
+                core.deliveries.replace_earlier(name, session, number)
+                if len(session.pending) > 2 * core.limit:
+                    _trim(session, core.limit)
 
 
 def _trim(session: Session, limit: int) -> None:

@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.core.world import Death, World
 from tests.examples import few
-from tests.node.world import Death, World
 from tests.routing.runs import parents, tree
 from tools.samples import FILTERS, UNIVERSE
 
@@ -227,12 +227,12 @@ def run(strategy: str, replicas: int, examples: settings) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGY_NAMES)
 def test_every_event_arrives_once_and_in_order(strategy: str) -> None:
-    run(strategy, 0, few(30))
+    run(strategy, 0, few(15))
 
 
 @pytest.mark.parametrize("strategy", ["covering", "simple"])
 def test_sessions_with_replicas_survive_a_failed_node(strategy: str) -> None:
-    run(strategy, 1, few(40))
+    run(strategy, 1, few(20))
 
 
 @pytest.mark.long

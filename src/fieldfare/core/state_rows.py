@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fieldfare.node.state import NEVER, Link, Pending, Session, oldest_pending
+from fieldfare.core.state import NEVER, Link, Pending, Session, oldest_pending
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import as_lineage

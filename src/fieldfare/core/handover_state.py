@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.node.state import Pending, RequestRefused, Session
+from fieldfare.core.state import Pending, RequestRefused, Session
 from fieldfare.routing.deduplication import EventId
 
 HandoverStatus: TypeAlias = Literal["here", "coming", "going", "unknown"]

@@ -13,9 +13,9 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from fieldfare.node.replica_state import Replica, ReplicaHolder, ReplicaPart
-from fieldfare.node.state import INTERNAL, NEVER, Pending, Session, pending_numbers
-from fieldfare.node.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
+from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
+from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -31,7 +31,7 @@ from fieldfare.protocol.journal import (
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -42,7 +42,7 @@ NUMBER_GAP: Final = 1_000_000
 class Replicas:
     """The holders of a node's own sessions, and the replicas held for others."""
 
-    def __init__(self, core: DurableBroker, count: int) -> None:
+    def __init__(self, core: Core, count: int) -> None:
         """Begin without replicas; each session shall have `count` holders, if there are so many neighbours."""
         self._core = core
         self._count = count
@@ -76,7 +76,7 @@ class Replicas:
         """Forget a former neighbour as a holder."""
         for name, holders in self.holders.items():
             if holders.pop(neighbour, None) is not None:
-                self._core.step.store(Row("copy", (name, neighbour)))
+                self._core.buffer.store(Row("copy", (name, neighbour)))
                 self._changed.add(name)
 
     def assign_holders(self) -> None:
@@ -109,7 +109,7 @@ class Replicas:
         self._event_ids.pop(name, None)
         for holder, one in self.holders.pop(name, {}).items():
             self._send(holder, h.CancelHandover(name, one.ticket))
-            self._core.step.store(Row("copy", (name, holder)))
+            self._core.buffer.store(Row("copy", (name, holder)))
 
     def renew(self, name: str) -> None:
         """Replace the replicas of a session after a change of identity."""
@@ -173,7 +173,7 @@ class Replicas:
         if session is None or session.identity != identity or going or holder not in self.holders.get(name, {}):
             return False
         del self.holders[name][holder]
-        self._core.step.store(Row("copy", (name, holder)))
+        self._core.buffer.store(Row("copy", (name, holder)))
         self._core.sessions.end(name, now)
         return True
 
@@ -238,7 +238,7 @@ class Replicas:
     def take_over(self, name: str) -> None:
         """Turn a replica into the session, with numbers behind all possible numbers of the session's node."""
         core, replica = self._core, self.held.pop(name)
-        core.step.store(Row("kept", (name,)))
+        core.buffer.store(Row("kept", (name,)))
         self._trim(name, replica)
         interim = core.sessions[name]
         base = max(replica.count, *replica.carried, 0) + NUMBER_GAP
@@ -269,7 +269,7 @@ class Replicas:
     def drop(self, name: str, now: float) -> None:
         """Forget a superfluous replica, with the stored events."""
         del self.held[name]
-        self._core.step.store(Row("kept", (name,)))
+        self._core.buffer.store(Row("kept", (name,)))
         self._core.sessions.end(name, now)
 
     def expire(self, now: float, life: float) -> None:
@@ -298,7 +298,7 @@ class Replicas:
     def _store_holder(self, name: str, holder: str) -> None:
         one = self.holders[name][holder]
         value = [one.ticket, one.subscriptions, one.ready, one.upto, one.sent]
-        self._core.step.store(Row("copy", (name, holder), value))
+        self._core.buffer.store(Row("copy", (name, holder), value))
 
     def _store_replica(self, name: str) -> None:
         one = self.held[name]
@@ -306,7 +306,7 @@ class Replicas:
         low = min((pending.position for pending, _ in one.carried.values()), default=self._core.position + 1)
         about = [one.ticket, one.node, one.identity, one.owner, one.mark]
         value: list[Any] = [low, *about, one.sequence, one.count, one.acknowledged, one.moves, last_events]
-        self._core.step.store(Row("kept", (name,), value))
+        self._core.buffer.store(Row("kept", (name,), value))
 
     def checkpoint(self) -> None:
         """Write the rows of all held replicas."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from fieldfare.node import losses
-from fieldfare.node.state import RequestRefused, Session
-from fieldfare.node.state_rows import filter_rows, session_row
+from fieldfare.core import losses
+from fieldfare.core.state import RequestRefused, Session
+from fieldfare.core.state_rows import filter_rows, session_row
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import Lineage, extend, still_valid
 from fieldfare.protocol.messages import Message
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("fieldfare.node")
 class SessionTable(dict[str, Session]):
     """All sessions of a broker by name, including replicas and arriving or departing sessions."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without any session, for a broker."""
         super().__init__()
         self._core = core
@@ -41,7 +41,7 @@ class SessionTable(dict[str, Session]):
 
     def store(self, name: str) -> None:
         """Write the row of a session."""
-        self._core.step.store(session_row(name, self[name], self._core.position))
+        self._core.buffer.store(session_row(name, self[name], self._core.position))
 
     def life_of(self, session: Session) -> str:
         """Return the life in which deliveries are numbered now; each stay at a node is a separate life."""
@@ -110,7 +110,7 @@ class SessionTable(dict[str, Session]):
 
     def end(self, name: str, now: float) -> None:
         """Remove a session from the node, with all filters, deliveries and replicas."""
-        session, step = self.known(name), self._core.step
+        session, step = self.known(name), self._core.buffer
         self.drop_filters(name, now)
         if session.durable:
             if session.warned:
@@ -156,14 +156,14 @@ class SessionTable(dict[str, Session]):
         core.changes += 1
         core.replicas.mark_changed(name)
         if session.durable:
-            core.step.store(*filter_rows(message, name))
+            core.buffer.store(*filter_rows(message, name))
         core.links.send_all(sends)
 
     def drop_filters(self, name: str, now: float) -> None:
         """Remove all subscriptions and advertisements of a session."""
         core, client = self._core, self._core.broker.clients.all.get(name)
         for about in ("subscriptions", "advertisements") if client is not None and self[name].durable else ():
-            core.step.store(*(Row(about, (name, id)) for id in getattr(client, about)))
+            core.buffer.store(*(Row(about, (name, id)) for id in getattr(client, about)))
         sends = core.broker.receive(m.Leave(), name, now)
         core.changes += 1
         core.links.send_all(sends)

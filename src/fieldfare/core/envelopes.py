@@ -13,13 +13,13 @@ from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 
 if TYPE_CHECKING:
-    from fieldfare.node.durable_broker import DurableBroker
+    from fieldfare.core.core import Core
 
 
 class Envelopes:
     """The ways to other nodes, and the waiting envelopes."""
 
-    def __init__(self, core: DurableBroker) -> None:
+    def __init__(self, core: Core) -> None:
         """Begin without any known way."""
         self._core = core
         self._behind: dict[str, set[str]] = {}
@@ -47,7 +47,7 @@ class Envelopes:
             return
         self._count += 1
         self._parked[self._count] = envelope
-        self._core.step.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
+        self._core.buffer.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
 
     def knows(self, node: str) -> bool:
         """Tell whether a way to a node is known."""
@@ -58,16 +58,16 @@ class Envelopes:
         known = set(nodes) | {neighbour}
         if self._behind.get(neighbour) != known:
             self._behind[neighbour] = known
-            self._core.step.store(Row("reach", (neighbour,), sorted(known)))
+            self._core.buffer.store(Row("reach", (neighbour,), sorted(known)))
         parked, self._parked = self._parked, {}
         for number, envelope in parked.items():
-            self._core.step.store(Row("parked", (number,)))
+            self._core.buffer.store(Row("parked", (number,)))
             self.forward(envelope)
 
     def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
-            self._core.step.store(Row("reach", (neighbour,)))
+            self._core.buffer.store(Row("reach", (neighbour,)))
         for what in outbox:
             message = wire.decode(what) if isinstance(what, bytes) else None
             if isinstance(message, Envelope):

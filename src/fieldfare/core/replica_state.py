@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fieldfare.node.state import Pending
+from fieldfare.core.state import Pending
 from fieldfare.protocol.handover import StoredDelivery
 from fieldfare.routing.deduplication import EventId
 

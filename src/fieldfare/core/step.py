@@ -1,11 +1,11 @@
-"""A step of a durable broker: everything to be on disk before anyone hears of the effects."""
+"""A step of a core: everything to be on disk before anyone hears of the effects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from fieldfare.node.state import Link, Session
+from fieldfare.core.state import Link, Session
 from fieldfare.protocol.journal import JournalEntry, Row
 
 
@@ -22,6 +22,8 @@ class Step(NamedTuple):
     """Sessions to disconnect, since more deliveries wait than the policy allows."""
     closing: dict[str, str]
     """Sessions whose connections end, with the node where the session continues; empty if it stays here."""
+    answers: Sequence[Any] = ()
+    """Answer to each input: a result, or the exception of an input without effect."""
 
 
 class StepBuffer:

@@ -1,0 +1,1 @@
+"""A node without sockets and files: sessions, links, handover, replicas and recovery around a broker."""

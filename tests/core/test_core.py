@@ -1,0 +1,179 @@
+"""Single cases of `Core`; random runs of several are in `test_world`."""
+
+from __future__ import annotations
+
+import pytest
+from tests.core.world import Disk, World
+
+from fieldfare.core.core import Core
+from fieldfare.core.state import NEVER, Pending, Publication, RequestRefused
+from fieldfare.core.step import Step
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.journal import (
+    details_of,
+)
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.strategies import STRATEGIES
+
+
+def test_a_client_that_leaves_takes_its_rows_along() -> None:
+    world = World(STRATEGIES["covering"], [("b1", "b0", m.Role.PEER)])
+    world.change_filters("b0.0", m.Subscribe("s", parse("x = 1")))
+    world.settle()
+    assert world.disks["b1"].rows["told"]
+    world.publish("b1.0", [Event({"x": 1, "y": 1})])
+    world.settle()
+    assert world.brokers["b0"].low_water() == 1
+    world.clients["b0.0"].connected = False
+    world.run("b0", lambda core, now: core.sessions.end("b0.0", now))
+    del world.clients["b0.0"]
+    world.settle()
+    assert not world.disks["b0"].rows["subscriptions"]
+    assert ("b0.0",) not in world.disks["b0"].rows["session"]
+    assert not world.disks["b1"].rows["told"]
+    assert world.brokers["b0"].low_water() == 2
+
+
+def one_broker(**options: object) -> Core:
+    core = Core(Broker("b"), **options)  # type: ignore[arg-type]
+    for name in ("ana", "bob"):
+        core.sessions.attach(name, f"{name}@1", 0.0)
+    core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+    core.drain()
+    return core
+
+
+def publish(core: Core, number: int, *events: dict[str, object], now: float = 0.0, **options: object) -> Step:
+    (answer,) = core.publish([Publication("bob", number, [Event(one) for one in events], **options)], now)  # type: ignore[arg-type]
+    assert isinstance(answer, int), answer
+    step = core.drain()
+    core.release(step)
+    return step
+
+
+def positions(core: Core, now: float = 0.0) -> list[int]:
+    return [pending.position for _, pending in core.deliveries.next("ana", 1000, now)]
+
+
+def test_without_a_session_nothing_is_kept() -> None:
+    core = Core(Broker("b"))
+    core.sessions.attach("ana", "1", 0.0, durable=False)
+    core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+    assert core.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0) == [1]
+    step = core.drain()
+    assert step.rows == []
+    assert details_of(step.entries[0]).to == []
+    core.release(step)
+    assert positions(core) == [1]
+    core.sessions.detach("ana", 0.0)
+    assert not core.broker.clients.all
+
+
+def test_who_has_not_come_is_refused() -> None:
+    core = Core(Broker("b"))
+    with pytest.raises(RequestRefused, match="no session ana"):
+        core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+    (answer,) = core.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0)
+    assert isinstance(answer, RequestRefused)
+
+
+def test_nobody_takes_what_is_not_written() -> None:
+    core = one_broker()
+    core.publish([Publication("bob", 1, [Event({"x": 1})])], 0.0)
+    assert positions(core) == []
+    core.release(core.drain())
+    assert positions(core) == [1]
+
+
+def test_what_is_too_old_is_not_delivered() -> None:
+    core = one_broker()
+    publish(core, 1, {"x": 1}, expires=10.0)
+    publish(core, 2, {"x": 2})
+    assert positions(core, now=11.0) == [2]
+
+
+def test_events_replace_each_other_while_they_wait() -> None:
+    core = one_broker()
+    publish(core, 1, {"x": 1}, replaces="price")
+    assert positions(core) == [1]  # it is on its way
+    for number in (2, 3):
+        publish(core, number, {"x": number}, replaces="price")
+    publish(core, 4, {"x": 4}, replaces="other")
+    assert positions(core) == [3, 4]
+    core.sessions.attach("ana", "", 1.0)
+    assert positions(core) == [1, 3, 4]
+
+
+def test_of_what_is_too_much_the_oldest_goes() -> None:
+    core = one_broker(limit=3)
+    for number in range(1, 6):
+        publish(core, number, {"x": number})
+    assert core.sessions["ana"].dropped == 2
+    assert positions(core) == [3, 4, 5]
+
+
+def test_a_slow_client_without_a_session_has_to_go() -> None:
+    core = Core(Broker("b"), queue=2, policy="disconnect")
+    for name in ("ana", "bob"):
+        core.sessions.attach(name, name, 0.0, durable=False)
+    core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+    assert publish(core, 1, {"x": 1}, {"x": 2}).overflowing == set()
+    assert publish(core, 3, {"x": 3}).overflowing == {"ana"}
+
+
+def test_old_events_are_replayed_and_survive() -> None:
+    core = one_broker()
+    publish(core, 1, {"y": 1}, {"y": 2})
+    disk = Disk()
+    core.checkpoint()
+    core.deliveries.replay("ana", [Pending(position, ("old",), NEVER) for position in (1, 2)])
+    step = core.drain()
+    disk.write(step)
+    again = Core(Broker("b"), disk.rows, [], now=1.0)
+    again.sessions.attach("ana", "", 1.0)
+    assert [(n, p.position, p.subscriptions) for n, p in again.deliveries.next("ana", 9, 1.0)] == [
+        (1, 1, ("old",)),
+        (2, 2, ("old",)),
+    ]
+    again.deliveries.acknowledge("ana", 2)
+    disk.write(again.drain())
+    assert disk.rows["replayed"] == {}
+
+
+def test_what_was_not_sent_cannot_be_acknowledged() -> None:
+    core = one_broker()
+    publish(core, 1, {"x": 1})
+    with pytest.raises(RequestRefused, match="was not sent"):
+        core.deliveries.acknowledge("ana", 1)
+
+
+def test_sessions_that_nobody_comes_back_to_end() -> None:
+    core = one_broker()
+    core.sessions.detach("ana", 5.0)
+    assert core.expire(10.0, life=20.0) == []
+    assert core.expire(30.0, life=20.0) == ["ana"]
+    assert "ana" not in core.broker.clients.all
+
+
+def test_a_neighbour_that_has_forgotten_begins_anew() -> None:
+    core = one_broker()
+    core.links.connect("c", m.Role.PEER, 0.0, local_name="m", remote_name="t1")
+    core.release(core.drain())
+    assert len(core.links.outgoing("c", 0, 9)) == 1
+    core.links.acknowledge("c", 1)
+    assert core.links["c"].acknowledged == 1
+    core.links.connect("c", m.Role.PEER, 0.0, local_name="m2", remote_name="t2")
+    core.release(core.drain())
+    assert (core.links["c"].acknowledged, len(core.links.outgoing("c", 0, 9))) == (0, 1)
+
+
+def test_numbers_leave_nothing_out() -> None:
+    core = one_broker()
+    core.links.connect("c", m.Role.PEER, 0.0)
+    with pytest.raises(ValueError, match="left out"):
+        core.links.receive("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
+    with pytest.raises(ValueError, match="was the last"):
+        core.links.acknowledge("c", 7)
