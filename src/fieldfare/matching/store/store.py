@@ -27,6 +27,7 @@ from fieldfare.matching.store.delta import Delta
 from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
 from fieldfare.matching.store.keys import MISSING_KEY
 from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.store.looked_at import LookedAt
 from fieldfare.matching.store.rows import Rows, extract, joined, rows_of
 from fieldfare.matching.store.segment import build_arena
 from fieldfare.matching.store.state import Segment, State
@@ -50,7 +51,8 @@ class Store:
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.inexact: dict[int, Filter] = {}
-        """filters that their entries describe inexactly"""
+        """filters that their entries describe inexactly; `keep` adds one"""
+        self.looked_at = LookedAt(self.columns)
         self.substrings = SubstringIndex()
         self.checks: dict[int, Check] = {}
         """the checks of filters that have been verified before"""
@@ -69,7 +71,7 @@ class Store:
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         if not plain or any(entry.verify or entry.substring is not None for entry in entries):
-            self.inexact[number] = wanted
+            self.keep(number, wanted)
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         entries = self._index_substrings(number, owner, entries)
         if not entries:
@@ -85,6 +87,11 @@ class Store:
             delta.append(owner, number, entries)
         else:  # too large for any delta
             self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+
+    def keep(self, number: int, wanted: Filter) -> None:
+        """Keep a filter that its entries describe inexactly."""
+        self.looked_at.add(number, wanted)
+        self.inexact[number] = wanted
 
     def _equip(self) -> None:
         """Load the kernels with the first filter: the kernels take a hundred megabytes, too much for an empty index."""
@@ -113,7 +120,8 @@ class Store:
         """Store many filters, under numbers from `first`, as a segment of their own."""
         self._equip()
         collector = Collector(self.columns, self._index_substrings)
-        self.inexact.update(collector.load(first, filters))
+        for number, wanted in collector.load(first, filters):
+            self.keep(number, wanted)
         self._append(collector.rows())
         self._schedule()
 
@@ -131,6 +139,7 @@ class Store:
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
         self.substrings.kill(number)
         self.inexact.pop(number, None)
+        self.looked_at.remove(number)
         self.checks.pop(number, None)
 
     def check(self, number: int) -> Check | None:
