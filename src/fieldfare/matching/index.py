@@ -53,7 +53,7 @@ class Index(Matcher[Id], Generic[Id]):
     """
 
     def __init__(self, items: Iterable[tuple[Id, Filter | str]] = (), *, kernels: str = "auto") -> None:
-        """Make an index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
+        """Make an index of some filters. `kernels` is "auto", "lazy", "numba" or "numpy"; see `backend`."""
         self._start(Store(kernels))
         self.add_many(items)
 
@@ -153,7 +153,9 @@ class Index(Matcher[Id], Generic[Id]):
         return self._match(fields_of(event), mode)
 
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
-        changes = self._changes
+        changes, few = self._changes, self._store.few
+        if few is not None:
+            return self._named([number for number, check in few if check(fields, mode)], changes)
         owners, plain = self._reader.look(fields)
         return self._named(owners if plain else self._numbers(owners, fields, mode), changes) if owners else []
 
@@ -254,6 +256,8 @@ class Index(Matcher[Id], Generic[Id]):
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
         """Return the result of `match` for each of several events; plain events are matched as a batch."""
+        if self._store.few is not None:
+            return super().match_many(events, mode)
         plain, batch = plain_batch(events)
         if batch is None:
             return super().match_many(events, mode)

@@ -35,6 +35,8 @@ from fieldfare.matching.store.state import Segment, State
 Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
 """events kept for estimates of selectivity"""
+FEW: Final = 10
+"""filters of a lazy store that are checked one by one, some 1.5 µs each; with more the kernels are worth their memory"""
 _RATIO: Final = 8
 """a segment is merged with newer entries if it is at most so many times as large: each segment costs every event and
 every search some microseconds"""
@@ -45,9 +47,11 @@ class Store:
 
     def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
         """Make an empty store, or a store of the columns and the arena of a snapshot."""
-        self._choice = kernels
-        self._equipped = arena is not None or kernels != "auto"
-        self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
+        self._choice = backend.meaning(kernels)
+        self._equipped = arena is not None or self._choice not in ("auto", "lazy")
+        self.kernels: ModuleType | None = backend.choose(self._choice) if self._equipped else None
+        self.few: tuple[tuple[int, Check], ...] | None = () if self._choice == "lazy" and arena is None else None
+        """the checks of all filters by number, as long as they are few and the kernels are not worth their memory"""
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.inexact: dict[int, Filter] = {}
@@ -67,15 +71,22 @@ class Store:
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, visible to every reader that begins later."""
-        self._equip()
+        few = self.few
+        if few is None or len(few) >= FEW:
+            self.few = None
+            self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         if not plain or any(entry.verify or entry.substring is not None for entry in entries):
             self.keep(number, wanted)
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         entries = self._index_substrings(number, owner, entries)
-        if not entries:
-            return
+        if entries:
+            self._insert_entries(number, owner, entries)
+        if self.few is not None:
+            self.few = (*self.few, (number, wanted.matches_fields))
+
+    def _insert_entries(self, number: int, owner: int, entries: list[Entry]) -> None:
         delta = self.state.deltas[-1]
         fits = delta.fits(entries)
         if not fits:
@@ -118,6 +129,7 @@ class Store:
 
     def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
         """Store many filters, under numbers from `first`, as a segment of their own."""
+        self.few = None
         self._equip()
         collector = Collector(self.columns, self._index_substrings)
         for number, wanted in collector.load(first, filters):
@@ -133,6 +145,8 @@ class Store:
     def kill(self, number: int) -> None:
         """Kill all entries of a filter, so that no event matches the filter."""
         self._kills += 1
+        if self.few is not None:
+            self.few = tuple(one for one in self.few if one[0] != number)
         if self._merging is not None:
             self._merging.add(number)
         state = self.state
@@ -204,7 +218,7 @@ class Store:
 
     def upgrade(self) -> None:
         """Use the kernels if they have been compiled meanwhile."""
-        if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
+        if self.few is None and self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
             with self.lock:
                 self.kernels = kernels
                 self._schedule()
