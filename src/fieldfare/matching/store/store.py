@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
 """events kept for estimates of selectivity"""
 FEW: Final = 10
-"""filters of a lazy store that are checked one by one, some 1.5 µs each; with more the kernels are worth their memory"""
+"""filters of a lazy store that are checked one by one, some 1.5 µs each; more are worth the memory of the kernels"""
 _RATIO: Final = 8
 """a segment is merged with newer entries if it is at most so many times as large: each segment costs every event and
 every search some microseconds"""
