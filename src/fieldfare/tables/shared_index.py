@@ -50,7 +50,7 @@ class SharedIndex:
     """The filters of many tables."""
 
     def __init__(self) -> None:
-        self._index: Index[Entry] = Index()
+        self._index: Index[Entry] = Index(kernels="lazy")
         self._entries: dict[Filter, Entry] = {}
         self._answers = _Answers()
         self._beside: SharedIndex | None = None

@@ -69,8 +69,12 @@ class Reader:
 
     def _in_arenas(self, fields: Mapping[str, object], *, sampled: bool) -> tuple[list[int], bool]:
         store = self._store
-        state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
-        buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
+        state, kernels = store.state, store.kernels
+        size = len(store.columns.columns)  # the state has no column beyond these
+        try:
+            buffer = self._buffers.pop()
+        except IndexError:  # all are in use
+            buffer = KeyBuffer(size)
         if len(buffer.keys) < size:
             buffer = KeyBuffer(size)
         try:
@@ -79,7 +83,9 @@ class Reader:
             self._check(size)
             raise
         if sampled:
-            self._notice(keys)
+            self._turn += 1
+            if not self._turn & 15:
+                self._notice(keys)
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []
@@ -138,7 +144,9 @@ class Reader:
             raise
         start = 0
         for keys in chunks:
-            self._notice(keys)
+            self._turn += 1
+            if self._turn == 1 or not self._turn & 15:
+                self._notice(keys)
             looked = self._scanned(state, keys, size) if kernels is None else self._chunk(kernels, state, keys)
             for event, owner in looked:
                 yield event + np.int32(start), owner
@@ -175,10 +183,7 @@ class Reader:
             yield match.scan(arena, first, last, keys)
 
     def _notice(self, keys: Ints) -> None:
-        """Now and then, sample an event, and check whether the kernels have been compiled."""
-        self._turn += 1
-        if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
-            return
+        """Sample some events, and check whether the kernels have been compiled; called now and then."""
         self._store.upgrade()
         for event in keys.T[:: max(1, keys.shape[1] // 64)]:
             self._store.remember(event)
