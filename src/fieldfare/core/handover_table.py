@@ -38,11 +38,11 @@ There is no logic in this module. `HandoverStates` is the only place that reads 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from typing import Final, TypeAlias
 
 
-class HandoverState(Enum):
+class HandoverState(StrEnum):
     """State of a session at a node."""
 
     ELSEWHERE = "elsewhere"
@@ -56,7 +56,7 @@ class HandoverState(Enum):
     REPLICA_REQUESTED = "replica requested"
 
 
-class HandoverInput(Enum):
+class HandoverInput(StrEnum):
     """Input that may change the state of a session: of clients, of the node, or of another node."""
 
     # Of clients
