@@ -252,6 +252,7 @@ class Core:
                 if number > known
             ]
             session.sequence = max(known, last)
+            self.replicas.published(one.session)
             answers.append(session.sequence)
         self.route(accepted, LOCAL, now)
         return answers

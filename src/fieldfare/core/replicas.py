@@ -54,6 +54,8 @@ class Replicas:
         self._event_ids: dict[str, dict[int, EventId]] = {}
         """Events of the deliveries that are not acknowledged, by session and number."""
         self._changed: set[str] = set()
+        self._published: set[str] = set()
+        """Sessions with replicas that have published in the present step."""
         self._due: set[tuple[str, str]] = set()
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
@@ -81,7 +83,10 @@ class Replicas:
                 self._changed.add(name)
 
     def assign_holders(self) -> None:
-        """At the end of a step: choose holders for changed sessions, and send the present filters."""
+        """At the end of a step: choose holders for changed sessions, send the present filters, and the new counts."""
+        published, self._published = self._published, set()
+        for name in sorted(published):
+            self._report(name, [])
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
             session = self._core.sessions.get(name)
@@ -151,16 +156,30 @@ class Replicas:
 
     def acknowledged(self, name: str, number: int) -> None:
         """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
-        holders, event_ids = self.holders.get(name), self._event_ids.get(name, {})
-        if not holders:
+        event_ids = self._event_ids.get(name, {})
+        if not self.holders.get(name):
             return
         last: dict[tuple[str, str], int] = {}
         while event_ids and (first := next(iter(event_ids))) <= number:
             event = event_ids.pop(first)
             last[event[:2]] = event[2]
-        session = self._core.sessions[name]
-        last_events = [(publisher, by, sequence) for (publisher, by), sequence in last.items()]
-        for holder, one in holders.items():
+        self._report(name, [(publisher, by, sequence) for (publisher, by), sequence in last.items()])
+
+    def published(self, name: str) -> None:
+        """Schedule a report of the publisher's count, at the end of the step.
+
+        A client repeats events that may not have been accepted. A holder that took over without the count would take
+        them for new events, and they could reach subscribers a second time. The report follows the events on the same
+        links: a holder never knows of an event that is lost.
+        """
+        if self.holders.get(name):
+            self._published.add(name)
+
+    def _report(self, name: str, last_events: list[EventId]) -> None:
+        session = self._core.sessions.get(name)
+        if session is None:
+            return
+        for holder, one in self.holders.get(name, {}).items():
             counts = session.sequence, session.count, session.acknowledged, session.moves
             self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
 
