@@ -320,30 +320,27 @@ class Index(Matcher[Id], Generic[Id]):
 
     def covering(self, filter: Filter | str) -> list[Id]:
         """Return the ids of the filters that cover the given filter, in order of arrival."""
-        wanted = as_filter(filter)
-        return self._related(lambda: search.covering(self._store, wanted, self._reader.owners))
+        owners = self._reader.owners
+        return self._related(as_filter(filter), lambda wanted: search.covering(self._store, wanted, owners))
 
     def may_cover(self, filter: Filter | str) -> list[Id]:
         """Return the ids of few filters, among them all that cover the given filter; quicker than `covering`."""
-        wanted = as_filter(filter)
-        return self._related(lambda: search.may_cover(wanted, self._reader.owners))
+        return self._related(as_filter(filter), lambda wanted: search.may_cover(wanted, self._reader.owners))
 
     def covered(self, filter: Filter | str) -> list[Id]:
         """Return the ids of the filters that the given filter covers, in order of arrival."""
-        wanted = as_filter(filter)
-        return self._related(lambda: search.covered(self._store, wanted))
+        return self._related(as_filter(filter), lambda wanted: search.covered(self._store, wanted))
 
     def overlapping(self, filter: Filter | str) -> list[Id]:
         """Return the ids of the filters that overlap the given filter, in order of arrival."""
-        wanted = as_filter(filter)
-        return self._related(lambda: search.overlapping(self._store, wanted))
+        return self._related(as_filter(filter), lambda wanted: search.overlapping(self._store, wanted))
 
-    def _related(self, relation: Callable[[], list[int]]) -> list[Id]:
+    def _related(self, wanted: Filter, relation: Callable[[Filter], list[int]]) -> list[Id]:
         changes = self._changes
-        found = self._ids.named(relation())
+        found = self._ids.named(relation(wanted))
         if changes & 1 or changes != self._changes:  # a filter may have been seen before and after its update, or never
             with self._store.lock:
-                found = self._ids.named(relation())
+                found = self._ids.named(relation(wanted))
         return found
 
     # Looking inside
@@ -384,12 +381,8 @@ class Index(Matcher[Id], Generic[Id]):
             if store.state.deltas[-1].count or len(store.state.deltas) > 1:
                 return self.snapshot()  # something was added meanwhile
             live = sorted(self._ids.numbers.values())
-            renumbered = np.full(max(1, len(self._ids.by_number)), 0, np.int64)
-            renumbered[live] = np.arange(len(live))
-            arena = arena.copy()
-            owner: Any = layout.section(arena, layout.OWNER)[: int(arena[layout.ENTRIES])]
-            owner[:] = renumbered[owner & NUMBER_MASK] | (owner & ~NUMBER_MASK)
-            inexact = {int(renumbered[number]): store.inexact[number] for number in live if number in store.inexact}
+            arena = layout.renumbered(arena, live, len(self._ids.by_number))
+            inexact = {new: store.inexact[old] for new, old in enumerate(live) if old in store.inexact}
             ids = arrow_ids([self._ids.by_number[number] for number in live], "a snapshot")
             return snapshot.write(store.columns, arena, ids, inexact)
 

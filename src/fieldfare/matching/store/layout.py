@@ -11,7 +11,8 @@ row per column for every block that the keys lead to, and an exact look at the f
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,3 +80,13 @@ def section(arena: Words, name: int) -> NDArray[np.generic]:
 def is_arena(words: Words) -> bool:
     """Tell whether a buffer begins as an arena does."""
     return len(words) >= HEADER and int(words[MAGIC]) == _MAGIC
+
+
+def renumbered(arena: Words, live: Sequence[int], count: int) -> Words:
+    """Return a copy of an arena in which the live ones of `count` filters have the numbers 0, 1, 2, ... in order."""
+    numbers = np.zeros(max(1, count), np.int64)
+    numbers[live] = np.arange(len(live))
+    arena = arena.copy()
+    owner: Any = section(arena, OWNER)[: int(arena[ENTRIES])]
+    owner[:] = numbers[owner & NUMBER_MASK] | (owner & ~NUMBER_MASK)
+    return arena
