@@ -1,0 +1,144 @@
+"""Checks of networks of durable nodes: a delivery may come long after its event, and nothing excuses a loss.
+
+An event is matched between its publication and its delivery, so a subscription counts that was in force at some time
+between the two. A client with an unsubscription on the way counts as subscribed until the answer. A filter replaced
+under the same id may count until the next quiet moment, when the replacement has arrived everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from fieldfare.events.event import Event, fields_of
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.strategies import Order
+from fieldfare.simulation.checker.active_filters import advertised, any_match
+from fieldfare.simulation.checker.liveness_checks import liveness
+from fieldfare.simulation.checker.order_checks import causal, fifo
+from fieldfare.simulation.checker.violations import EventId, Violation
+from fieldfare.simulation.tally import Tally
+from fieldfare.simulation.trace import Delivered, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
+
+_FOREVER = 1 << 60
+
+
+class _Publication(NamedTuple):
+    order: int
+    quiet: int
+    """the last quiet moment before"""
+    event: Event
+    advertised: bool
+
+
+class _Asked(NamedTuple):
+    """A subscription with the places in the trace at which it begins and ends."""
+
+    id: str
+    filter: Filter
+    since: int
+    until: int = _FOREVER
+
+
+class _History:
+    """All subscriptions of a client, past and present."""
+
+    def __init__(self) -> None:
+        self.present: dict[str, _Asked] = {}
+        self.past: list[_Asked] = []
+        self._replaced: list[_Asked] = []
+
+    def subscribe(self, record: Subscribed) -> None:
+        if record.id in self.present:
+            self._replaced.append(self.present[record.id])
+        self.present[record.id] = _Asked(record.id, record.filter, record.order)
+
+    def end(self, id: str, order: int) -> None:
+        if id in self.present:
+            self.past.append(self.present.pop(id)._replace(until=order))
+
+    def rest(self, order: int) -> None:
+        self.past += [one._replace(until=order) for one in self._replaced]
+        self._replaced = []
+
+    def matching(self, publication: _Publication) -> tuple[set[str], set[str]]:
+        """Return the ids that a delivery must name, and the ids that it may name."""
+        fields, must, may = fields_of(publication.event), set(), set()
+        for one in (*self.present.values(), *self._replaced, *self.past):
+            if one.until > publication.order and one.filter.matches_fields(fields):
+                may.add(one.id)
+                if one.until == _FOREVER and one.since < publication.quiet and one not in self._replaced:
+                    must.add(one.id)
+        return must, may
+
+
+def check_durable(
+    trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
+) -> list[Violation]:
+    """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order."""
+    found = [
+        *durable_safety(trace, advertisements=advertisements),
+        *liveness(trace, advertisements=advertisements, tally=tally, durable=True),
+        *(fifo(trace) if order in ("fifo", "causal") else ()),
+        *(causal(trace) if order == "causal" else ()),
+    ]
+    return sorted(found, key=lambda violation: violation.order)
+
+
+def durable_safety(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
+    """Find deliveries that were not published, not asked for, repeated, or attributed to wrong subscriptions."""
+    found: list[Violation] = []
+    histories: defaultdict[str, _History] = defaultdict(_History)
+    promised = advertised()
+    published: dict[EventId, _Publication] = {}
+    delivered: set[tuple[str, EventId]] = set()
+    quiet = -1
+    for record in trace:
+        promised.follow(record)
+        match record:
+            case Quiet(order=quiet):
+                for history in histories.values():
+                    history.rest(quiet)
+            case Subscribed():
+                histories[record.client].subscribe(record)
+            case Unsubscribed():
+                histories[record.client].end(record.id, record.order)
+            case Left():
+                for id in list(histories[record.client].present):
+                    histories[record.client].end(id, record.order)
+            case Published():
+                event_id = record.client, record.sequence
+                may_publish = not advertisements or any_match(promised.of[record.client], record.event)
+                if event_id in published:
+                    found.append(Violation("safety", record.order, f"{event_id} is published twice"))
+                published[event_id] = _Publication(record.order, quiet, record.event, may_publish)
+            case Delivered():
+                problem = _problem(record, published, histories[record.client], delivered)
+                if problem is not None:
+                    event_id = record.publisher, record.sequence
+                    found.append(Violation("safety", record.order, f"to {record.client}: {event_id} {problem}"))
+    return found
+
+
+def _problem(
+    record: Delivered,
+    published: dict[EventId, _Publication],
+    history: _History,
+    delivered: set[tuple[str, EventId]],
+) -> str | None:
+    event_id = record.publisher, record.sequence
+    original = published.get(event_id)
+    if original is None:
+        return "was not published before"
+    if original.event != record.event:
+        return "is not as it was published"
+    if (record.client, event_id) in delivered:
+        return "had been delivered before"
+    delivered.add((record.client, event_id))
+    if not original.advertised:
+        return "was not advertised"
+    must, may = history.matching(original)
+    named = set(record.subscriptions)
+    if not named or not must <= named <= may:
+        return f"comes for {sorted(named)}, where {sorted(must)} to {sorted(may)} would be right"
+    return None

@@ -1,0 +1,302 @@
+"""Plans of random runs: everything that clients, operators and faults do in a run, as plain values.
+
+A plan is drawn from a seed. The text of a plan is Python that makes the plan again, so a failing run can be kept. The
+numbers of clients, nodes and links count modulo those that exist, so a plan stays a plan if a part is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.routing.strategies import STRATEGIES
+from fieldfare.simulation.disk import Stage
+from fieldfare.simulation.topologies import Topology, from_edges
+
+EVENTS: Final = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
+FILTERS: Final[tuple[Filter, ...]] = tuple(
+    parse(text)
+    for text in (
+        "TRUE",
+        *(f"{field} BETWEEN {low} AND {high}" for field in "xy" for low in range(4) for high in range(low, 4)),
+        "x < 2 AND y > 0",
+        "x = 0 AND y BETWEEN 1 AND 2",
+        "x > 0 AND y = 2",
+        "x = 1 OR y = 1",
+    )
+)
+IDS: Final = ("one", "two")
+
+
+class Publish(NamedTuple):
+    """A client publishes events at once."""
+
+    client: int
+    events: tuple[int, ...]
+
+
+class Subscribe(NamedTuple):
+    """A client subscribes, perhaps under an id in use."""
+
+    client: int
+    id: str
+    filter: int
+
+
+class Unsubscribe(NamedTuple):
+    """A client ends a subscription."""
+
+    client: int
+    id: str
+
+
+class Advertise(NamedTuple):
+    """A client advertises, besides its first advertisement."""
+
+    client: int
+    id: str
+    filter: int
+
+
+class Unadvertise(NamedTuple):
+    """A client ends an advertisement."""
+
+    client: int
+    id: str
+
+
+class Move(NamedTuple):
+    """A client goes to a node; it may keep the former connection until the new one is served."""
+
+    client: int
+    node: int
+    keep: bool = False
+
+
+class Detach(NamedTuple):
+    """A client goes away, until it moves or everything settles."""
+
+    client: int
+
+
+class BreakLine(NamedTuple):
+    """The connection of a client breaks, with the frames on the way; the client comes back at once."""
+
+    client: int
+
+
+class Cut(NamedTuple):
+    """Frames of a link vanish, in one direction or both, until the network heals."""
+
+    link: int
+    forth: bool = True
+    back: bool = True
+
+
+class BreakLink(NamedTuple):
+    """A link breaks, with the frames on the way, and can be made again."""
+
+    link: int
+
+
+class Part(NamedTuple):
+    """Some nodes are parted from the others, by the bits of a number."""
+
+    nodes: int
+
+
+class Heal(NamedTuple):
+    """All links work again."""
+
+
+class Kill(NamedTuple):
+    """A node is killed in one of its next steps, at a stage of the write, and starts again later."""
+
+    node: int
+    steps: int = 0
+    stage: Stage = Stage.ALL
+    kept: int = 0
+    seconds: float = 0.0
+
+
+class Maintain(NamedTuple):
+    """A node writes a checkpoint and deletes the entries that nobody needs."""
+
+    node: int
+
+
+class SlowDisk(NamedTuple):
+    """The disk of a node gets slow, or fast again."""
+
+    node: int
+    seconds: float
+
+
+class FullDisk(NamedTuple):
+    """The disk of a node gets full; after some seconds there is room again."""
+
+    node: int
+    seconds: float
+
+
+class FlipBit(NamedTuple):
+    """A bit of the log of a node flips."""
+
+    node: int
+
+
+class Jump(NamedTuple):
+    """The wall clock of a node jumps."""
+
+    node: int
+    seconds: float
+
+
+class Lose(NamedTuple):
+    """Everything settles, then a leaf of the tree fails for good; its clients go to another node."""
+
+    leaf: int
+    refuge: int
+
+
+class Settle(NamedTuple):
+    """All faults are mended, all clients come back, and the network comes to rest."""
+
+
+Act: TypeAlias = (
+    Publish
+    | Subscribe
+    | Unsubscribe
+    | Advertise
+    | Unadvertise
+    | Move
+    | Detach
+    | BreakLine
+    | Cut
+    | BreakLink
+    | Part
+    | Heal
+    | Kill
+    | Maintain
+    | SlowDisk
+    | FullDisk
+    | FlipBit
+    | Jump
+    | Lose
+    | Settle
+)
+
+
+class Step(NamedTuple):
+    """Something that happens, some seconds after the step before."""
+
+    pause: float
+    act: Act
+
+
+class Plan(NamedTuple):
+    """A whole run."""
+
+    seed: int
+    """of delays"""
+    strategy: str
+    parents: tuple[int, ...]
+    """of all nodes but the first, modulo the nodes before"""
+    steps: tuple[Step, ...]
+    hierarchical: bool = False
+    replicas: int = 0
+    forgetful: bool = False
+    """whether brokers remember events so shortly that the numbers of messages alone must prevent duplicates"""
+    clients: int = 1
+    """clients at each node"""
+    lag: float = 0.0
+    """seconds until a client acknowledges, at most"""
+    large: bool = False
+    """whether brokers have the index of a node, made for many filters, and not a small one"""
+
+    def topology(self) -> Topology:
+        """Return the tree of nodes."""
+        edges = [(f"b{i}", f"b{parent % i}") for i, parent in enumerate(self.parents, start=1)]
+        tree = from_edges(edges, ["b0"])
+        return tree.hierarchical("b0") if self.hierarchical else tree
+
+
+PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
+"""of steps, in seconds: shorter and longer than a frame on a link takes"""
+
+
+def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
+    """Draw a plan from a seed."""
+    dice = Random(seed)
+    strategy = dice.choice(strategies)
+    nodes = dice.choice((1, 2, 2, 3, 3, 3, 4))
+    replicas = int(nodes > 1 and dice.random() < 0.3)
+    wild = dice.random() < 0.2  # disks and clocks have faults, too
+    steps: list[Step] = []
+    for _ in range(dice.randint(1, 3)):
+        steps += [Step(dice.choice(PAUSES), _registration(dice)) for _ in range(dice.randint(1, 4))]
+        if replicas and nodes > 2 and dice.random() < 0.15:
+            steps.append(Step(0.0, Lose(dice.randrange(64), dice.randrange(64))))
+        steps.append(Step(0.0, Settle()))
+        steps += [Step(dice.choice(PAUSES), _act(dice, wild=wild)) for _ in range(dice.randint(1, 14))]
+    return Plan(
+        seed,
+        strategy,
+        tuple(dice.randrange(4) for _ in range(nodes - 1)),
+        tuple(steps),
+        hierarchical=not replicas and dice.random() < 0.3,
+        replicas=replicas,
+        forgetful=not replicas and dice.random() < 0.5,
+        clients=dice.choice((1, 1, 2)),
+        lag=dice.choice((0.0, 0.0, 0.2, 2.0)),
+        large=dice.random() < 0.1,
+    )
+
+
+def _registration(dice: Random) -> Act:
+    client, id, filter = dice.randrange(64), dice.choice(IDS), dice.randrange(64)
+    return Advertise(client, id, filter) if dice.random() < 0.1 else Subscribe(client, id, filter)
+
+
+def _act(dice: Random, *, wild: bool) -> Act:
+    (kind,) = dice.choices(*(_WILD if wild else _TAME))
+    return kind(dice)
+
+
+def _kill(dice: Random) -> Act:
+    stage, kept = Stage(dice.randrange(4)), dice.randrange(4)
+    return Kill(dice.randrange(64), dice.choice((0, 1, 2, 4)), stage, kept, dice.choice((0.0, 0.05, 0.5, 3.0)))
+
+
+def _publish(dice: Random) -> Act:
+    return Publish(dice.randrange(64), tuple(dice.randrange(16) for _ in range(dice.randint(1, 3))))
+
+
+_CHANCES: Final[dict[Callable[[Random], Act], int]] = {
+    _publish: 40,
+    lambda dice: Move(dice.randrange(64), dice.randrange(64), dice.random() < 0.3): 14,
+    _kill: 14,
+    lambda dice: BreakLink(dice.randrange(64)): 5,
+    lambda dice: Cut(dice.randrange(64), *dice.choice(((True, True), (True, False), (False, True)))): 3,
+    lambda _: Heal(): 3,
+    lambda dice: Part(dice.randrange(16)): 2,
+    lambda dice: Detach(dice.randrange(64)): 4,
+    lambda dice: BreakLine(dice.randrange(64)): 4,
+    lambda dice: Maintain(dice.randrange(64)): 6,
+    lambda dice: SlowDisk(dice.randrange(64), dice.choice((0.0, 0.01, 0.3))): 4,
+    _registration: 4,
+    lambda dice: Unsubscribe(dice.randrange(64), dice.choice(IDS)): 2,
+    lambda dice: Unadvertise(dice.randrange(64), dice.choice(IDS)): 1,
+}
+_FAULTS: Final[dict[Callable[[Random], Act], int]] = {
+    lambda dice: FullDisk(dice.randrange(64), dice.choice((0.2, 1.0))): 4,
+    lambda dice: FlipBit(dice.randrange(64)): 4,
+    lambda dice: Jump(dice.randrange(64), dice.choice((-3600.0, -1.0, 0.5, 3600.0))): 6,
+}
+_TAME: Final = (list(_CHANCES), list(_CHANCES.values()))
+_WILD: Final = ([*_CHANCES, *_FAULTS], [*_CHANCES.values(), *_FAULTS.values()])
