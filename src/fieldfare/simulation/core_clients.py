@@ -219,7 +219,7 @@ class DurableClient:
             self._send(ChangeFilter(request, message))
         self._accept(welcome.accepted)
         latest = self._latest
-        if latest is not None and latest.number not in self.unaccepted:
+        if latest is not None and latest.number not in self.unaccepted and latest.number <= welcome.accepted:
             self._send(latest)  # in vain: the node must not count it twice
         for batch in self.unaccepted.values():
             self._send(batch)

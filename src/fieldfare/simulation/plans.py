@@ -230,9 +230,27 @@ PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """of steps, in seconds: shorter and longer than a frame on a link takes"""
 
 
+class _Dice(Random):
+    """Draws clients and nodes, a few of them more often: faults do most harm where they meet."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._few = {kind: [self.randrange(64) for _ in range(2)] for kind in ("client", "node")}
+        self._focus = self.choice((0.3, 0.6, 0.95))
+
+    def client(self) -> int:
+        return self._one("client")
+
+    def node(self) -> int:
+        return self._one("node")
+
+    def _one(self, kind: str) -> int:
+        return self.choice(self._few[kind]) if self.random() < self._focus else self.randrange(64)
+
+
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     """Draw a plan from a seed."""
-    dice = Random(seed)
+    dice = _Dice(seed)
     strategy = dice.choice(strategies)
     nodes = dice.choice((1, 2, 2, 3, 3, 3, 4))
     replicas = int(nodes > 1 and dice.random() < 0.3)
@@ -241,9 +259,9 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     for _ in range(dice.randint(1, 3)):
         steps += [Step(dice.choice(PAUSES), _registration(dice)) for _ in range(dice.randint(1, 4))]
         if replicas and nodes > 2 and dice.random() < 0.15:
-            steps.append(Step(0.0, Lose(dice.randrange(64), dice.randrange(64))))
+            steps.append(Step(0.0, Lose(dice.node(), dice.node())))
         steps.append(Step(0.0, Settle()))
-        steps += [Step(dice.choice(PAUSES), _act(dice, wild=wild)) for _ in range(dice.randint(1, 14))]
+        steps += [Step(dice.choice(PAUSES), _act(dice, wild=wild)) for _ in range(dice.randint(1, 16))]
     return Plan(
         seed,
         strategy,
@@ -253,50 +271,51 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         replicas=replicas,
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
-        lag=dice.choice((0.0, 0.0, 0.2, 2.0)),
+        lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
         large=dice.random() < 0.1,
     )
 
 
-def _registration(dice: Random) -> Act:
-    client, id, filter = dice.randrange(64), dice.choice(IDS), dice.randrange(64)
+def _registration(dice: _Dice) -> Act:
+    client, id, filter = dice.client(), dice.choice(IDS), dice.choice((0, dice.randrange(64)))
     return Advertise(client, id, filter) if dice.random() < 0.1 else Subscribe(client, id, filter)
 
 
-def _act(dice: Random, *, wild: bool) -> Act:
+def _act(dice: _Dice, *, wild: bool) -> Act:
     (kind,) = dice.choices(*(_WILD if wild else _TAME))
     return kind(dice)
 
 
-def _kill(dice: Random) -> Act:
+def _kill(dice: _Dice) -> Act:
     stage, kept = Stage(dice.randrange(4)), dice.randrange(4)
-    return Kill(dice.randrange(64), dice.choice((0, 1, 2, 4)), stage, kept, dice.choice((0.0, 0.05, 0.5, 3.0)))
+    return Kill(dice.node(), dice.choice((0, 1, 2, 4)), stage, kept, dice.choice((0.0, 0.05, 0.5, 3.0)))
 
 
-def _publish(dice: Random) -> Act:
-    return Publish(dice.randrange(64), tuple(dice.randrange(16) for _ in range(dice.randint(1, 3))))
+def _publish(dice: _Dice) -> Act:
+    return Publish(dice.client(), tuple(dice.randrange(16) for _ in range(dice.randint(1, 3))))
 
 
-_CHANCES: Final[dict[Callable[[Random], Act], int]] = {
+_Drawing: TypeAlias = Callable[[_Dice], Act]
+_CHANCES: Final[dict[_Drawing, int]] = {
     _publish: 40,
-    lambda dice: Move(dice.randrange(64), dice.randrange(64), dice.random() < 0.3): 14,
+    lambda dice: Move(dice.client(), dice.node(), dice.random() < 0.3): 14,
     _kill: 14,
     lambda dice: BreakLink(dice.randrange(64)): 5,
     lambda dice: Cut(dice.randrange(64), *dice.choice(((True, True), (True, False), (False, True)))): 3,
     lambda _: Heal(): 3,
     lambda dice: Part(dice.randrange(16)): 2,
-    lambda dice: Detach(dice.randrange(64)): 4,
-    lambda dice: BreakLine(dice.randrange(64)): 4,
-    lambda dice: Maintain(dice.randrange(64)): 6,
-    lambda dice: SlowDisk(dice.randrange(64), dice.choice((0.0, 0.01, 0.3))): 4,
+    lambda dice: Detach(dice.client()): 6,
+    lambda dice: BreakLine(dice.client()): 4,
+    lambda dice: Maintain(dice.node()): 6,
+    lambda dice: SlowDisk(dice.node(), dice.choice((0.0, 0.01, 0.3))): 4,
     _registration: 4,
-    lambda dice: Unsubscribe(dice.randrange(64), dice.choice(IDS)): 2,
-    lambda dice: Unadvertise(dice.randrange(64), dice.choice(IDS)): 1,
+    lambda dice: Unsubscribe(dice.client(), dice.choice(IDS)): 2,
+    lambda dice: Unadvertise(dice.client(), dice.choice(IDS)): 1,
 }
-_FAULTS: Final[dict[Callable[[Random], Act], int]] = {
-    lambda dice: FullDisk(dice.randrange(64), dice.choice((0.2, 1.0))): 4,
-    lambda dice: FlipBit(dice.randrange(64)): 4,
-    lambda dice: Jump(dice.randrange(64), dice.choice((-3600.0, -1.0, 0.5, 3600.0))): 6,
+_FAULTS: Final[dict[_Drawing, int]] = {
+    lambda dice: FullDisk(dice.node(), dice.choice((0.2, 1.0))): 4,
+    lambda dice: FlipBit(dice.node()): 4,
+    lambda dice: Jump(dice.node(), dice.choice((-3600.0, -1.0, 0.5, 3600.0))): 6,
 }
 _TAME: Final = (list(_CHANCES), list(_CHANCES.values()))
 _WILD: Final = ([*_CHANCES, *_FAULTS], [*_CHANCES.values(), *_FAULTS.values()])

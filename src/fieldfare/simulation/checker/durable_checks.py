@@ -61,15 +61,29 @@ class _History:
         self.past += [one._replace(until=order) for one in self._replaced]
         self._replaced = []
 
-    def matching(self, publication: _Publication) -> tuple[set[str], set[str]]:
-        """Return the ids that a delivery must name, and the ids that it may name."""
-        fields, must, may = fields_of(publication.event), set(), set()
-        for one in (*self.present.values(), *self._replaced, *self.past):
-            if one.until > publication.order and one.filter.matches_fields(fields):
-                may.add(one.id)
-                if one.until == _FOREVER and one.since < publication.quiet and one not in self._replaced:
-                    must.add(one.id)
-        return must, may
+    def matching(self, publication: _Publication) -> set[str]:
+        """Return the ids of all subscriptions that an event may have matched since its publication."""
+        fields = fields_of(publication.event)
+        known = (*self.present.values(), *self._replaced, *self.past)
+        return {one.id for one in known if one.until > publication.order and one.filter.matches_fields(fields)}
+
+    def due(self, publication: _Publication, named: tuple[str, ...]) -> list[_Asked]:
+        """Return matching subscriptions in force everywhere that a delivery does not name."""
+        fields = fields_of(publication.event)
+        others = [one for id, one in self.present.items() if id not in named and one.since < publication.quiet]
+        return [one for one in others if one.filter.matches_fields(fields)]
+
+
+class _Unnamed(NamedTuple):
+    """A delivery that does not name a matching subscription; right if the subscription ends by the next rest."""
+
+    delivery: Delivered
+    history: _History
+    missing: _Asked
+
+    def violation(self) -> Violation:
+        about = f"to {self.delivery.client}: {(self.delivery.publisher, self.delivery.sequence)}"
+        return Violation("attribution", self.delivery.order, f"{about} does not name {self.missing.id}")
 
 
 def check_durable(
@@ -92,11 +106,14 @@ def durable_safety(trace: Trace, *, advertisements: bool = False) -> list[Violat
     promised = advertised()
     published: dict[EventId, _Publication] = {}
     delivered: set[tuple[str, EventId]] = set()
+    unnamed: list[_Unnamed] = []
     quiet = -1
     for record in trace:
         promised.follow(record)
         match record:
             case Quiet(order=quiet):
+                found += [one.violation() for one in unnamed if one.history.present.get(one.missing.id) == one.missing]
+                unnamed = []
                 for history in histories.values():
                     history.rest(quiet)
             case Subscribed():
@@ -113,10 +130,13 @@ def durable_safety(trace: Trace, *, advertisements: bool = False) -> list[Violat
                     found.append(Violation("safety", record.order, f"{event_id} is published twice"))
                 published[event_id] = _Publication(record.order, quiet, record.event, may_publish)
             case Delivered():
-                problem = _problem(record, published, histories[record.client], delivered)
+                event_id, history = (record.publisher, record.sequence), histories[record.client]
+                problem = _problem(record, published, history, delivered)
                 if problem is not None:
-                    event_id = record.publisher, record.sequence
                     found.append(Violation("safety", record.order, f"to {record.client}: {event_id} {problem}"))
+                else:
+                    missing = history.due(published[event_id], record.subscriptions)
+                    unnamed += [_Unnamed(record, history, one) for one in missing]
     return found
 
 
@@ -137,8 +157,7 @@ def _problem(
     delivered.add((record.client, event_id))
     if not original.advertised:
         return "was not advertised"
-    must, may = history.matching(original)
-    named = set(record.subscriptions)
-    if not named or not must <= named <= may:
-        return f"comes for {sorted(named)}, where {sorted(must)} to {sorted(may)} would be right"
+    may = history.matching(original)
+    if not record.subscriptions or not may.issuperset(record.subscriptions):
+        return f"comes for {sorted(record.subscriptions)}, and only {sorted(may)} could match"
     return None
