@@ -36,6 +36,11 @@ class Block(NamedTuple):
     seconds: float
     """of CPU time"""
 
+    def with_more(self, other: Block) -> Block:
+        """Return the sum of two blocks."""
+        counts = self.runs + other.runs, self.steps + other.steps, self.judged + other.judged
+        return Block(*counts, [*self.bad, *other.bad], self.seconds + other.seconds)
+
 
 def failure(plan: Plan, make_core: Callable[..., Core] = Core) -> str:
     """Return the first problem of a run with its rule, or nothing."""
@@ -101,8 +106,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     done, begin = Block(0, 0, 0, [], 0.0), time.monotonic()
     for one in blocks(options.seed, options.runs, options.jobs):
-        sums = (a + b for a, b in zip(done[:3], one[:3], strict=True))
-        done = Block(*sums, [*done.bad, *one.bad], done.seconds + one.seconds)
+        done = done.with_more(one)
         rate = done.runs / max(done.seconds, 1e-9)
         progress = f"{done.runs} of {options.runs} runs, {rate:.0f} a CPU second, {len(done.bad)} with violations"
         sys.stdout.write(f"\r{progress}" if sys.stdout.isatty() else f"{progress}\n" * (done.runs % 10_000 < BLOCK))

@@ -125,6 +125,7 @@ class Replicas:
         one.ready, one.upto = True, self._core.sessions[name].count
         self._due.add((name, holder))
         self._store_holder(name, holder)
+        self._send_progress(name, holder, [])  # else the holder would not know how often the session has moved
         return True
 
     def due(self) -> list[tuple[str, str]]:
@@ -160,11 +161,14 @@ class Replicas:
         while event_ids and (first := next(iter(event_ids))) <= number:
             event = event_ids.pop(first)
             last[event[:2]] = event[2]
-        session = self._core.sessions[name]
         last_events = [(publisher, by, sequence) for (publisher, by), sequence in last.items()]
-        for holder, one in holders.items():
-            counts = session.sequence, session.count, session.acknowledged, session.moves
-            self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
+        for holder in holders:
+            self._send_progress(name, holder, last_events)
+
+    def _send_progress(self, name: str, holder: str, last_events: list[tuple[str, str, int]]) -> None:
+        session, ticket = self._core.sessions[name], self.holders[name][holder].ticket
+        counts = session.sequence, session.count, session.acknowledged, session.moves
+        self._send(holder, h.ReplicaProgress(name, ticket, *counts, last_events))
 
     def taken_over(self, name: str, identity: str, holder: str, now: float) -> bool:
         """End a session after a take-over by a holder; False if the session was not here, or the node no holder."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
@@ -66,6 +66,7 @@ class ClientConnection:
         self.open = True
         self._identity = ""
         self._attached = self._waits = False
+        self._claiming = self._gone = False
         self._changed = False
         self._before = ""
         self._process = host.spawn(self._serve())
@@ -74,7 +75,9 @@ class ClientConnection:
         """Take a frame of the client; None is the end of the connection."""
         if not self.open or not self.host.up:
             return
-        if frame is None:
+        if frame is None and self._claiming:
+            self._gone = True  # a node reads nothing meanwhile
+        elif frame is None:
             self.end()
         else:
             self.inbox.put(frame)
@@ -117,23 +120,34 @@ class ClientConnection:
         claim = ClaimSession(*about)
         candidates = deque((*hello.replicas, hello.at))
         try:
-            claimed = yield claim
+            claimed = yield from self._claim(claim)
             while claimed is None:
                 yield from self._wait()
                 # The silence of a node that comes back would give the session two nodes for a while.
                 if not self._changed and hello.replicas and hello.at in host.network.lost:
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
-                    yield TakeOver(self.session, candidates[-1], host.network.fresh("take-over"))
-                claimed = yield claim
+                    yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
+                claimed = yield from self._claim(claim)
         except ValueError as error:
             self.close(str(error))
             return
         self._waits = False
         self._welcome(claimed.session, claimed.void)
+        if self._gone:
+            self.end()
         while True:
             frame = yield self.inbox
             self._handle(frame)
+
+    def _claim(self, claim: ClaimSession | TakeOver) -> Generator[Any, Any, Any]:
+        self._claiming = True
+        answer = yield claim
+        self._claiming = False
+        if self._gone and answer is None:
+            self._waits = True
+            self.end()
+        return answer
 
     def _wait(self) -> Work:
         """Wait until the status of the session changes, or the patience ends."""

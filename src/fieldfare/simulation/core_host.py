@@ -46,8 +46,8 @@ class CoreHost:
         """by session: the connection that uses it"""
         self.watchers: set[Callable[[], None]] = set()
         """called after each step"""
-        self.kill_after: tuple[int, Callable[[], None]] | None = None
-        """steps until a kill, and the kill"""
+        self.kill_after: tuple[int, bool, Callable[[], None]] | None = None
+        """steps until a kill, whether only steps with entries count, and the kill"""
         self._waiting: list[tuple[Any, Callable[[Any], None] | None]] = []
         self._writing: Step | None = None
         self._planned = False
@@ -69,7 +69,7 @@ class CoreHost:
             life=life,
             remember=options.remember,
             separate_names=True,
-            index=options.index,
+            index=options.make_index,
         )
         core = self.network.make_core(
             broker,
@@ -123,11 +123,12 @@ class CoreHost:
         self.network.steps += 1
         self._writing = step
         if self.kill_after is not None:
-            steps, kill = self.kill_after
-            self.kill_after = steps - 1, kill
-            if steps <= 0:
-                kill()
-                return
+            steps, logging, kill = self.kill_after
+            if step.entries or not logging:
+                self.kill_after = steps - 1, logging, kill
+                if steps <= 0:
+                    kill()
+                    return
         if self.disk.full and (step.entries or step.rows):
             self.network.fail(self.name, "the disk is full")
             return

@@ -48,7 +48,7 @@ class Options(NamedTuple):
     replicas: int = 0
     remember: float = 60.0
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
-    index: MakeIndex = Index
+    make_index: MakeIndex = Index
 
 
 class CoreNetwork:
@@ -262,8 +262,9 @@ class CoreNetwork:
         self._start_later(node, seconds)
 
     def kill_later(self, node: str, steps: int, stage: Stage, kept: int, seconds: float) -> None:
-        """Kill a node at a stage of the write, after some more steps."""
-        self.hosts[node].kill_after = steps, lambda: self.kill(node, stage, kept, seconds=seconds)
+        """Kill a node at a stage of the write, after some more steps; some stages need a step with entries."""
+        logging = stage in (Stage.TORN, Stage.ENTRIES)
+        self.hosts[node].kill_after = steps, logging, lambda: self.kill(node, stage, kept, seconds=seconds)
 
     def fill(self, node: str, seconds: float) -> None:
         """Let the disk of a node be full for some seconds."""

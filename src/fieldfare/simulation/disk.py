@@ -34,6 +34,9 @@ class Stage(IntEnum):
     ALL = 3
     """all is written, and nobody has heard of it"""
 
+    def __repr__(self) -> str:
+        return f"Stage.{self.name}"  # the text of a plan is Python
+
 
 class DiskDamaged(Exception):
     """A checksum does not fit its record."""

@@ -115,7 +115,10 @@ class Heal(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """A node is killed in one of its next steps, at a stage of the write, and starts again later."""
+    """A node is killed in one of its next steps, at a stage of the write, and starts again later.
+
+    For the stages in the middle of a write, only steps with entries of the log count.
+    """
 
     node: int
     steps: int = 0
@@ -261,7 +264,9 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         if replicas and nodes > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, Lose(dice.node(), dice.node())))
         steps.append(Step(0.0, Settle()))
-        steps += [Step(dice.choice(PAUSES), _act(dice, wild=wild)) for _ in range(dice.randint(1, 16))]
+        for _ in range(dice.randint(1, 12)):
+            acts = dice.choice(_ARCS)(dice) if dice.random() < 0.12 else [_act(dice, wild=wild)]
+            steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
     return Plan(
         seed,
         strategy,
@@ -286,15 +291,43 @@ def _act(dice: _Dice, *, wild: bool) -> Act:
     return kind(dice)
 
 
-def _kill(dice: _Dice) -> Act:
+def _kill(dice: _Dice, node: int | None = None) -> Act:
     stage, kept = Stage(dice.randrange(4)), dice.randrange(4)
-    return Kill(dice.node(), dice.choice((0, 1, 2, 4)), stage, kept, dice.choice((0.0, 0.05, 0.5, 3.0)))
+    return Kill(
+        dice.node() if node is None else node,
+        dice.choice((0, 0, 1, 3)),
+        stage,
+        kept,
+        dice.choice((0.0, 0.05, 0.5, 3.0)),
+    )
 
 
-def _publish(dice: _Dice) -> Act:
-    return Publish(dice.client(), tuple(dice.randrange(16) for _ in range(dice.randint(1, 3))))
+def _publish(dice: _Dice, client: int | None = None) -> Act:
+    return Publish(
+        dice.client() if client is None else client, tuple(dice.randrange(16) for _ in range(dice.randint(1, 3)))
+    )
 
 
+def _waiting(dice: _Dice) -> list[Act]:
+    """Events wait for a client who is away, moves, and is away again when the session arrives at a node that dies."""
+    client, node = dice.client(), dice.node()
+    return [Detach(client), _publish(dice), Move(client, node), Detach(client), _publish(dice), _kill(dice, node)]
+
+
+def _crowded(dice: _Dice) -> list[Act]:
+    """Filters and events wait for a link together, and come to a node that dies with a part of them written."""
+    link, client = dice.randrange(64), dice.client()
+    apart = [Cut(link), Subscribe(client, dice.choice(IDS), dice.randrange(64)), _publish(dice, client), _publish(dice)]
+    return [*apart, _kill(dice), Heal()]
+
+
+def _errant(dice: _Dice) -> list[Act]:
+    """A client looks for its session while nodes die."""
+    client, node = dice.client(), dice.node()
+    return [_kill(dice, node), Move(client, dice.node()), _publish(dice), Move(client, node), _kill(dice)]
+
+
+_ARCS: Final = (_waiting, _crowded, _errant)
 _Drawing: TypeAlias = Callable[[_Dice], Act]
 _CHANCES: Final[dict[_Drawing, int]] = {
     _publish: 40,
