@@ -90,11 +90,9 @@ def spark(jvm: Jvm, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     jvm.suspect = request.session.testsfailed > failed
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them.
-
-    Not `trylast`: xdist reads the groups in a hook of that kind.
-    """
+    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them."""
     left_out = [item for item in items if any(map(absent, _needs(item)))]
     if left_out:
         config.stash.setdefault(LEFT_OUT, set()).update(need for item in left_out for need in _needs(item))

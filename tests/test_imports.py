@@ -1,4 +1,4 @@
-"""A node starts without the packages that only some users need: a subprocess imports `fieldfare up` and its server."""
+"""A node starts, and serves a first subscription, without the packages that only some users need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ import sys
 
 import pytest
 
-START = "import sys, fieldfare.cli.commands.up, fieldfare.node.server; print(*sys.modules)"
+START = """
+import sys, fieldfare.cli.commands.up, fieldfare.node.server
+from fieldfare import Event, parse
+from fieldfare.protocol import messages as m
+from fieldfare.routing.broker import Broker
+broker = Broker("oslo")
+broker.receive(m.Connect(), "rome", 0.0)
+broker.receive(m.Subscribe("cheap", parse("price < 10")), "ana", 0.0)
+assert broker.receive(m.Publish(Event({"price": 3})), "bob", 1.0)
+print(*sys.modules)
+"""
 HEAVY = (
     "fieldfare.tables.structures.poset",
     "fieldfare.tables.structures.forest",
@@ -20,6 +30,7 @@ HEAVY = (
     "fieldfare.simulation",
     "fieldfare_lab",
     "matplotlib",
+    "numba",
     "pyspark",
 )
 

@@ -16,7 +16,18 @@ from typer.testing import CliRunner
 
 from fieldfare.cli import app
 
-COMMANDS = ("", "match", "explain", "convert", "simulate", "warmup", "bench match", "lab routing", "lab city")
+COMMANDS = (
+    "",
+    "match",
+    "explain",
+    "convert",
+    "simulate",
+    "warmup",
+    "bench match",
+    "bench route",
+    "lab routing",
+    "lab city",
+)
 ON_A_NODE = (
     "pub", "sub", "top", "admin overview", "admin sessions", "admin session", "admin subscriptions", "admin table",
     "admin links", "admin token",
@@ -24,11 +35,15 @@ ON_A_NODE = (
 """commands that need a node; `test_http` runs their examples"""
 ON_A_FOLDER = {"admin salvage"}
 """commands that want the folder of a node; `tests/node/test_salvage.py` runs them"""
-SMALL = {"bench match": "--filters 10 --events 20 --rounds 1", "lab city": "--taxis 3 --seconds 5"}
+SMALL = {
+    "bench match": "--filters 10 --events 20 --rounds 1",
+    "bench route": "--events 50 --changes 10 --rounds 1",
+    "lab city": "--taxis 3 --seconds 5",
+}
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
-LABORATORY = {"bench match", "lab routing", "lab city"}
+LABORATORY = {"bench match", "bench route", "lab routing", "lab city"}
 """commands of another distribution"""
 TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""

@@ -1,4 +1,4 @@
-"""Mistakes that the durable broker once made, each as small as it can be."""
+"""Mistakes that the core once made, each as small as it can be."""
 
 from __future__ import annotations
 

@@ -109,3 +109,10 @@ def test_the_form_is_that_of_others() -> None:
 def test_reserved_name() -> None:
     with pytest.raises(EventError, match=r"field '\$valid': the name is reserved"):
         msgpack.encode(Event({"$valid": 1}))
+
+
+def test_a_decoded_event_is_encoded_as_the_bytes_that_came() -> None:
+    data = b"\x81\xa1a\xd1\x00\x01"  # the number 1 in three bytes instead of one
+    event = msgpack.decode(data)
+    assert msgpack.encode(event) is data
+    assert msgpack.encode(Event(event)) == b"\x81\xa1a\x01"

@@ -88,6 +88,7 @@ close = texts.map(read).filter(lambda found: found is not None)
 
 def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
     assert index.covering(wanted) == sorted(i for i, g in stored.items() if g.covers(wanted))
+    assert set(index.may_cover(wanted)) >= set(index.covering(wanted))
     assert index.covered(wanted) == sorted(i for i, g in stored.items() if wanted.covers(g))
     assert index.overlapping(wanted) == sorted(i for i, g in stored.items() if wanted.overlaps(g))
 

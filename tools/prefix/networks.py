@@ -60,17 +60,19 @@ class Watched(Broker):
     def __init__(self, name: str, strategy: Strategy, life: int, tally: Tally) -> None:
         super().__init__(name, strategy, life=life, remember=1000.0)
         self.tally = tally
-        self.routes.match = self._match  # type: ignore[method-assign]
+        self.routes.read = self._read  # type: ignore[method-assign]
 
     @property
     def prefixed(self) -> PrefixRoutes:
         assert isinstance(self.routes, PrefixRoutes)
         return self.routes
 
-    def _match(self, event: Forward, sender: str) -> set[str]:
+    def _read(self, event: Forward, sender: str) -> set[str]:
         """By tag; and, to see that nobody is forgotten, by content."""
         routes, counts, tagged = self.prefixed, self.tally.counts, self.prefixed.by_tag
-        found, wanted = PrefixRoutes.match(routes, event, sender), TableRoutes.match(routes, event, sender)
+        found = PrefixRoutes.read(routes, event, sender)
+        wanted = TableRoutes.match(routes, event, sender, self._index.match(event.event))
+        found = wanted if found is None else found
         counts["by tag"] += routes.by_tag - tagged
         counts["by content"] += 1 - (routes.by_tag - tagged)
         counts["links and clients"] += len(found)

@@ -40,7 +40,7 @@ class Attach(Struct, frozen=True):
     owner: str = ""
 
     def __call__(self, core: Core, now: float) -> Session:
-        """Return the session."""
+        """Return the session, new or known, with its client connected."""
         return core.sessions.attach(self.session, self.fresh, now, durable=self.durable, owner=self.owner)
 
 
@@ -120,7 +120,7 @@ class AcknowledgeEarlier(Struct, frozen=True):
     life: str = ""
 
     def __call__(self, core: Core, _: float) -> None:
-        """Acknowledge a released delivery."""
+        """Acknowledge only a delivery that may have been sent: one that is released."""
         session = core.sessions[self.session]
         known = ((self.life, 1),) if self.life else ()
         if still_valid(self.number, known, session.lives) < self.number:
@@ -203,7 +203,7 @@ class LinkDown(Struct, frozen=True):
     neighbour: str
 
     def __call__(self, core: Core, now: float) -> None:
-        """Stop sending control messages."""
+        """Stop control messages to the neighbour; events wait in the outbox."""
         core.links.link_down(self.neighbour, now)
 
 
@@ -257,7 +257,7 @@ class AcknowledgeMessages(Struct, frozen=True):
     number: int
 
     def __call__(self, core: Core, _: float) -> None:
-        """Shorten the outbox."""
+        """Drop the messages from the outbox, and their rows."""
         core.links.acknowledge(self.neighbour, self.number)
 
 
@@ -283,7 +283,7 @@ class OfferSession(Struct, frozen=True):
     ticket: str
 
     def __call__(self, core: Core, _: float) -> None:
-        """Send the offer."""
+        """Send the target the name and the owner of the session."""
         core.handovers.offer(self.session, self.target, self.ticket)
 
 
@@ -358,7 +358,7 @@ class Tick(Struct, frozen=True):
     """Let the broker act on the passage of time."""
 
     def __call__(self, core: Core, now: float) -> None:
-        """Send what is due."""
+        """Sweep stale state, and send the periodic messages of the overlay."""
         core.tick(now)
 
 

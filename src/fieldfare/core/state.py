@@ -1,4 +1,4 @@
-"""State of a durable broker, as plain values: sessions with waiting deliveries, and links with outboxes.
+"""State of a core, as plain values: sessions with waiting deliveries, and links with outboxes.
 
 `state_rows` defines the rows of sessions and links; `step` collects the changes of a step.
 """

@@ -35,7 +35,7 @@ class Event(Mapping[str, Value]):
     (7, 'quote')
     """
 
-    __slots__ = ("_fields", "_tree", "valid")
+    __slots__ = ("_encoded", "_fields", "_tree", "valid")
 
     valid: Interval | None
     """The period in which the event holds; None for an event without duration."""
@@ -58,7 +58,10 @@ class Event(Mapping[str, Value]):
         object.__setattr__(self, "_tree", frozen)
         object.__setattr__(self, "_fields", _flatten(frozen, limits))
         object.__setattr__(self, "valid", valid)
+        object.__setattr__(self, "_encoded", None)
 
+    _encoded: bytes | None
+    """The MessagePack from which the event was decoded; `events.msgpack` gives the same bytes again."""
     _tree: dict[str, Value]
     _fields: dict[str, Value]
 

@@ -2,7 +2,7 @@
 
 numba compiles for some ten seconds on a fresh machine. No caller should wait: the first index starts the compilation in
 a thread and uses `fallback` meanwhile. Compiled code in the cache (`fieldfare warmup` fills the cache) is loaded at
-once, in about half a second.
+once, in about half a second. The kernels take 150 MB: a node, which may have few filters for ever, loads them late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-CHOICES: Final = ("auto", "numba", "numpy")
+CHOICES: Final = ("auto", "lazy", "numba", "numpy")
 _lock: Final = threading.Lock()
 _kernels: ModuleType | None = None
 _thread: threading.Thread | None = None
@@ -24,12 +24,10 @@ _thread: threading.Thread | None = None
 def choose(wanted: str = "auto") -> ModuleType | None:
     """Return the kernels, or None while and where NumPy must serve.
 
-    "numba" waits for the kernels, "numpy" does without, "auto" waits only if the kernels are in the cache. The
-    environment variable FIELDFARE_KERNELS sets the meaning of "auto".
+    "numba" waits for the kernels, "numpy" does without, "auto" waits only if the kernels are in the cache, and "lazy"
+    never waits. The environment variable FIELDFARE_KERNELS sets the meaning of "auto" and "lazy".
     """
-    choice = os.environ.get("FIELDFARE_KERNELS", "auto") if wanted == "auto" else wanted
-    if choice not in CHOICES:
-        raise ValueError(f"kernels must be one of {', '.join(CHOICES)}, not {choice!r}")
+    choice = meaning(wanted)
     if choice == "numpy":
         return None
     if _kernels is not None:
@@ -38,10 +36,19 @@ def choose(wanted: str = "auto") -> ModuleType | None:
         if choice == "numba":
             raise ModuleNotFoundError("numba is not installed: pip install 'fieldfare[fast]', or use kernels='numpy'")
         return None
-    if choice == "numba" or (not compiling() and cached()):  # else the call would wait for the thread that compiles
+    # Where kernels are being compiled, "auto" would wait for the thread.
+    if choice == "numba" or (choice == "auto" and not compiling() and cached()):
         return load()
     _start()
     return _kernels
+
+
+def meaning(wanted: str) -> str:
+    """Return a choice with the environment variable applied; ValueError if it is none."""
+    choice = os.environ.get("FIELDFARE_KERNELS", wanted) if wanted in ("auto", "lazy") else wanted
+    if choice not in CHOICES:
+        raise ValueError(f"kernels must be one of {', '.join(CHOICES)}, not {choice!r}")
+    return choice
 
 
 def load() -> ModuleType:

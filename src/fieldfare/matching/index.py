@@ -18,44 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fieldfare.events.arrow import to_batch
 from fieldfare.events.event import Event, fields_of
-from fieldfare.events.limits import EventError
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
-from fieldfare.matching.match.batch_rows import fields_by_row
+from fieldfare.matching.match.batch_rows import fields_by_row, plain_batch
+from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
 from fieldfare.matching.relations import search
-from fieldfare.matching.stats import Stats, stats_of
+from fieldfare.matching.stats import Stats, stats_of, time_spent
 from fieldfare.matching.store import layout, snapshot
 from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
+_NO_PAIRS: Final = np.zeros(0, np.int64), np.zeros(0, np.int64)
 _BULK: Final = 256
 """number of filters added at once that become a segment of their own"""
-
-
-MANY: Final = 8
-"""number of events from which a batch is faster than single matches"""
-_PLAIN: Final = frozenset({str, int, float, bool})
-
-
-def _is_plain(event: Event) -> bool:
-    """Tell whether a record batch can hold an event as is: no nesting, and no null, which would be a missing field."""
-    tree = event.tree
-    return event.valid is None and len(tree) > 0 and _PLAIN.issuperset(map(type, tree.values()))
-
-
-def _batch(events: Sequence[Event]) -> Any:
-    """Return the events as a record batch; None if a field has values of different kinds."""
-    try:
-        return to_batch(events)
-    except EventError:
-        return None
 
 
 class _Replaced(Exception):
@@ -72,13 +53,14 @@ class Index(Matcher[Id], Generic[Id]):
     """
 
     def __init__(self, items: Iterable[tuple[Id, Filter | str]] = (), *, kernels: str = "auto") -> None:
-        """Make an index of some filters. `kernels` is "auto", "numba" or "numpy"; see `backend`."""
+        """Make an index of some filters. `kernels` is "auto", "lazy", "numba" or "numpy"; see `backend`."""
         self._start(Store(kernels))
         self.add_many(items)
 
     def _start(self, store: Store, stored: Any = None) -> None:
         self._store = store
         self._reader = Reader(store)
+        self._json = JsonReader(store), JsonReader(store, cloudevents=True)
         self._ids: IdTable[Id] = IdTable(store.lock, stored)
         self._checks: Counter[int] = Counter()
         self._changes = 0
@@ -168,20 +150,63 @@ class Index(Matcher[Id], Generic[Id]):
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
         """Return the ids of all filters that the event matches, each once."""
-        fields = fields_of(event)
-        while True:
-            changes = self._changes
-            owners, plain = self._reader.look(fields)
-            if plain or not owners:
-                break
-            with contextlib.suppress(_Replaced):
-                owners = self._decided(owners, fields, mode)
-                break
+        return self._match(fields_of(event), mode)
+
+    def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
+        changes, few = self._changes, self._store.few
+        if few is not None:
+            return self._named([number for number, check in few if check(fields, mode)], changes)
+        owners, plain = self._reader.look(fields)
+        return self._named(owners if plain else self._numbers(owners, fields, mode), changes) if owners else []
+
+    def _named(self, numbers: list[int], changes: int) -> list[Id]:
+        """Return the ids of filters; `changes` as it was before the match."""
         ids = self._ids.by_number
-        found = [ids[number] for number in owners]
+        found = [ids[number] for number in numbers]
         if changes & 1 or changes != self._changes:  # a filter may be removed, or found before and after an update
             return [id for id in dict.fromkeys(found) if id is not GONE]
         return found
+
+    def _numbers(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
+        """Turn owners into filter numbers; look again if a filter was replaced meanwhile."""
+        while True:
+            try:
+                return self._decided(owners, fields, mode)
+            except _Replaced:
+                owners = self._reader.owners(fields)
+
+    def match_json(self, text: bytes | str, mode: Mode = "overlaps", *, cloudevents: bool = False) -> list[Id]:
+        """Return the ids of all filters that the event in a JSON text matches; only looked-at fields are decoded.
+
+        Answers and errors are those of `match(json.decode(text))`; see `fieldfare.events`. With `cloudevents`, a text
+        with the key `specversion` is a CloudEvent.
+        """
+        reader = self._json[cloudevents]
+        decoders = reader.latest or reader.decoders()
+        while True:
+            changes = self._changes
+            fields = reader.fields(text, decoders)
+            owners, plain = self._reader.look(fields)
+            numbers = owners if plain or not owners else self._numbers(owners, fields, mode)
+            used, decoders = decoders, reader.decoders()
+            if used is decoders:  # else filters look at other fields by now, and a filter may have replaced another
+                return self._named(numbers, changes) if numbers else []
+
+    def match_json_lines(
+        self, lines: bytes | str | Iterable[bytes | str], mode: Mode = "overlaps", *, cloudevents: bool = False
+    ) -> Any:
+        """Return the matches of lines of JSON, a text or an iterable of lines, as `match_batch` does.
+
+        `event` is the number of the line, from 0; blank lines are skipped. An `EventError` names the line, from 1.
+        """
+        reader = self._json[cloudevents]
+        pairs, changes = [_NO_PAIRS], self._changes
+        pairs += reader.pairs(
+            lines,
+            lambda batch: self._match_part(batch, mode),
+            lambda fields: self._numbers(self._reader.owners(fields), fields, mode),
+        )
+        return self._table(pairs, changes)
 
     def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
         """Turn owners into filter numbers: verified where necessary, once where a filter has several entries."""
@@ -213,25 +238,27 @@ class Index(Matcher[Id], Generic[Id]):
 
         Ids must be of a single type that Arrow has, such as str or int.
         """
-        events: list[Ints] = [np.zeros(0, np.int64)]
-        numbers: list[Ints] = [np.zeros(0, np.int64)]
-        changes = self._changes
+        pairs, changes = [_NO_PAIRS], self._changes
         step = max(CHUNK, min(8 * CHUNK, (1 << 22) // max(1, len(self._store.columns))))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
             event, number = self._match_part(part, mode)
-            events.append(event + start)
-            numbers.append(number)
-        ids = self._ids.arrow().take(pa.array(np.concatenate(numbers)))
-        found = pa.table({"event": np.concatenate(events), "id": ids})
+            pairs.append((event + start, number))
+        return self._table(pairs, changes)
+
+    def _table(self, pairs: list[tuple[Ints, Ints]], changes: int) -> Any:
+        """Return (event, number) pairs as a table with ids; `changes` as it was before the match."""
+        events, numbers = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        found = pa.table({"event": events, "id": self._ids.arrow().take(pa.array(numbers))})
         if changes & 1 or changes != self._changes:  # an updated filter may occur twice, a removed filter has no id
             found = found.filter(pc.is_valid(found["id"])).group_by(["event", "id"]).aggregate([]).sort_by("event")
         return found
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
         """Return the result of `match` for each of several events; plain events are matched as a batch."""
-        plain = [number for number, event in enumerate(events) if _is_plain(event)]
-        batch = _batch([events[number] for number in plain]) if len(plain) >= MANY else None
+        if self._store.few is not None:
+            return super().match_many(events, mode)
+        plain, batch = plain_batch(events)
         if batch is None:
             return super().match_many(events, mode)
         found: list[list[Id]] = [[] for _ in events]
@@ -296,6 +323,11 @@ class Index(Matcher[Id], Generic[Id]):
         wanted = as_filter(filter)
         return self._related(lambda: search.covering(self._store, wanted, self._reader.owners))
 
+    def may_cover(self, filter: Filter | str) -> list[Id]:
+        """Return the ids of few filters, among them all that cover the given filter; quicker than `covering`."""
+        wanted = as_filter(filter)
+        return self._related(lambda: search.may_cover(wanted, self._reader.owners))
+
     def covered(self, filter: Filter | str) -> list[Id]:
         """Return the ids of the filters that the given filter covers, in order of arrival."""
         wanted = as_filter(filter)
@@ -322,22 +354,13 @@ class Index(Matcher[Id], Generic[Id]):
 
     def profile(self, events: Iterable[Mapping[str, object]], clock: Callable[[], float]) -> dict[str, float]:
         """Return the seconds of each step of matching some events, by a clock such as `time.process_time`."""
-        spent = {"flatten": 0.0, "look up": 0.0, "verify": 0.0, "name": 0.0}
-        for event in events:
-            start = clock()
-            fields = fields_of(event)
-            flat = clock()
-            owners = self._reader.owners(fields)
-            found = clock()
-            with contextlib.suppress(_Replaced):
-                owners = self._decided(owners, fields, "overlaps")
-            decided = clock()
-            self._ids.named(owners)
-            for step, seconds in zip(
-                spent, (flat - start, found - flat, decided - found, clock() - decided), strict=True
-            ):
-                spent[step] += seconds
-        return spent
+        steps: dict[str, Callable[[Any], Any]] = {
+            "flatten": fields_of,
+            "look up": lambda fields: (self._reader.owners(fields), fields),
+            "verify": lambda found: self._numbers(found[0], found[1], "overlaps"),
+            "name": self._ids.named,
+        }
+        return time_spent(events, steps, clock)
 
     def stats(self) -> Stats:
         """Return figures on the content of the index and on the distribution of the work."""
@@ -376,7 +399,8 @@ class Index(Matcher[Id], Generic[Id]):
         columns, arena, ids, inexact = snapshot.read(source)
         index: Index[Any] = cls.__new__(cls)
         index._start(Store(kernels, columns, arena if arena[layout.ENTRIES] else None), ids)
-        index._store.inexact.update(inexact)
+        for number, wanted in inexact.items():
+            index._store.keep(number, wanted)
         for number, wanted in inexact.items():
             index._store.restore_substrings(number, wanted)
         return index

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fieldfare.filters import parse
 from fieldfare.matching.match.batch_keys import Encoder
+from fieldfare.matching.match.json_layout import working_memory
 from fieldfare.matching.relations.layout import ALL, COVERED
 from fieldfare.matching.relations.query import query_of
 from fieldfare.matching.store.columns import Columns
@@ -36,6 +37,8 @@ def run(kernels: ModuleType) -> None:
     kernels.by_event(1, 0, events, owners, owners.copy(), owners.copy())
     kernels.drop_repeats(owners[:0], owners[:0], 1)
     _relate(kernels, arena)
+    kernels.look_over(0, 0, False, working_memory(1))
+    kernels.judgement_of(0, working_memory(1))
     columns = _columns()
     list(Encoder(columns).chunks(pa.record_batch({"a": ["x"], "b": [1.5]}), len(columns), 1, kernels))
 

@@ -156,9 +156,10 @@ class Requests:
         events = []
         for place, raw in enumerate(frame.events):
             try:
-                events.append(self._codec.event(bytes(raw)))
-                if self._codec is JSON_CODEC:
-                    msgpack.decode(msgpack.encode(events[-1]))  # an event may be larger in MessagePack
+                event = self._codec.event(bytes(raw))
+                if self._codec is JSON_CODEC:  # an event may be larger in MessagePack, the form of the journal
+                    event = msgpack.decode(msgpack.encode(event))
+                events.append(event)
             except EventError as error:
                 raise RequestRefused(f"event {place}: {error}") from None
         for event in events if node.security is not None else ():

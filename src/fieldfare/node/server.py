@@ -245,11 +245,10 @@ def _warn(config: Config) -> None:
 
 
 def _load() -> None:
-    """Load the parser and the compiled kernels; missing kernels are compiled in the background."""
+    """Load the parser; warn where kernels must be compiled. They are loaded in the background, with many filters."""
     parse("price < 10")
-    backend.choose()
-    if backend.compiling():
-        logger.warning("compiling the matching kernels, once: until then, for a minute perhaps, this node is slow")
+    if not backend.cached():
+        logger.info("the matching kernels are compiled when this node has many filters; `fieldfare warmup` does it now")
 
 
 def _bound(config: Config) -> sockets.socket:

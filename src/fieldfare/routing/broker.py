@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
+from fieldfare.filters.intervals import Intervals
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
@@ -23,7 +23,7 @@ from fieldfare.routing.clients import Client, Clients
 from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
-from fieldfare.tables.base import MakeIndex
+from fieldfare.tables.shared_index import SharedIndex
 
 
 class Routed(NamedTuple):
@@ -68,7 +68,7 @@ class Broker:
         remember: float = 60.0,
         life: int = 0,
         separate_names: bool = False,
-        index: MakeIndex = Index,
+        index: SharedIndex | None = None,
     ) -> None:
         """Make a broker without clients and neighbours.
 
@@ -78,14 +78,15 @@ class Broker:
             remember: seconds for which an event is remembered, so that a copy of the event is dropped.
             life: a number that grows with every restart, so that counts of this life exceed those of earlier lives.
             separate_names: let a client and a neighbour share a name, for a caller that tells the two apart.
-            index: makes an empty index of filters; many brokers in one process may share a `SharedIndex`.
+            index: the index of the filters of clients and neighbours; many brokers may share a `NetworkIndex`.
         """
         self.name = name
         self.strategy = strategy
         self.life = life
         self._separate_names = separate_names
-        self.clients = Clients(named=name if strategy.named else None, index=index)
-        self.routes = strategy.routes(name, life, index)
+        self._index = SharedIndex() if index is None else index
+        self.clients = Clients(self._index, named=name if strategy.named else None)
+        self.routes = strategy.routes(name, life, self._index)
         self._seen = Deduplication(remember)
         self._count = life << 32
         """number of the last event whose publisher does not count its events"""
@@ -198,32 +199,34 @@ class Broker:
     def route(self, events: Sequence[m.Forward], sender: str, now: float) -> list[Routed]:
         """Find the recipients of events that LOCAL or a neighbour sends; events seen before are left out.
 
-        All events enter a broker here, in batches: filters of clients are matched with the whole batch at once.
+        All events enter a broker here, in batches. An event is matched once: one index holds the filters of clients and
+        of neighbours. An event with a tag for this broker is matched only if the tag names the clients.
         """
         new = [event for event in events if self._is_new(event, now)]
         if not self.routes.neighbours and self.strategy.overlay != "rendezvous":  # where children need be no neighbours
-            return [Routed(event, clients, ()) for event, clients in zip(new, self._matching(new), strict=True)]
+            recipients = map(self.clients.recipients, self._index.match_many([event.event for event in new]))
+            return [Routed(event, clients, ()) for event, clients in zip(new, recipients, strict=True)]
+        messages: list[tuple[Send, ...]] = [()] * len(new)
         if sender == LOCAL:
             new = [self.routes.tag(event) for event in new]
-        messages: list[tuple[Send, ...]] = []
-        recipients: list[set[str]] = []
-        for event in new:
-            released = self.routes.publish(event) if sender == LOCAL else [Outgoing(LOCAL, event)]
-            messages.append(tuple(Send(to, one) for to, one in released if not isinstance(one, m.Forward)))
-            held = len(messages[-1]) == len(released)
-            recipients.append(set() if held else self.routes.match(event, sender))
-        local = [number for number, found in enumerate(recipients) if LOCAL in found or sender == LOCAL]
-        clients = dict(zip(local, self._matching([new[number] for number in local]), strict=True))
+        found = [self.routes.read(event, sender) for event in new]
+        if sender == LOCAL and self.strategy.overlay == "rendezvous":  # which may hold events back
+            for number, event in enumerate(new):
+                released = self.routes.publish(event)
+                messages[number] = tuple(Send(to, one) for to, one in released if not isinstance(one, m.Forward))
+                if len(messages[number]) == len(released):
+                    found[number] = set()
+        asked = [number for number, names in enumerate(found) if sender == LOCAL or names is None or LOCAL in names]
+        clients: list[dict[str, list[str]]] = [{}] * len(new)
+        matches = self._index.match_many([new[number].event for number in asked])
+        for number, matched in zip(asked, matches, strict=True):
+            clients[number] = self.clients.recipients(matched)
+            if found[number] is None:
+                found[number] = self.routes.match(new[number], sender, matched)
         return [
-            Routed(event, clients.get(number, {}), tuple(sorted(found - {LOCAL})), others)
-            for number, (event, found, others) in enumerate(zip(new, recipients, messages, strict=True))
+            Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others)
+            for event, who, names, others in zip(new, clients, found, messages, strict=True)
         ]
-
-    def _matching(self, events: Sequence[m.Forward]) -> list[dict[str, list[str]]]:
-        """Return the clients that each event matches, with the ids of their subscriptions."""
-        if len(events) == 1:  # a batch with a single event costs more than a match
-            return [self.clients.match(events[0].event)]
-        return self.clients.match_many([event.event for event in events])
 
     def _is_new(self, event: m.Forward, now: float) -> bool:
         return self._seen.is_new((event.publisher, event.by, event.sequence), now)
@@ -256,8 +259,10 @@ class Broker:
         sends: list[Send] = []
         for neighbour, message in outgoing:
             if isinstance(message, m.Forward):
-                recipients = self.routes.match(message, LOCAL) - {LOCAL}  # clients have had the event
-                sends += [Send(one, message) for one in sorted(recipients)]
+                found = self.routes.read(message, LOCAL)
+                if found is None:
+                    found = self.routes.match(message, LOCAL, self._index.match(message.event))
+                sends += [Send(one, message) for one in sorted(found - {LOCAL})]  # clients have had the event
             else:
                 sends.append(Send(neighbour, message))
         return sends
@@ -295,11 +300,28 @@ def _problem(filter: Filter) -> str:
     """Return the reason to refuse a filter; empty if the filter is acceptable."""
     if filter.is_empty:
         return "no event can match this filter"
+    if _is_ascii(filter):
+        return ""
     try:
         str(filter).encode()
     except UnicodeEncodeError:
         return "this filter has half a character in it (a lone surrogate), which no event can have"
     return ""
+
+
+def _is_ascii(filter: Filter) -> bool:
+    """Tell whether a filter surely has nothing but ASCII in it.
+
+    The text of the filter would tell as well, but takes as long as the rest of a subscription.
+    """
+    for box in filter.boxes:
+        for field, side in box.items():
+            if not isinstance(field, str) or not field.isascii():
+                return False
+            strings = side.values.strings
+            if not isinstance(strings, Intervals) or not all(text.isascii() for text, _ in strings.cuts):
+                return False
+    return True
 
 
 class _Snapshot(msgspec.Struct):

@@ -7,16 +7,14 @@ together, which is often empty.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
-from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
-from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import About, FilterUpdate
-from fieldfare.tables.base import MakeIndex
+from fieldfare.tables.shared_index import Entries, Part, SharedIndex
 
 
 class Client(msgspec.Struct):
@@ -29,14 +27,16 @@ class Client(msgspec.Struct):
 class Clients:
     """The clients of a single broker."""
 
-    def __init__(self, *, named: str | None = None, index: MakeIndex = Index) -> None:
-        """Make an empty set of clients. If `named`, subscriptions travel as named filters whose names begin so."""
+    def __init__(self, index: SharedIndex | None = None, *, named: str | None = None) -> None:
+        """Make an empty set of clients, over a shared index or an index of its own.
+
+        If `named`, subscriptions travel as named filters whose names begin so.
+        """
         self.all: dict[str, Client] = {}
         self._named = named
-        self._index = index()
-        self._subscribers: dict[Filter, dict[tuple[str, str], None]] = {}
+        self._subscribers: Part[dict[tuple[str, str], None]] = (SharedIndex() if index is None else index).part()
         """the client and subscription id of each subscriber of a filter"""
-        self._uses: dict[About, Counter[Filter]] = {"subscriptions": Counter(), "advertisements": Counter()}
+        self._advertisers: Counter[Filter] = Counter()
 
     def get(self, client: str) -> Client:
         """Return a client by name; an unknown client is added."""
@@ -50,13 +50,13 @@ class Clients:
         old = kept.pop(id, None)
         if filter is not None:
             kept[id] = filter
-        if about == "subscriptions" and old != filter:
-            self._subscribe((client, id), filter)  # first the new filter, then the old, so that there is no gap
-            self._unsubscribe((client, id), old)
-        added = self._count(about, filter, client, id, +1)
-        removed = self._count(about, old, client, id, -1)
-        if added == removed:
-            added = removed = ()
+        if old == filter:
+            return FilterUpdate(about=about)
+        if about == "advertisements":
+            return FilterUpdate(self._count(filter, +1), self._count(old, -1), about)
+        # first the new filter, then the old, so that there is no gap
+        added = () if filter is None else self._subscribe((client, id), filter)
+        removed = () if old is None else self._unsubscribe((client, id), old)
         return FilterUpdate(added, removed, about)
 
     def leave(self, client: str) -> list[FilterUpdate]:
@@ -69,44 +69,54 @@ class Clients:
 
     def match(self, event: Mapping[str, object]) -> dict[str, list[str]]:
         """Return the clients that an event matches, each with the ids of the matching subscriptions."""
-        return self._by_client(self._index.match(event))
+        return self.recipients(self._subscribers.shared.match(event))
 
-    def match_many(self, events: Sequence[Event]) -> list[dict[str, list[str]]]:
-        """Return the matching clients for each of several events."""
-        return list(map(self._by_client, self._index.match_many(events)))
-
-    def _by_client(self, filters: list[Filter]) -> dict[str, list[str]]:
+    def recipients(self, matched: Entries) -> dict[str, list[str]]:
+        """Return the clients of an event with their subscription ids, given the matches of the shared index."""
         found: dict[str, list[str]] = {}
-        for filter in filters:
-            for client, id in self._subscribers[filter]:
-                found.setdefault(client, []).append(id)
+        for subscribers in self._subscribers.select(matched):
+            for client, id in subscribers:
+                if client in found:
+                    found[client].append(id)
+                else:
+                    found[client] = [id]
         return found
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Tell whether an advertisement of the client matches the event."""
         return any(filter.matches(event) for filter in self.all.get(client, Client()).advertisements.values())
 
-    def _subscribe(self, id: tuple[str, str], filter: Filter | None) -> None:
-        if filter is not None:
-            if filter not in self._subscribers:
-                self._index.add(filter, filter)
-            self._subscribers.setdefault(filter, {})[id] = None
-
-    def _unsubscribe(self, id: tuple[str, str], filter: Filter | None) -> None:
-        if filter is not None:
-            del self._subscribers[filter][id]
-            if not self._subscribers[filter]:
-                del self._subscribers[filter]
-                self._index.remove(filter)
-
-    def _count(self, about: About, filter: Filter | None, client: str, id: str, change: int) -> tuple[Filter, ...]:
-        """Return the filter if its first use begins or its last use ends; else nothing."""
-        if filter is None:
+    def _subscribe(self, id: tuple[str, str], filter: Filter) -> tuple[Filter, ...]:
+        """Add a subscriber of a filter; return the filter if the subscriber is its first."""
+        sent = self._sent(id, filter)
+        subscribers = self._subscribers.find(sent)
+        if subscribers is not None:
+            subscribers[id] = None
             return ()
-        if self._named is not None and about == "subscriptions":
-            filter = NamedFilter(f"{self._named}/{client}/{id}", filter)
-        uses = self._uses[about]
-        uses[filter] += change
-        if uses[filter] == 0:
-            del uses[filter]
-        return (filter,) if uses[filter] == max(change, 0) else ()
+        self._subscribers.add({id: None}, sent)
+        return (sent,)
+
+    def _unsubscribe(self, id: tuple[str, str], filter: Filter) -> tuple[Filter, ...]:
+        """Remove a subscriber of a filter; return the filter if the subscriber was its last."""
+        sent = self._sent(id, filter)
+        subscribers = self._subscribers.find(sent)
+        assert subscribers is not None
+        del subscribers[id]
+        if subscribers:
+            return ()
+        self._subscribers.remove(sent)
+        return (sent,)
+
+    def _sent(self, id: tuple[str, str], filter: Filter) -> Filter:
+        """Return a filter in the form in which the filter is matched and sent."""
+        return filter if self._named is None else NamedFilter(f"{self._named}/{id[0]}/{id[1]}", filter)
+
+    def _count(self, advertisement: Filter | None, change: int) -> tuple[Filter, ...]:
+        """Return the advertisement if its first use begins or its last use ends; else nothing."""
+        if advertisement is None:
+            return ()
+        uses = self._advertisers
+        uses[advertisement] += change
+        if uses[advertisement] == 0:
+            del uses[advertisement]
+        return (advertisement,) if uses[advertisement] == max(change, 0) else ()

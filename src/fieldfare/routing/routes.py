@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role, RoutingMessage
+from fieldfare.tables.shared_index import Entries
 
 LOCAL: Final = ""
 """the interface of all clients of the broker together"""
@@ -98,9 +99,16 @@ class Routes(ABC):
         """Process a message that only some overlays know; by default a ProtocolError."""
         raise ProtocolError(f"{type(message).__name__} means nothing to this strategy: do all brokers have the same?")
 
+    def read(self, event: Forward, sender: str) -> set[str] | None:
+        """Return the interfaces which the tag of an event names; None if the filters that match must decide."""
+        return None
+
     @abstractmethod
-    def match(self, event: Forward, sender: str) -> set[str]:
-        """Return the interfaces that must get an event; never the neighbour from which the event came."""
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
+        """Return the neighbours that must get an event; never the neighbour from which the event came.
+
+        `matched` are the matches of the event in the index of the broker, which also tell the clients.
+        """
 
     def subjects(self) -> tuple[About, ...]:
         """Return the kinds of filters which neighbours learn, in the order in which they must learn them."""
@@ -149,9 +157,9 @@ class Flooding(LinkRoutes):
         """Ignore the filters of clients: no neighbour learns them."""
         return []
 
-    def match(self, event: Forward, sender: str) -> set[str]:
-        """Return all interfaces except the sender and neighbours over resting links."""
-        return {one for one, role in self.roles.items() if one != sender and role is not Role.RESTING} | {LOCAL}
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
+        """Return all neighbours except the sender and those over resting links."""
+        return {one for one, role in self.roles.items() if one != sender and role is not Role.RESTING}
 
     @property
     def entries(self) -> int:

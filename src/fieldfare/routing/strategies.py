@@ -24,13 +24,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from fieldfare.matching.index import Index
 from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.routes import Flooding, LinkRoutes, Routes
 from fieldfare.routing.table_routes import TableRoutes
-from fieldfare.tables.base import MakeIndex, Table
+from fieldfare.tables.base import Table
 from fieldfare.tables.indexed import IndexedTable
 from fieldfare.tables.merging.rules import Merging
+from fieldfare.tables.shared_index import SharedIndex
 from fieldfare.tables.structures.distinct import DistinctTable
 
 MakeTable: TypeAlias = Callable[..., Table[Any]]
@@ -72,12 +72,15 @@ class Strategy:
         """The order in which events arrive while links stay up."""
         return "fifo" if self.overlay in ("sources", "rendezvous") else "causal"
 
-    def routes(self, name: str, life: int = 0, index: MakeIndex = Index) -> Routes:
-        """Return the routing state of a new broker. Each overlay is imported here: a node needs at most one."""
+    def routes(self, name: str, life: int, index: SharedIndex) -> Routes:
+        """Return the routing state of a new broker over the index of the broker's filters.
+
+        Each overlay is imported here: a node needs at most one.
+        """
         if self.overlay == "sources":
             from fieldfare.routing.overlays.source_trees import SourceTrees  # noqa: PLC0415
 
-            return SourceTrees(name, life)
+            return SourceTrees(name, life, index)
         if self.overlay == "rendezvous":
             from fieldfare.routing.overlays.rendezvous import Rendezvous  # noqa: PLC0415
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role
 from fieldfare.routing.routes import LOCAL, LinkRoutes, Outgoing
 from fieldfare.tables.advertised import AdvertisedTable
-from fieldfare.tables.base import MakeIndex, Table
-from fieldfare.tables.indexed import IndexedTable
+from fieldfare.tables.base import Table
+from fieldfare.tables.cover_set import CoverSet
 from fieldfare.tables.merging.per_neighbour import NeighbourMerger
+from fieldfare.tables.shared_index import Entries, SharedIndex
 from fieldfare.tables.updates import TableUpdate, TableUpdates, apply, exported
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ _NOTHING = TableUpdate()
 class TableRoutes(LinkRoutes):
     """Routes by the filters of interfaces."""
 
-    def __init__(self, strategy: Strategy, index: MakeIndex = Index) -> None:
-        """Make routes without neighbours and filters."""
+    def __init__(self, strategy: Strategy, index: SharedIndex) -> None:
+        """Make routes without neighbours and filters. Subscriptions stand in the index of the broker."""
         super().__init__()
         assert strategy.table is not None
         self.subscriptions: Table[str] = strategy.table(towards=self._towards, index=index)
         self.advertised: AdvertisedTable[str] | None = None
         if strategy.advertisements is not None:
-            advertisements = strategy.advertisements(towards=lambda _: self._informed, index=index)
+            advertisements = strategy.advertisements(towards=lambda _: self._informed, index=index.beside())
             self.advertised = AdvertisedTable(advertisements, self.subscriptions)
         self._merger: NeighbourMerger[str] | None = None
         self._merging: MergingTable[str] | None = None
@@ -52,7 +52,7 @@ class TableRoutes(LinkRoutes):
         self._informed: frozenset[str] = frozenset()
         self._parents: frozenset[str] = frozenset()
         self._locals = {
-            about: IndexedTable[str]([LOCAL], redundant=True, index=index)
+            about: CoverSet(index if about == "subscriptions" else index.beside())
             for about, table in self._tables().items()
             if not table.redundant
         }
@@ -149,7 +149,9 @@ class TableRoutes(LinkRoutes):
             change = TableUpdate(tuple(f for f in added if f not in had), tuple(f for f in had if f not in added))
         if sender == LOCAL and update.about in self._locals:
             # Neighbours need no update for a filter below the filter of another client.
-            change = apply(self._locals[update.about], change, "client").get(LOCAL, _NOTHING)
+            change = self._locals[update.about].apply(change)
+            if change == _NOTHING:
+                return []
         if update.about == "advertisements" and self.advertised is not None:
             updates = self.advertised.advertise(change, sender)
             return _as_outgoing(updates.advertisements, "advertisements") + self._merged(updates.subscriptions)
@@ -162,11 +164,11 @@ class TableRoutes(LinkRoutes):
 
     # Events
 
-    def match(self, event: Forward, sender: str) -> set[str]:
-        """Return the interfaces with a matching subscription, and the parents; the sender is left out."""
-        found = self.subscriptions.match(event.event) | self._parents
-        if sender != LOCAL:
-            found.discard(sender)
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
+        """Return the neighbours with a matching subscription, and the parents; the sender is left out."""
+        found = self.subscriptions.recipients(event.event, matched, LOCAL)
+        found |= self._parents
+        found.discard(sender)
         return found
 
     @property

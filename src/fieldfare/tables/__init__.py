@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fieldfare.tables.merging.per_neighbour import NeighbourMerger
     from fieldfare.tables.merging.roots import RootMerger, merged
     from fieldfare.tables.merging.rules import Merging
+    from fieldfare.tables.network_index import NetworkIndex
     from fieldfare.tables.shared_index import SharedIndex
     from fieldfare.tables.structures.distinct import DistinctTable
     from fieldfare.tables.structures.forest_tables import BalancedForest, NonRedundantForest, PosetForest
@@ -31,6 +32,7 @@ __all__ = [
     "MergingTable",
     "NaiveTable",
     "NeighbourMerger",
+    "NetworkIndex",
     "NonRedundantForest",
     "Poset",
     "PosetForest",
@@ -66,6 +68,7 @@ __getattr__ = lazy(
             "merged",
         ),
         "merging.rules": ("Merging",),
+        "network_index": ("NetworkIndex",),
         "shared_index": ("SharedIndex",),
         "structures.distinct": ("DistinctTable",),
         "structures.forest_tables": (

@@ -12,10 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
+from fieldfare.tables.shared_index import Entries
 
 Interface = TypeVar("Interface", bound=Hashable)
 Towards = Callable[[Filter], AbstractSet[Interface]]
@@ -78,10 +79,6 @@ class FilterIndex(Protocol):
 
     def match_many(self, events: Sequence[Event]) -> list[list[Filter]]:
         """Return the ids of the matching filters for each of several events."""
-
-
-MakeIndex: TypeAlias = Callable[[], FilterIndex]
-"""makes an empty index"""
 
 
 class Table(ABC, Generic[Interface]):
@@ -167,6 +164,13 @@ class Table(ABC, Generic[Interface]):
     @abstractmethod
     def match(self, event: Mapping[str, object]) -> set[Interface]:
         """Return the interfaces with a filter that the event matches."""
+
+    def recipients(self, event: Mapping[str, object], matched: Entries, without: Interface) -> set[Interface]:
+        """Return the interfaces with a filter that the event matches, without one of the interfaces.
+
+        `matched` are the matches of the broker's shared index; a table that does not share the index matches itself.
+        """
+        return self.match(event) - {without}
 
     @abstractmethod
     def covering(self, filter: Filter) -> list[Filter]:

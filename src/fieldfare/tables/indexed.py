@@ -6,24 +6,22 @@ if the cover came from a single neighbour, another cover which did not come from
 without witnesses is a root. A filter with a single witness, from neighbour j alone, goes to j. A filter with both is
 hidden until a witness goes or changes its interfaces; only then does the table look for new witnesses.
 
-Witnesses are found with an index over the *exposed* filters (all that are not hidden), which are few. On average each
-filter is witness to two others, so a change costs a few look-ups, however many filters there are.
+Witnesses are looked for among the *exposed* filters (all that are not hidden), which are few. On average each filter is
+witness to two others, so a change costs a few look-ups, however many filters there are. The table has a part of an
+index that other tables may share, and no index of its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias
+from dataclasses import dataclass
+from typing import Generic, TypeAlias
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
-from fieldfare.tables.base import FilterIndex, Interface, MakeIndex, Table, Towards, satisfiable
-
-_FEW: Final = 32
-"""filters of an interface that are compared pairwise; with more, the interface gets an index (a shared index costs
-nothing)"""
+from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.shared_index import Entries, Part, SharedIndex
 
 Watch: TypeAlias = Callable[[Filter, Interface, bool], None]
 """called with each pair that is added (True) or removed (False)"""
@@ -36,10 +34,12 @@ class _Entry(Generic[Interface]):
     filter: Filter
     order: int
     """number of arrival"""
-    interfaces: set[Interface] = field(default_factory=set)
+    interfaces: frozenset[Interface] = frozenset()
     witnesses: tuple[_Entry[Interface], ...] = ()
-    testified: dict[Filter, _Entry[Interface]] = field(default_factory=dict)
+    testified: dict[_Entry[Interface], None] | None = None
     """the entries with this entry as a witness"""
+    exposed: bool = False
+    """whether some neighbour may have to know the filter"""
 
 
 class IndexedTable(Table[Interface]):
@@ -51,74 +51,59 @@ class IndexedTable(Table[Interface]):
         *,
         towards: Towards[Interface] | None = None,
         redundant: bool = False,
-        index: MakeIndex = Index,
+        index: SharedIndex | None = None,
         watch: Watch[Interface] | None = None,
     ) -> None:
-        """Make an empty table; `index` makes an empty `Index` or a part of a `SharedIndex`."""
+        """Make an empty table, over a shared index or an index of its own."""
         super().__init__(neighbours, towards=towards)
         self.redundant = redundant
-        self._index = index
         self._watch = watch
-        self._few = _FEW if index is Index else 0
         self._entries: dict[Filter, _Entry[Interface]] = {}
         self._arrivals = 0
-        self._all = index()
-        self._exposed = index()
-        self._roots: dict[Filter, None] = {}
-        self._own: dict[Interface, dict[Filter, None]] = {}
-        """the filters of each interface"""
-        self._own_index: dict[Interface, FilterIndex] = {}
+        self._part: Part[_Entry[Interface]] = (SharedIndex() if index is None else index).part()
+        self._sizes: Counter[Interface] = Counter()
+        """the number of filters of each interface"""
+        self._alone: dict[Interface, frozenset[Interface]] = {}
+        """each interface as a set, which many entries share"""
 
     # Pairs
 
     def add(self, filter: Filter, interface: Interface) -> bool:
         """Store a pair; for many pairs, `add_many` is faster."""
-        return self.add_many([(filter, interface)]) == 1
+        satisfiable(filter)
+        entry = self._entries.get(filter)
+        if entry is not None and interface in entry.interfaces:
+            return False
+        covered: list[_Entry[Interface]] = []
+        if self._sizes[interface] and not self.redundant:
+            if any(self._part.covering(filter, lambda other: interface in other.interfaces)):
+                return False
+            covered = self._part.covered(filter, lambda other: interface in other.interfaces)
+        if entry is None:
+            self._arrivals += 1
+            entry = self._entries[filter] = _Entry(filter, self._arrivals)
+            self._part.add(entry, filter)
+            self._join(entry, interface)
+            self._find_witnesses(entry)
+        else:
+            before = self._only(entry)
+            self._join(entry, interface)
+            if before != (only := self._only(entry)):
+                if only is None:
+                    self._suffice(entry)
+                if entry.exposed:
+                    self._testify(entry)
+        for other in sorted(covered, key=_by_arrival):  # after the larger filter, their witness from now on
+            self.remove(other.filter, interface)
+        return True
 
     def add_many(self, pairs: Iterable[tuple[Filter, Interface]]) -> int:
-        """Store many pairs, with a single update of the indexes; return the number of pairs that changed the table."""
-        fresh: dict[Filter, _Entry[Interface]] = {}
-        grown: list[_Entry[Interface]] = []
-        changes = 0
-        for filter, interface in pairs:
-            if not self._is_news(satisfiable(filter), interface):
-                continue
-            changes += 1
-            for other in [] if self.redundant else self._own_covered(filter, interface):
-                self._leave(other, interface, fresh)
-            entry = self._entries.get(filter)
-            if entry is None:
-                self._arrivals += 1
-                entry = self._entries[filter] = fresh[filter] = _Entry(filter, self._arrivals)
-            before = self._only(entry)
-            entry.interfaces.add(interface)
-            self._keep_own(filter, interface)
-            if before != self._only(entry) and filter not in fresh:
-                grown.append(entry)
-        self._all.add_many((filter, filter) for filter in fresh)
-        for entry in fresh.values():
-            self._find_witnesses(entry)
-        for entry in grown:
-            if entry.interfaces and self._only(entry) is None:
-                self._suffice(entry)
-            if entry.interfaces and entry.filter in self._exposed:
-                self._testify(entry)
-        return changes
-
-    def _is_news(self, filter: Filter, interface: Interface) -> bool:
-        own = self._own.get(interface, {})
-        return not own or (filter not in own and (self.redundant or not self._own_covering(filter, interface)))
-
-    def _leave(self, filter: Filter, interface: Interface, fresh: dict[Filter, _Entry[Interface]]) -> None:
-        """Forget a pair whose filter may not be in the indexes yet."""
-        entry = fresh.get(filter)
-        if entry is None:
-            self.remove(filter, interface)
-            return
-        entry.interfaces.remove(interface)
-        self._forget_own(filter, interface)
-        if not entry.interfaces:
-            del self._entries[filter], fresh[filter]
+        """Store many pairs, with a single update of the index; return the number of pairs that changed the table."""
+        todo = [(satisfiable(filter), interface) for filter, interface in pairs]
+        if len(todo) == 1:
+            return int(self.add(*todo[0]))
+        with self._part.shared.holding([filter for filter, _ in todo]):
+            return sum(self.add(filter, interface) for filter, interface in todo)
 
     def remove(self, filter: Filter, interface: Interface) -> bool:
         """Forget a pair, and look for new witnesses where the filter was a witness."""
@@ -126,16 +111,30 @@ class IndexedTable(Table[Interface]):
         if entry is None or interface not in entry.interfaces:
             return False
         before = self._only(entry)
-        entry.interfaces.remove(interface)
-        self._forget_own(filter, interface)
+        self._leave(entry, interface)
         if not entry.interfaces:
             del self._entries[filter]
-            self._all.remove(filter)
+            self._part.remove(filter)
             self._witnessed_by(entry, ())
         if not entry.interfaces or before != self._only(entry):
-            for other in list(entry.testified.values()):
+            for other in list(entry.testified or ()):
                 self._find_witnesses(other)
         return True
+
+    def _join(self, entry: _Entry[Interface], interface: Interface) -> None:
+        if self._watch is not None:
+            self._watch(entry.filter, interface, True)
+        self._sizes[interface] += 1
+        alone = self._alone.setdefault(interface, frozenset((interface,)))
+        entry.interfaces = entry.interfaces | alone if entry.interfaces else alone
+
+    def _leave(self, entry: _Entry[Interface], interface: Interface) -> None:
+        if self._watch is not None:
+            self._watch(entry.filter, interface, False)
+        self._sizes[interface] -= 1
+        entry.interfaces -= self._alone[interface]
+        if not self._sizes[interface]:
+            del self._sizes[interface], self._alone[interface]
 
     def filters(self) -> Iterator[Filter]:
         """Iterate over a copy, so that the table may change meanwhile."""
@@ -145,13 +144,6 @@ class IndexedTable(Table[Interface]):
         """Return the interfaces of a filter; an empty set for a filter that is not stored."""
         entry = self._entries.get(filter)
         return frozenset() if entry is None else entry.interfaces
-
-    def drop(self, interface: Interface) -> list[Filter]:
-        """Forget all pairs of an interface, in the order of arrival."""
-        gone = self._sorted(self._own.get(interface, ()))
-        for filter in gone:
-            self.remove(filter, interface)
-        return gone
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -163,7 +155,7 @@ class IndexedTable(Table[Interface]):
 
     def roots(self) -> list[Filter]:
         """Return the minimal cover: the filters without witnesses."""
-        return self._sorted(self._roots)
+        return [filter for filter, entry in self._entries.items() if not entry.witnesses]
 
     def forwards(self, filter: Filter) -> frozenset[Interface]:
         """Return the neighbours that must know a filter, from its witnesses alone, without a comparison."""
@@ -178,26 +170,34 @@ class IndexedTable(Table[Interface]):
     def beneath(self, filter: Filter) -> list[Filter]:
         """Return the filters with this filter as a witness: for all others nothing changes when the filter goes."""
         entry = self._entries.get(filter)
-        return [] if entry is None else self._sorted(entry.testified)
+        return [] if entry is None else _listed(entry.testified or ())
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
         """Return the interfaces with a filter that the event matches."""
-        return set().union(*(self._entries[filter].interfaces for filter in self._all.match(event)))
+        return self._interfaces_of(self._part.shared.match(event))
+
+    def recipients(self, event: Mapping[str, object], matched: Entries, without: Interface) -> set[Interface]:
+        """Return the interfaces of the filters that an event matches, given the matches of the shared index."""
+        if len(self._sizes) == (without in self._sizes):
+            return set()  # no other interface has a filter
+        found = self._interfaces_of(matched)
+        found.discard(without)
+        return found
+
+    def _interfaces_of(self, matched: Entries) -> set[Interface]:
+        return set().union(*(entry.interfaces for entry in self._part.select(matched)))
 
     def covering(self, filter: Filter) -> list[Filter]:
         """Return the stored filters that cover a given filter, in the order of arrival."""
-        return self._sorted(self._all.covering(filter))
+        return _listed(self._part.covering(filter))
 
     def covered(self, filter: Filter) -> list[Filter]:
         """Return the stored filters which a given filter covers, in the order of arrival."""
-        return self._sorted(self._all.covered(filter))
+        return _listed(self._part.covered(filter))
 
     def overlapping(self, filter: Filter) -> list[Filter]:
         """Return the stored filters that overlap a given filter, in the order of arrival."""
-        return self._sorted(self._all.overlapping(filter))
-
-    def _sorted(self, filters: Iterable[Filter]) -> list[Filter]:
-        return sorted(filters, key=lambda filter: self._entries[filter].order)
+        return _listed(self._part.overlapping(filter))
 
     # Witnesses
 
@@ -206,28 +206,25 @@ class IndexedTable(Table[Interface]):
 
         None if the filter also came from elsewhere.
         """
-        if len(entry.interfaces) != 1 or not entry.interfaces <= self.neighbours:
-            return None
-        return frozenset(entry.interfaces)
+        return entry.interfaces if len(entry.interfaces) == 1 and entry.interfaces <= self.neighbours else None
 
     def _find_witnesses(self, entry: _Entry[Interface]) -> None:
         """Look for covers that hide a filter: first among the exposed filters, then, if doubt remains, among all.
 
         A covered filter is covered by a root, hence by an exposed filter.
         """
-        found = self._pick(entry, self._exposed)
+        found = self._pick(entry, exposed=True)
         if len(found) == 1 and self._only(found[0]) is not None:
-            found = self._pick(entry, self._all)
+            found = self._pick(entry, exposed=False)
         self._witnessed_by(entry, found)
-        if entry.filter in self._exposed:
+        if entry.exposed:
             self._testify(entry)
 
-    def _pick(self, entry: _Entry[Interface], index: FilterIndex) -> tuple[_Entry[Interface], ...]:
+    def _pick(self, entry: _Entry[Interface], *, exposed: bool) -> tuple[_Entry[Interface], ...]:
         """Return a cover that suffices alone, else two that suffice together, else a single cover, else nothing."""
         by_only: dict[frozenset[Interface], _Entry[Interface]] = {}
-        for filter in index.covering(entry.filter):
-            cover = self._entries[filter]
-            if cover is entry or (cover.order > entry.order and entry.filter.covers(filter)):
+        for cover in self._part.covering(entry.filter, lambda one: one is not entry and one.exposed >= exposed):
+            if cover.order > entry.order and entry.filter.covers(cover.filter):
                 continue  # of two filters with the same meaning, the older is the cover
             only = self._only(cover)
             if only is None:
@@ -243,11 +240,9 @@ class IndexedTable(Table[Interface]):
         Filters below a hidden filter are hidden by the same witnesses, so only exposed filters need a look.
         """
         only = self._only(entry)
-        for filter in self._exposed.covered(entry.filter):
-            other = self._entries[filter]
-            means_the_same = entry.witnesses and other.order < entry.order and filter.covers(entry.filter)
-            if other is entry or means_the_same:
-                continue
+        for other in self._part.covered(entry.filter, lambda one: one is not entry and one.exposed):
+            if entry.witnesses and other.order < entry.order and other.filter.covers(entry.filter):
+                continue  # both mean the same
             if only is None or not other.witnesses:
                 self._witnessed_by(other, (entry,))
             elif self._only(other.witnesses[0]) != only:
@@ -255,60 +250,26 @@ class IndexedTable(Table[Interface]):
 
     def _suffice(self, entry: _Entry[Interface]) -> None:
         """Drop the second witnesses beside a filter that now came from elsewhere too: the filter suffices alone."""
-        for other in list(entry.testified.values()):
+        for other in list(entry.testified or ()):
             if len(other.witnesses) == 2:
                 self._witnessed_by(other, (entry,))
 
     def _witnessed_by(self, entry: _Entry[Interface], witnesses: tuple[_Entry[Interface], ...]) -> None:
-        filter = entry.filter
         for old in entry.witnesses:
-            del old.testified[filter]
+            assert old.testified is not None
+            del old.testified[entry]
         entry.witnesses = witnesses
         for new in witnesses:
-            new.testified[filter] = entry
-        if entry.interfaces and not witnesses:
-            self._roots[filter] = None
-        else:
-            self._roots.pop(filter, None)
+            if new.testified is None:
+                new.testified = {}
+            new.testified[entry] = None
         hidden = len(witnesses) == 2 or (len(witnesses) == 1 and self._only(witnesses[0]) is None)
-        exposed = bool(entry.interfaces) and not hidden
-        if exposed and filter not in self._exposed:
-            self._exposed.add(filter, filter)
-        elif not exposed and filter in self._exposed:
-            self._exposed.remove(filter)
+        entry.exposed = bool(entry.interfaces) and not hidden
 
-    # The filters of an interface
 
-    def _own_covering(self, filter: Filter, interface: Interface) -> bool:
-        index = self._own_index.get(interface)
-        if index is not None:
-            return bool(index.covering(filter))
-        return any(self.tests.covers(other, filter) for other in self._own[interface])
+def _by_arrival(entry: _Entry[Interface]) -> int:
+    return entry.order
 
-    def _own_covered(self, filter: Filter, interface: Interface) -> list[Filter]:
-        index = self._own_index.get(interface)
-        if index is not None:
-            return self._sorted(index.covered(filter))
-        return [other for other in self._own.get(interface, ()) if self.tests.covers(filter, other)]
 
-    def _keep_own(self, filter: Filter, interface: Interface) -> None:
-        if self._watch is not None:
-            self._watch(filter, interface, True)
-        own = self._own.setdefault(interface, {})
-        own[filter] = None
-        if interface in self._own_index:
-            self._own_index[interface].add(filter, filter)
-        elif not self.redundant and len(own) > self._few:
-            self._own_index[interface] = self._index()
-            self._own_index[interface].add_many((other, other) for other in own)
-
-    def _forget_own(self, filter: Filter, interface: Interface) -> None:
-        if self._watch is not None:
-            self._watch(filter, interface, False)
-        own = self._own[interface]
-        del own[filter]
-        if interface in self._own_index:
-            self._own_index[interface].remove(filter)
-        if not own:
-            del self._own[interface]
-            self._own_index.pop(interface, None)
+def _listed(entries: Iterable[_Entry[Interface]]) -> list[Filter]:
+    return [entry.filter for entry in sorted(entries, key=_by_arrival)]

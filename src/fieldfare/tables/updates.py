@@ -43,8 +43,7 @@ def apply(table: Table[Interface], update: TableUpdate, sender: Interface) -> Ta
     named = dict.fromkeys((*update.removed, *update.added))
     before = {filter: _told(table, filter) for filter in named}
     removed, beneath = _remove(table, update.removed, sender)
-    for filter in update.added:
-        table.add(filter, sender)
+    table.add_many((filter, sender) for filter in update.added)
     after = {filter: _told(table, filter) - {sender} for filter in (*named, *beneath)}
 
     lost: dict[Interface, list[Filter]] = {}

@@ -24,6 +24,7 @@ KERNELS = ["numba", "numpy"]
 
 def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
     assert set(index.covering(wanted)) == {i for i, g in stored.items() if g.covers(wanted)}
+    assert set(index.may_cover(wanted)) >= set(index.covering(wanted))
     assert set(index.covered(wanted)) == {i for i, g in stored.items() if wanted.covers(g)}
     assert set(index.overlapping(wanted)) == {i for i, g in stored.items() if wanted.overlaps(g)}
 

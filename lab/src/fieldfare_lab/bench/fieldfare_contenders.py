@@ -73,12 +73,34 @@ def _singles(kernels: str) -> Callable[[Workload], Feed]:
     return prepare
 
 
-def _lines(workload: Workload) -> Feed:
+def _lines(match: Callable[[Index[int], list[bytes]], int]) -> Callable[[Workload], Feed]:
+    def prepare(workload: Workload) -> Feed:
+        index = index_of(workload, "numba")
+
+        def feed(events: Sequence[Event]) -> Run:
+            lines = list(encode_lines(FieldEvent(event) for event in events))
+            return lambda: match(index, lines)
+
+        return feed
+
+    return prepare
+
+
+def _decoded(index: Index[int], lines: list[bytes]) -> int:
+    return sum(len(index.match(event)) for event in decode_lines(lines))
+
+
+def _looked_at(index: Index[int], lines: list[bytes]) -> int:
+    return sum(len(index.match_json(line)) for line in lines)
+
+
+def _file(workload: Workload) -> Feed:
+    """A contender that is given a whole file of JSON lines."""
     index = index_of(workload, "numba")
 
     def feed(events: Sequence[Event]) -> Run:
-        lines = list(encode_lines(FieldEvent(event) for event in events))
-        return lambda: sum(len(index.match(event)) for event in decode_lines(lines))
+        text = b"".join(encode_lines(FieldEvent(event) for event in events))
+        return lambda: int(index.match_json_lines(text).num_rows)
 
     return feed
 
@@ -128,7 +150,15 @@ CONTENDERS: Final = (
     Contender("batch", "Index, Arrow batch of typed columns", _batches("numba", _typed), "numba"),
     Contender("batch-dict", "Index, Arrow batch with dictionary-encoded strings", _batches("numba", encoded), "numba"),
     Contender("single", "Index, one dict at a time", _singles("numba"), "numba", pairs=lambda _: 2e9),
-    Contender("json", "Index, a line of JSON at a time: decode and match", _lines, "numba", pairs=lambda _: 2e9),
+    Contender("json", "Index, a line of JSON at a time: match_json", _lines(_looked_at), "numba", pairs=lambda _: 2e9),
+    Contender("json-lines", "Index, a file of JSON lines: match_json_lines", _file, "numba"),
+    Contender(
+        "json-whole",
+        "Index, a line at a time: decode all fields, then match",
+        _lines(_decoded),
+        "numba",
+        pairs=lambda _: 2e9,
+    ),
     Contender("json-batch", "Index, a file of JSON lines: Arrow reads, match_batch", _text, "numba"),
     Contender("numpy-batch", "Index without numba, Arrow batch", _batches("numpy", _typed), pairs=lambda _: 2e7),
     Contender("numpy-single", "Index without numba, one dict at a time", _singles("numpy"), pairs=lambda _: 5e6),

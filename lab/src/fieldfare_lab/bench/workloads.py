@@ -19,7 +19,7 @@ import numpy as np
 from fieldfare.filters import Filter, parse
 from fieldfare_lab.bench import design_workloads, realistic_workloads, reference_workloads
 from fieldfare_lab.bench.parametric_workload import Sweep
-from fieldfare_lab.bench.reference_workloads import EXPECTED, SEED, Made
+from fieldfare_lab.bench.reference_workloads import SEED, Made
 from fieldfare_lab.bench.rules import Event, Predicate, Rule, native
 
 SEEN: Final = 512
@@ -34,9 +34,15 @@ ABOUT: Final = {
     "sweep": "BE-Gen style, all parameters free: sweep:dimensions=400,equality=1",
     "ads": "ad exchange: IN, OR, budgets, NOT",
     "alerts": "log lines: CONTAINS, ENDS WITH, LIKE",
+    "lots": "GeoJSON features with nested coordinates; take --filters 5",
 }
+EXPECTED: Final = {**reference_workloads.EXPECTED, **realistic_workloads.EXPECTED}
 _DESIGNED: Final = {"w1": design_workloads.w1, "w2": design_workloads.w2, "w3": design_workloads.w3}
-_LIFELIKE: Final = {"ads": realistic_workloads.ads, "alerts": realistic_workloads.alerts}
+_LIFELIKE: Final = {
+    "ads": realistic_workloads.ads,
+    "alerts": realistic_workloads.alerts,
+    "lots": realistic_workloads.lots,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +69,16 @@ class Workload:
 def generate(name: str, filters: int, events: int, seed: int = SEED) -> Workload:
     """Generate the workload with a name of `ABOUT`; the same arguments give the same workload."""
     base, _, options = name.partition(":")
+    known = EXPECTED.get((base, filters)) if (events, seed) == (reference_workloads.EVENTS, SEED) else None
     if options and base != "sweep":
         raise ValueError(f"{base} has no parameters; only sweep has")
     if base in reference_workloads.THREE:
         rules, made = _three(base, filters, events + SEEN, seed)
-        known = EXPECTED.get((base, filters)) if (events, seed) == (reference_workloads.EVENTS, SEED) else None
         return Workload(name, [native(rule) for rule in rules], made[:events], rules, known, made[events:])
     rng = np.random.default_rng(seed)
     if base in _LIFELIKE:
         texts, made = _LIFELIKE[base](rng, filters, events + SEEN)
-        return Workload(name, texts, made[:events], seen=made[events:])
+        return Workload(name, texts, made[:events], expected=known, seen=made[events:])
     if base == "sweep":
         rules, made = sweep(options).make(rng, filters, events + SEEN)
     elif base in _DESIGNED:

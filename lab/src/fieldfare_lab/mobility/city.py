@@ -98,7 +98,7 @@ class _Run:
         topology = balanced_tree(4, 3)
         self.leaves = topology.brokers[-64:]
         self.watch = Watch()
-        part, way = Remembering().part, ways(topology)
+        index, way = Remembering(), ways(topology)
         self.delivered = self.due = 0
         self.came: dict[tuple[str, int], float] = {}
         self.away: set[str] = set()
@@ -110,7 +110,7 @@ class _Run:
         def machine(name: str) -> Watched:
             mobile = Publishers(case.policy, proxies=self._proxies, patience=1e6)
             return Watched(
-                Broker(name, _STRATEGY, remember=30.0, index=part), mobile, way(name), self.watch, case.model
+                Broker(name, _STRATEGY, remember=30.0, index=index), mobile, way(name), self.watch, case.model
             )
 
         self.network: Network[Any] = Network(

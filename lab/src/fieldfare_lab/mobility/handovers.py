@@ -21,7 +21,7 @@ from fieldfare.simulation.links import Wire
 from fieldfare.simulation.mobile_clients import Roamer, ways
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, spanning_tree
-from fieldfare.tables.shared_index import SharedIndex
+from fieldfare.tables.network_index import NetworkIndex
 
 PROCESSING: Final = 0.002
 """seconds of work for a message; the simulation adds them to the link's time, so that no queues form"""
@@ -150,7 +150,7 @@ def run(protocol: Protocol, script: Script) -> list[Handover]:
     """Run a script with a protocol; each move begins after the network has become quiet."""
     strategy: Strategy = COVERING if protocol.rendezvous else with_advertisements(COVERING)
     topology = script.tree.hierarchical(script.point) if protocol.rendezvous else script.tree
-    links, delays, way, part = script.routers.links, script.routers.delays, ways(script.tree), SharedIndex().part
+    links, delays, way, index = script.routers.links, script.routers.delays, ways(script.tree), NetworkIndex()
     adjacent = {frozenset(edge[:2]) for edge in topology.edges}
     log: list[tuple[float, str, Message]] = []
 
@@ -159,7 +159,7 @@ def run(protocol: Protocol, script: Script) -> list[Handover]:
 
     network: Network[Any] = Network(
         lambda name: Counted(
-            MobileBroker(Broker(name, strategy, index=part), protocol.make(), next_hop=way(name)), log
+            MobileBroker(Broker(name, strategy, index=index), protocol.make(), next_hop=way(name)), log
         ),
         topology, mesh=True, lazy=True, record=False, links=wire,
     )  # fmt: skip

@@ -11,7 +11,8 @@ from fieldfare.mobility.publisher_messages import PreparePublisher, PublisherRel
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message, Publish, Send
 from fieldfare.routing.broker import Broker
-from fieldfare.tables.shared_index import SharedIndex
+from fieldfare.tables.network_index import NetworkIndex
+from fieldfare.tables.shared_index import Entries, Entry
 
 
 class Model(NamedTuple):
@@ -40,21 +41,19 @@ FAST: Final = Model("fast", 0.002, 0.004, 0.002)
 COMPLEX: Final = Model("complex", 0.140, 0.280, 0.140)
 
 
-class Remembering(SharedIndex):
-    """A shared index that caches overlaps, because the same few filters come and go all the time."""
+class Remembering(NetworkIndex):
+    """A network index that caches overlaps, because the same few filters come and go all the time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._overlapping: dict[Filter, list[Filter]] = {}
+        self._overlapping: dict[Filter, Entries] = {}
 
-    def see(self, filter: Filter) -> None:
-        """Add a filter to the index; a new filter empties the cache."""
-        if filter not in self.larger:
-            self._overlapping.clear()
-        super().see(filter)
+    def _add(self, fresh: dict[Filter, Entry]) -> None:
+        self._overlapping.clear()
+        super()._add(fresh)
 
-    def overlapping(self, filter: Filter) -> list[Filter]:
-        """Return all filters that overlap a filter, from the cache if possible."""
+    def overlapping(self, filter: Filter) -> Entries:
+        """Return all filters that overlap a filter, from the cache if possible; forgotten filters are in no part."""
         if filter not in self._overlapping:
             self._overlapping[filter] = super().overlapping(filter)
         return self._overlapping[filter]

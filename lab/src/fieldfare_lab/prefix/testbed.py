@@ -4,8 +4,8 @@ Nine brokers form a tree; each of the nine has a neighbour with a subscriber and
 of a subscriber passes no events on, so an event there without a matching subscription is a *false positive*.
 
 All brokers keep the same tree and find the same places of filters. To have 27 brokers in a process, the brokers share a
-tree and compute every place once (`Shared`), as simulated tables share a `SharedIndex`. Sharing changes nothing as long
-as no update of the tree is under way together with an event; operations are far apart and links are fast.
+tree and compute every place once (`Shared`), as simulated tables share a `NetworkIndex`. Sharing changes nothing as
+long as no update of the tree is under way together with an event; operations are far apart and links are fast.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fieldfare.routing.strategies import PREFIX
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, from_edges
-from fieldfare.tables.shared_index import SharedIndex
+from fieldfare.tables.network_index import NetworkIndex
 from fieldfare_lab.prefix.workload import Distribution, Mix, Workload
 
 CLIENTS: Final = 9
@@ -115,9 +115,9 @@ class Bed:
         """Start the network; the optimizer is `c0`, with rare beats, because no broker fails."""
         self.course = course
         strategy = replace(PREFIX, prefix=replace(course.prefix, optimizers=("c0",), beat=20.0, patience=60.0))
-        part = SharedIndex().part
+        index = NetworkIndex()
         self.network = Network(
-            lambda name: Broker(name, strategy, remember=5.0, index=part),
+            lambda name: Broker(name, strategy, remember=5.0, index=index),
             topology(),
             links=Wire(_FLIGHT / 20),
             record=False,

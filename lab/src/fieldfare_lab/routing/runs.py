@@ -13,7 +13,7 @@ from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation.counters import Traffic
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, balanced_tree
-from fieldfare.tables.shared_index import SharedIndex
+from fieldfare.tables.network_index import NetworkIndex
 from fieldfare_lab.routing.interests import Interests
 
 
@@ -29,10 +29,10 @@ class Run:
         self, strategy: Strategy, topology: Topology, seed: int, processing: Any = None, **options: Any
     ) -> None:
         """Start the brokers without clients; `options` go to `Interests`."""
-        part = SharedIndex().part
+        index = NetworkIndex()
         mesh = strategy.overlay == "rendezvous"
         self.network = Network(
-            lambda name: Broker(name, strategy, remember=5.0, index=part),
+            lambda name: Broker(name, strategy, remember=5.0, index=index),
             Topology(topology.brokers) if mesh else topology,
             record=False, processing=processing, seed=seed, mesh=mesh,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.topologies import Topology, random_tree
-from fieldfare.tables.shared_index import SharedIndex
+from fieldfare.tables.network_index import NetworkIndex
 from fieldfare_lab.results import Claim, Result, Settings, curves_of
 from fieldfare_lab.routing.interests import Interests
 
@@ -22,8 +22,8 @@ EACH = 100
 
 
 def _network(topology: Topology) -> Network[Broker]:
-    part = SharedIndex().part
-    return Network(lambda name: Broker(name, COVERING, remember=5.0, index=part), topology, record=False)
+    index = NetworkIndex()
+    return Network(lambda name: Broker(name, COVERING, remember=5.0, index=index), topology, record=False)
 
 
 def scaling(

@@ -5,6 +5,7 @@ The kernels are compiled at first use and cached on disk; `fallback` serves unti
 
 from fieldfare.matching.kernels.buffers import put_numbers
 from fieldfare.matching.kernels.candidates import post_entries, satisfied_by_both, shortest_postings, survivors
+from fieldfare.matching.kernels.json_texts import judgement_of, look_over
 from fieldfare.matching.kernels.match import by_event, match_batch, match_one, scan
 from fieldfare.matching.kernels.pairs import drop_repeats
 from fieldfare.matching.kernels.plan import best_first, constants_of, lay_out, places_of, shares_of
@@ -19,8 +20,10 @@ __all__ = [
     "drop_repeats",
     "fill_rows",
     "judge",
+    "judgement_of",
     "lay_out",
     "list_visits",
+    "look_over",
     "match_batch",
     "match_one",
     "places_of",

@@ -14,7 +14,7 @@ _MIX = 0x9FB21C651E98DF25
 
 
 @jit
-def _word(at, end, limit):  # type: ignore[no-untyped-def]
+def text_word(at, end, limit):  # type: ignore[no-untyped-def]
     """Return the bytes from an address to `end`, at most eight, as a word; reads may go as far as `limit`."""
     if at + 8 <= end:
         return u64(word_at(at))
@@ -29,12 +29,12 @@ def _word(at, end, limit):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _hash(head, at, end, limit):  # type: ignore[no-untyped-def]
+def text_hash(head, at, end, limit):  # type: ignore[no-untyped-def]
     """Return a hash of the bytes from an address to `end`; `head` is the first word."""
     value = (u64(end - at) ^ head) * u64(_MIX)
     at += 8
     while at < end:
-        value = (value ^ (value >> u64(29)) ^ _word(at, end, limit)) * u64(_MIX)
+        value = (value ^ (value >> u64(29)) ^ text_word(at, end, limit)) * u64(_MIX)
         at += 8
     return value ^ (value >> u64(32))
 
@@ -45,9 +45,9 @@ def text_insert(slots, offsets, heads, data, limit, first, last):  # type: ignor
     mask = u64(len(slots) - 1)
     for number in range(first, last):
         at, end = data + offsets[number], data + offsets[number + 1]
-        head = _word(at, end, limit)
+        head = text_word(at, end, limit)
         heads[number] = head
-        place = _hash(head, at, end, limit) & mask
+        place = text_hash(head, at, end, limit) & mask
         while slots[place] >= 0:
             place = (place + u64(1)) & mask
         slots[place] = number
@@ -94,15 +94,15 @@ def put_texts(slots, offsets, heads, data, source, length, start, keys, column):
             at, end = begin + half_at(bounds + 4 * row), begin + half_at(bounds + 4 * row + 4)
         if length != 0:
             at, end = _cut(at, end, length)
-        head, size = _word(at, end, limit), end - at
-        place = _hash(head, at, end, limit) & mask
+        head, size = text_word(at, end, limit), end - at
+        place = text_hash(head, at, end, limit) & mask
         found = i64(UNKNOWN_KEY)
         while slots[place] >= 0:
             number = i64(slots[place])
             if heads[number] == head and offsets[number + 1] - offsets[number] == size:
                 same, other = True, data + offsets[number]
                 for more in range(8, size, 8):
-                    if _word(at + more, end, limit) != _word(other + more, other + size, table_limit):
+                    if text_word(at + more, end, limit) != text_word(other + more, other + size, table_limit):
                         same = False
                         break
                 if same:

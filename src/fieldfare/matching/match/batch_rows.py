@@ -1,15 +1,37 @@
-"""The rows of Arrow batches as fields of events, for verification in Python."""
+"""Events as rows of Arrow batches, and the rows as fields of events, for verification in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
 from fieldfare.events import arrow
-from fieldfare.events.event import fields_of
+from fieldfare.events.event import Event, fields_of
+from fieldfare.events.limits import EventError
 from fieldfare.matching.match.batch_keys import is_text, without_views
+
+_MANY: Final = 8
+"""number of events from which a batch is faster than single matches"""
+_PLAIN: Final = frozenset({str, int, float, bool})
+
+
+def plain_batch(events: Sequence[Event]) -> tuple[list[int], Any]:
+    """Return the places of the events that a record batch can hold as they are, and the batch.
+
+    An event of the batch has no nesting, and no null, which would be a missing field. The batch is None if there are
+    too few such events, or if a field has values of different kinds.
+    """
+    plain = [
+        number
+        for number, event in enumerate(events)
+        if event.valid is None and len(event.tree) > 0 and _PLAIN.issuperset(map(type, event.tree.values()))
+    ]
+    try:
+        return plain, arrow.to_batch([events[number] for number in plain]) if len(plain) >= _MANY else None
+    except EventError:
+        return plain, None
 
 
 def fields_by_row(batch: Any, rows: Iterable[int]) -> Callable[[int], Mapping[str, object]]:

@@ -46,16 +46,19 @@ class Reader:
         self._turn = 0
 
     def owners(self, fields: Mapping[str, object]) -> list[int]:
-        """Return the owners of the entries that an event satisfies, found by keys or by substrings."""
-        return self.look(fields)[0]
+        """Return the owners of the entries that an event satisfies, found by keys or by substrings.
 
-    def look(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+        The event is not sampled: questions about filters are no events, and must not shape segments.
+        """
+        return self.look(fields, sampled=False)[0]
+
+    def look(self, fields: Mapping[str, object], *, sampled: bool = True) -> tuple[list[int], bool]:
         """Return the owners, and whether they are plain numbers: none to be verified, none that may come twice."""
         substrings = self._store.substrings
         while True:
             version = substrings.version
             try:
-                found, plain = self._in_arenas(fields)
+                found, plain = self._in_arenas(fields, sampled=sampled)
             except _Grown:
                 continue
             if substrings.version and (more := substrings.owners(fields)):
@@ -64,10 +67,14 @@ class Reader:
             if substrings.version == version:  # else a filter may have moved from there to here between the two
                 return found, plain
 
-    def _in_arenas(self, fields: Mapping[str, object]) -> tuple[list[int], bool]:
+    def _in_arenas(self, fields: Mapping[str, object], *, sampled: bool) -> tuple[list[int], bool]:
         store = self._store
-        state, kernels, size = store.state, store.kernels, len(store.columns)  # the state has no column beyond these
-        buffer = self._buffers.pop() if self._buffers else KeyBuffer(size)
+        state, kernels = store.state, store.kernels
+        size = len(store.columns.columns)  # the state has no column beyond these
+        try:
+            buffer = self._buffers.pop()
+        except IndexError:  # all are in use
+            buffer = KeyBuffer(size)
         if len(buffer.keys) < size:
             buffer = KeyBuffer(size)
         try:
@@ -75,7 +82,10 @@ class Reader:
         except IndexError:
             self._check(size)
             raise
-        self._notice(keys)
+        if sampled:
+            self._turn += 1
+            if not self._turn & 15:
+                self._notice(keys)
         if kernels is None or not state.indexed:
             return [int(owner) for _, owners in self._scanned(state, keys, size) for owner in owners], False
         owners: list[int] = []
@@ -134,7 +144,9 @@ class Reader:
             raise
         start = 0
         for keys in chunks:
-            self._notice(keys)
+            self._turn += 1
+            if self._turn == 1 or not self._turn & 15:
+                self._notice(keys)
             looked = self._scanned(state, keys, size) if kernels is None else self._chunk(kernels, state, keys)
             for event, owner in looked:
                 yield event + np.int32(start), owner
@@ -171,10 +183,7 @@ class Reader:
             yield match.scan(arena, first, last, keys)
 
     def _notice(self, keys: Ints) -> None:
-        """Now and then, sample an event, and check whether the kernels have been compiled."""
-        self._turn += 1
-        if self._turn & 15 and (keys.shape[1] == 1 or self._turn > 1):
-            return
+        """Sample some events, and check whether the kernels have been compiled; called now and then."""
         self._store.upgrade()
         for event in keys.T[:: max(1, keys.shape[1] // 64)]:
             self._store.remember(event)

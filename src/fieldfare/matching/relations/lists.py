@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from types import ModuleType
-from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,6 @@ from fieldfare.matching.store.layout import VERIFY_FLAG
 from fieldfare.matching.store.state import Segment
 
 Ints = NDArray[np.int64]
-_known: Final[WeakKeyDictionary[Segment, EntryLists]] = WeakKeyDictionary()
 
 
 class EntryLists:
@@ -50,8 +47,9 @@ class EntryLists:
 
 
 def lists_of(part: Segment, kernels: ModuleType) -> EntryLists:
-    """Return the lists of a segment, made at the first call."""
-    found = _known.get(part)
+    """Return the lists of a segment, made at the first call and kept with the segment."""
+    found = part.lists
     if found is None:
-        found = _known[part] = EntryLists(part, kernels)
+        found = part.lists = EntryLists(part, kernels)
+    assert isinstance(found, EntryLists)
     return found

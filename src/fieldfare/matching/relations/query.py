@@ -53,7 +53,7 @@ from fieldfare.matching.store.keys import (
     TAG,
     TIME,
     TIME_TAG,
-    key_range,
+    key_ranges,
     number_key,
     time_key,
 )
@@ -247,8 +247,7 @@ class _Builder:
     def _ordered(self, role: int, part: Intervals) -> _Part:
         """Add a part of the numbers or times."""
         lowest, highest = _ENDS[role]
-        edges = [None, *part.cuts, None]
-        pieces = [key_range(role, edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
+        pieces = key_ranges(role, part.cuts)
         inside, outside = (pieces[::2], pieces[1::2]) if part.start else (pieces[1::2], pieces[::2])
         points, co_points = _points(inside, lowest, highest), _points(outside, lowest, highest)
         decided = all(exact for _, _, exact, _ in inside)

@@ -39,6 +39,8 @@ from fieldfare.matching.store.store import Store
 Ints = NDArray[np.int64]
 Fields = Mapping[str, object]
 _NONE: Final = np.zeros(0, np.int64)
+_FEW: Final = 4
+"""number of candidates that are not worth another match"""
 _MANY: Final = 500
 """number of answers from which marking is faster than sorting"""
 
@@ -54,6 +56,23 @@ def covering(store: Store, wanted: Filter, match: Callable[[Fields], Iterable[in
         if not likely:
             return []
     return _with(store, sorted(sure), likely, wanted, COVERING)
+
+
+def may_cover(wanted: Filter, match: Callable[[Fields], Iterable[int]]) -> list[int]:
+    """Return the numbers of the filters that the witnesses of all branches satisfy, as every cover does.
+
+    No comparison of filters, no query: for a caller who compares a few of them anyway.
+    """
+    likely: set[int] | None = None
+    for branch in wanted.branches:
+        for fields in witnesses_of(branch):
+            found = {(owner if owner >= 0 else -owner - 1) & NUMBER_MASK for owner in match(fields)}
+            likely = found if likely is None else likely & found
+            if len(likely) <= _FEW:
+                break  # to compare them is as quick as another match
+        if not likely:
+            return []
+    return sorted(likely or ())
 
 
 def _covering_branch(
@@ -73,6 +92,11 @@ def covered(store: Store, wanted: Filter) -> list[int]:
     kernels = _kernels(store)
     if kernels is None:
         return _compared(store, wanted, COVERED)
+    if len(wanted.branches) == 1 and not store.inexact:  # most filters, and most stores
+        yes, maybe = _find(store, kernels, wanted.branches[0], COVERED)
+        numbers = sorted(set(yes.tolist()))
+        if not len(maybe) and not store.inexact and (not numbers or numbers[-1] < SHARED_FLAG):
+            return numbers
     found: list[Ints] = []
     unsure: set[int] = set()
     shared: Counter[int] = Counter()

@@ -15,7 +15,8 @@ from fieldfare.matching.store import layout
 from fieldfare.matching.store.entries import Entry
 from fieldfare.matching.store.layout import BLOCK, LANES, Words
 
-CAPACITY: Final = 2048
+CAPACITY: Final = 512
+"""entries at most that each event and each search scans; more would make both slow, and fewer would make many merges"""
 _PREDICATES: Final = 16 * CAPACITY
 _SET_KEYS: Final = 16 * CAPACITY
 

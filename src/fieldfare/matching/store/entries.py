@@ -133,8 +133,8 @@ def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
     """Return alternatives whose union is the constraint. Events with a list in the field are always verified."""
     attribute = columns.attribute(path)
     values = wanted.values
-    if not values.atoms and sum(1 for _ in _kinds(values)) == 1:  # most constraints: values of a single kind
-        return list(_including(columns, attribute, values))
+    if not values.atoms and len(kinds := _kinds(values)) == 1:  # most constraints: values of a single kind
+        return list(_including(columns, attribute, values, kinds))
     if not wanted.is_plain:
         values = values - ValueSet(atoms=Atom.LIST)
         if values.is_empty:
@@ -142,7 +142,7 @@ def _constraint(columns: Columns, path: str, wanted: Constraint) -> list[Entry]:
     outside = ~values
     if values.atoms & Atom.MISSING or _parts(outside) < _parts(values):
         return [_excluding(columns, attribute, outside)]
-    return list(_including(columns, attribute, values))
+    return list(_including(columns, attribute, values, _kinds(values)))
 
 
 def _present(columns: Columns, attribute: Attribute) -> Predicate:
@@ -158,11 +158,13 @@ def _tags(columns: Columns, attribute: Attribute, kind: int, tags: Iterable[int]
     return Predicate(column, kind, 0, 0, keys)
 
 
-def _including(columns: Columns, attribute: Attribute, values: ValueSet) -> Iterator[Entry]:
+def _including(
+    columns: Columns, attribute: Attribute, values: ValueSet, kinds: list[tuple[int, StringSet]]
+) -> Iterator[Entry]:
     """Yield an alternative or more for each kind that has values in the set."""
-    tags = {tag for atom, tag in ATOM_TAGS.items() if values.atoms & atom}
+    tags = {tag for atom, tag in ATOM_TAGS.items() if values.atoms & atom} if values.atoms else set()
     verified: set[int] = set()
-    for tag, part in _kinds(values):
+    for tag, part in kinds:
         if part.is_full:
             tags.add(tag)
         elif tag == STRING_TAG:
@@ -291,15 +293,14 @@ def _parts(values: ValueSet) -> int:
     return (values.atoms & ~Atom.MISSING).bit_count() + sum(1 for _ in values.kinds())
 
 
-def _kinds(values: ValueSet) -> Iterator[tuple[int, StringSet]]:
-    for tag, part in (
+def _kinds(values: ValueSet) -> list[tuple[int, StringSet]]:
+    parts: tuple[tuple[int, StringSet], ...] = (
         (NUMBER_TAG, values.numbers),
         (STRING_TAG, values.strings),
         (TIME_TAG, values.times),
         (BYTES_TAG, values.bytes),
-    ):
-        if not part.is_empty:
-            yield tag, part
+    )
+    return [one for one in parts if not one[1].is_empty]
 
 
 def _one_of(column: int, keys: list[int]) -> Predicate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -31,17 +32,19 @@ ATOM_TAGS: Final = {
 }  # fmt: skip
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
+_INTEGER: Final = struct.Struct("<q")
+_FLOAT: Final = struct.Struct("<d")
 
 
 def number_key(value: float) -> int:
     """Return a 64-bit integer that orders as the floats do."""
-    bits: int = struct.unpack("<q", struct.pack("<d", value + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
+    bits: int = _INTEGER.unpack(_FLOAT.pack(value + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
 def number_of_key(key: int) -> float:
     """Return the float of a key."""
-    value: float = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ 0x7FFFFFFFFFFFFFFF))[0]
+    value: float = _FLOAT.unpack(_INTEGER.pack(key if key >= 0 else key ^ 0x7FFFFFFFFFFFFFFF))[0]
     return value
 
 
@@ -72,6 +75,23 @@ def key_range(role: int, low: Any, high: Any) -> tuple[int, int, bool, int]:
         how |= 0 if high[1] else OPEN_HIGH
         last = number_key(near) - (1 if not high[1] and near == high[0] else 0)
     return first, last, exact, how
+
+
+def key_ranges(role: int, cuts: Sequence[tuple[Any, int]]) -> list[tuple[int, int, bool, int]]:
+    """Return the results of `key_range` for all pieces between cuts, with a single key for each cut."""
+    if role == TIME:
+        edges = [None, *cuts, None]
+        return [key_range(role, edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
+    pieces: list[tuple[int, int, bool, int]] = []
+    first, exact, how = LOWEST, True, 0
+    for value, above in cuts:
+        near = _nearest(value)
+        same = near == value
+        key = number_key(near)
+        pieces.append((first, key - (same and not above), exact and same, how if above else how | OPEN_HIGH))
+        first, exact, how = key + (same and above > 0), same, OPEN_LOW if above else 0
+    pieces.append((first, HIGHEST, exact, how))
+    return pieces
 
 
 def _nearest(value: float) -> float:

@@ -33,6 +33,8 @@ class Segment:
         """whether all owners are plain numbers"""
         self._alive = layout.section(arena, layout.ALIVE)
         self._pool: list[Ints] = []
+        self.lists: object | None = None
+        """lists for relations between filters, see `relations.lists`"""
 
     @cached_property
     def _by_number(self) -> tuple[Ints, Ints]:
@@ -104,7 +106,10 @@ def recent(state: State, now: Callable[[], State]) -> Iterator[tuple[Words, int,
                 yield delta.arena, done[i], count
                 done[i] = count
                 quiet = False
-        fresh = [delta for delta in now().deltas if not any(delta is known for known in deltas)]
+        current = now().deltas
+        if quiet and current is state.deltas:
+            return  # the usual end, without comparisons
+        fresh = [delta for delta in current if not any(delta is known for known in deltas)]
         if quiet and not fresh:
             return
         deltas += fresh

@@ -27,6 +27,7 @@ from fieldfare.matching.store.delta import Delta
 from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
 from fieldfare.matching.store.keys import MISSING_KEY
 from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG, Words
+from fieldfare.matching.store.looked_at import LookedAt
 from fieldfare.matching.store.rows import Rows, extract, joined, rows_of
 from fieldfare.matching.store.segment import build_arena
 from fieldfare.matching.store.state import Segment, State
@@ -34,6 +35,11 @@ from fieldfare.matching.store.state import Segment, State
 Ints = NDArray[np.int64]
 _SAMPLE: Final = 1024
 """events kept for estimates of selectivity"""
+FEW: Final = 10
+"""filters of a lazy store that are checked one by one, some 1.5 µs each; more are worth the memory of the kernels"""
+_RATIO: Final = 8
+"""a segment is merged with newer entries if it is at most so many times as large: each segment costs every event and
+every search some microseconds"""
 
 
 class Store:
@@ -41,13 +47,16 @@ class Store:
 
     def __init__(self, kernels: str, columns: Columns | None = None, arena: Words | None = None) -> None:
         """Make an empty store, or a store of the columns and the arena of a snapshot."""
-        self._choice = kernels
-        self._equipped = arena is not None or kernels != "auto"
-        self.kernels: ModuleType | None = backend.choose(kernels) if self._equipped else None
+        self._choice = backend.meaning(kernels)
+        self._equipped = arena is not None or self._choice not in ("auto", "lazy")
+        self.kernels: ModuleType | None = backend.choose(self._choice) if self._equipped else None
+        self.few: tuple[tuple[int, Check], ...] | None = () if self._choice == "lazy" and arena is None else None
+        """the checks of all filters by number, as long as they are few and the kernels are not worth their memory"""
         self.columns = columns or Columns()
         self.state = State(() if arena is None else (Segment(arena),), (Delta(),))
         self.inexact: dict[int, Filter] = {}
-        """filters that their entries describe inexactly"""
+        """filters that their entries describe inexactly; `keep` adds one"""
+        self.looked_at = LookedAt(self.columns)
         self.substrings = SubstringIndex()
         self.checks: dict[int, Check] = {}
         """the checks of filters that have been verified before"""
@@ -62,24 +71,38 @@ class Store:
 
     def insert(self, number: int, wanted: Filter) -> None:
         """Store a filter, visible to every reader that begins later."""
-        self._equip()
+        few = self.few
+        if few is None or len(few) >= FEW:
+            self.few = None
+            self._equip()
         entries = entries_of(self.columns, wanted)
         plain = all(side.is_plain for branch in wanted.branches for side in branch.values())
         if not plain or any(entry.verify or entry.substring is not None for entry in entries):
-            self.inexact[number] = wanted
+            self.keep(number, wanted)
         owner = number | (SHARED_FLAG if len(entries) > 1 else 0)
         entries = self._index_substrings(number, owner, entries)
-        if not entries:
-            return
+        if entries:
+            self._insert_entries(number, owner, entries)
+        if self.few is not None:
+            self.few = (*self.few, (number, wanted.matches_fields))
+
+    def _insert_entries(self, number: int, owner: int, entries: list[Entry]) -> None:
         delta = self.state.deltas[-1]
-        if not delta.fits(entries):
+        fits = delta.fits(entries)
+        if not fits:
             delta = Delta()
             self.state = self.state._replace(deltas=(*self.state.deltas, delta))
             self._schedule()
-        if delta.fits(entries):
+            fits = delta.fits(entries)
+        if fits:
             delta.append(owner, number, entries)
         else:  # too large for any delta
             self._append(rows_of((owner | (VERIFY_FLAG if e.verify else 0), e) for e in entries))
+
+    def keep(self, number: int, wanted: Filter) -> None:
+        """Keep a filter that its entries describe inexactly."""
+        self.looked_at.add(number, wanted)
+        self.inexact[number] = wanted
 
     def _equip(self) -> None:
         """Load the kernels with the first filter: the kernels take a hundred megabytes, too much for an empty index."""
@@ -106,9 +129,11 @@ class Store:
 
     def insert_many(self, first: int, filters: Iterable[Filter]) -> None:
         """Store many filters, under numbers from `first`, as a segment of their own."""
+        self.few = None
         self._equip()
         collector = Collector(self.columns, self._index_substrings)
-        self.inexact.update(collector.load(first, filters))
+        for number, wanted in collector.load(first, filters):
+            self.keep(number, wanted)
         self._append(collector.rows())
         self._schedule()
 
@@ -120,12 +145,15 @@ class Store:
     def kill(self, number: int) -> None:
         """Kill all entries of a filter, so that no event matches the filter."""
         self._kills += 1
+        if self.few is not None:
+            self.few = tuple(one for one in self.few if one[0] != number)
         if self._merging is not None:
             self._merging.add(number)
         state = self.state
         _ = any(delta.kill(number) for delta in state.deltas) or any(part.kill(number) for part in state.segments)
         self.substrings.kill(number)
         self.inexact.pop(number, None)
+        self.looked_at.remove(number)
         self.checks.pop(number, None)
 
     def check(self, number: int) -> Check | None:
@@ -190,7 +218,7 @@ class Store:
 
     def upgrade(self) -> None:
         """Use the kernels if they have been compiled meanwhile."""
-        if self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
+        if self.few is None and self.kernels is None and (kernels := backend.choose(self._choice)) is not None:
             with self.lock:
                 self.kernels = kernels
                 self._schedule()
@@ -245,10 +273,10 @@ def mergeable(state: State, *, kernels: bool) -> State | None:
     full = state.deltas[:-1]
     size = sum(delta.count for delta in full)
     taken = len(state.segments)
-    if not size and taken > 1 and state.segments[-2].entries <= 2 * state.segments[-1].entries:
+    if not size and taken > 1 and state.segments[-2].entries <= _RATIO * state.segments[-1].entries:
         taken -= 1
         size = state.segments[taken].entries
-    while taken and state.segments[taken - 1].entries <= 2 * size:
+    while taken and state.segments[taken - 1].entries <= _RATIO * size:
         taken -= 1
         size += state.segments[taken].entries
     chosen = state.segments[taken:]

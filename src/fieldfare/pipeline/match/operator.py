@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructType
 
-from fieldfare.events import Event, EventError
+from fieldfare.events import EventError
 from fieldfare.events.cloudevents import decode_any
 from fieldfare.filters.constraint import Mode as Reading
 from fieldfare.pipeline.match import catalogue
@@ -42,7 +42,6 @@ _READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "over
 MATCHES: Final = "fieldfare matches"
 """the name of a column that no event has"""
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
-_NOTHING: Final = Event({})
 _JOINED: Final = 2_000_000
 """subscriptions at most whose ids Spark joins by number"""
 _ENDS: Final = {"low", "high"}
@@ -233,7 +232,7 @@ def matches(
     """Yield the matches of an array of structs or texts, some rows at a time, so that memory bounds the fan-out."""
     reading = _READING[mode]
     if json is not None:
-        pairs = _in_texts(opened, _events(given, json), reading)
+        pairs = _in_texts(opened, given, json, reading)
     else:
         pairs = _in_fields(opened, as_batch(given, opened.about.fields, intervals=mode != "point"), more, reading)
     counts: list[Ints] = []
@@ -271,24 +270,31 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
         start, step = start + step, _next(step, len(number), opened.about.count)
 
 
-def _in_texts(opened: Opened, events: list[Event], reading: Reading) -> Iterator[tuple[Ints, Ints]]:
-    """Return the same counts and numbers for events that were texts."""
+def _in_texts(opened: Opened, texts: Any, column: str, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
+    """Return the same counts and numbers for events that are texts; a null is an event without fields."""
     start, step = 0, _FEWEST
-    while start < len(events):
-        found = opened.index.match_many(events[start : start + step], reading)
-        start, step = start + step, _next(step, sum(map(len, found)), opened.about.count)
-        yield np.array([*map(len, found)], np.int64), np.array([*chain.from_iterable(found)], np.int64)
+    while start < len(texts):
+        part = ["{}" if text is None else text for text in texts.slice(start, step).to_pylist()]
+        try:
+            found = opened.index.match_json_lines(part, reading, cloudevents=True)
+        except EventError:
+            raise _refusal(texts, column) from None
+        if not all(map(str.strip, part)):  # an empty line among lines, and no event here
+            raise _refusal(texts, column)
+        number = found["id"].to_numpy()
+        start, step = start + step, _next(step, len(number), opened.about.count)
+        yield np.bincount(found["event"].to_numpy(), minlength=len(part)), number
 
 
-def _events(texts: Any, column: str) -> list[Event]:
-    """Return the events in texts; a text that is no event stops the job, because it would be lost otherwise."""
-    events = []
+def _refusal(texts: Any, column: str) -> EventError:
+    """Return the error of the first text that is no event, which stops the job: the text would be lost otherwise."""
     for row, text in enumerate(texts.to_pylist(), 1):
         try:
-            events.append(_NOTHING if text is None else decode_any(text))
+            if text is not None:
+                decode_any(text)
         except EventError as error:
-            raise EventError(column, f"row {row} of the batch is no event: {error}; normalise() first") from None
-    return events
+            return EventError(column, f"row {row} of the batch is no event: {error}; normalise() first")
+    raise AssertionError("every text is an event")
 
 
 def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bool) -> pa.Array:

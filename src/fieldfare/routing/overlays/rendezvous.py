@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from fieldfare.events.event import fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.intervals import Intervals
-from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import (
     FilterUpdate,
     FlushReply,
@@ -36,7 +35,7 @@ from fieldfare.routing.overlays.publisher_order import PublisherOrder
 from fieldfare.routing.overlays.ring import key_of
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError, Routes
 from fieldfare.routing.table_routes import TableRoutes
-from fieldfare.tables.base import MakeIndex
+from fieldfare.tables.shared_index import Entries, SharedIndex
 
 if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 class Rendezvous(Routes):
     """Routes by a tree for each topic."""
 
-    def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
+    def __init__(self, name: str, strategy: Strategy, life: int, index: SharedIndex) -> None:
         """Make a node that knows no others. All brokers must agree on the field and the number of topics."""
         super().__init__()
         self.name = name
@@ -277,11 +276,11 @@ class Rendezvous(Routes):
         parent = self._parent(topic) if topic in self._keys else None
         return () if parent is None else (parent,)
 
-    def match(self, event: Forward, sender: str) -> set[str]:
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
         """Return the recipients of an event on the tree of its topic: the parent, and matching children."""
         topic = self._topic(event.event)
         if topic in self._trees:
-            return self._trees[topic].match(event, sender)
+            return self._trees[topic].match(event, sender, matched)
         return set(self._around(topic)) - {sender}
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fieldfare.protocol.messages import FilterUpdate, Forward, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.routes import LinkRoutes, Outgoing, Routes
+from fieldfare.tables.shared_index import Entries
 
 
 class SharedTree(Routes):
@@ -80,12 +81,12 @@ class SharedTree(Routes):
         """Return the neighbours over resting links."""
         return [neighbour for neighbour, role in self.inner.roles.items() if role is Role.RESTING]
 
-    def match(self, event: Forward, sender: str) -> set[str]:
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
         """Return the recipients over the tree.
 
         An event that runs in a circle while brokers disagree is dropped as a duplicate.
         """
-        return self.inner.match(event, sender)
+        return self.inner.match(event, sender, matched)
 
     @property
     def entries(self) -> int:

@@ -12,23 +12,24 @@ alone, needs tombstones, so that the end of a subscription does not chase it in 
 from __future__ import annotations
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import FilterUpdate, Forward, InterestUpdate, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError, Routes
+from fieldfare.tables.shared_index import Entries, Part, SharedIndex
 
 
 class SourceTrees(Routes):
     """Routes by a tree for each source."""
 
-    def __init__(self, name: str, life: int = 0) -> None:
+    def __init__(self, name: str, life: int, index: SharedIndex) -> None:
         super().__init__()
         self.name = name
         self.state = LinkState(name, life)
         self.state.announce(())
         self._numbers: dict[str, tuple[int, int]] = {name: (life, 0)}
         self._wanted: dict[str, dict[Filter, None]] = {name: {}}
-        self._index: Index[tuple[str, Filter]] = Index()
+        self._homes: Part[dict[str, None]] = index.part()
+        """the brokers whose clients subscribe to each filter"""
 
     def connect(self, neighbour: str, role: Role) -> list[Outgoing]:
         """Add a link and send the neighbour all known links and filters."""
@@ -96,11 +97,22 @@ class SourceTrees(Routes):
         removed = [old for old in wanted if old not in added] if news.all else news.removed
         for filter in removed:
             if wanted.pop(filter, filter) is None:
-                self._index.remove((news.origin, filter))
+                self._forget(news.origin, filter)
         for filter in added:
             if filter not in wanted:
                 wanted[filter] = None
-                self._index.add((news.origin, filter), filter)
+                homes = self._homes.find(filter)
+                if homes is None:
+                    self._homes.add({news.origin: None}, filter)
+                else:
+                    homes[news.origin] = None
+
+    def _forget(self, origin: str, filter: Filter) -> None:
+        homes = self._homes.find(filter)
+        assert homes is not None
+        del homes[origin]
+        if not homes:
+            self._homes.remove(filter)
 
     @property
     def needs_sweep(self) -> bool:
@@ -112,15 +124,14 @@ class SourceTrees(Routes):
         for origin in self.state.sweep():
             self._numbers.pop(origin, None)
             for filter in self._wanted.pop(origin, {}):
-                self._index.remove((origin, filter))
+                self._forget(origin, filter)
         return []
 
-    def match(self, event: Forward, sender: str) -> set[str]:
-        """Return the neighbours on the way to matching clients, and LOCAL if own clients match."""
-        homes = {origin for origin, _ in self._index.match(event.event)}
+    def match(self, event: Forward, sender: str, matched: Entries) -> set[str]:
+        """Return the neighbours on the way to matching clients."""
+        homes = {origin for origins in self._homes.select(matched) for origin in origins}
         hops = self.state.hops(event.source)
-        found = {hops[home] for home in homes if home in hops}
-        return found | {LOCAL} if self.name in homes else found
+        return {hops[home] for home in homes if home in hops}
 
     @property
     def entries(self) -> int:

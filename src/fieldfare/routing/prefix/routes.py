@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
 from fieldfare.protocol.messages import ControlMessage, Forward, RoutingMessage
 from fieldfare.routing.prefix.control_overlay import ControlOverlay, Received
 from fieldfare.routing.prefix.election import Election
@@ -35,8 +34,8 @@ from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.tree import TreeVersion
 from fieldfare.routing.routes import LOCAL, Outgoing
 from fieldfare.routing.table_routes import TableRoutes
-from fieldfare.tables.base import MakeIndex
 from fieldfare.tables.indexed import IndexedTable
+from fieldfare.tables.shared_index import SharedIndex
 
 if TYPE_CHECKING:
     from fieldfare.routing.strategies import Strategy
@@ -63,7 +62,7 @@ class TreeStatus(NamedTuple):
 class PrefixRoutes(TableRoutes):
     """Routes by tags, and by filters for events without a readable tag."""
 
-    def __init__(self, name: str, strategy: Strategy, life: int = 0, index: MakeIndex = Index) -> None:
+    def __init__(self, name: str, strategy: Strategy, life: int, index: SharedIndex) -> None:
         options = self.options = strategy.prefix or PrefixOptions()
         super().__init__(replace(strategy, table=partial(IndexedTable, watch=self._watched)), index)
         self.followers = [Follower(part, name, life, options) for part in range(options.parts)]
@@ -86,15 +85,15 @@ class PrefixRoutes(TableRoutes):
         tags = [follower.placements.write(event.event, self.options.depth) for follower in self.followers]
         return msgspec.structs.replace(event, tag=_encode(tags))
 
-    def match(self, event: Forward, sender: str) -> set[str]:
-        """Return the interfaces at the nodes of the tag; for an unreadable tag, the matching interfaces."""
+    def read(self, event: Forward, sender: str) -> set[str] | None:
+        """Return the interfaces at the nodes of the tag; None for an unreadable tag."""
         found = self._read(event.tag)
         if found is not None:
             self.by_tag += 1
         else:
             self.by_content += 1
             if not self.options.blind:
-                return super().match(event, sender)
+                return None
             found = {one for follower in self.followers for one in follower.placements.interfaces}
         found |= self._parents
         if sender != LOCAL:

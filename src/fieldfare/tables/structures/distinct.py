@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from fieldfare.filters.filter import Filter
-from fieldfare.matching.index import Index
-from fieldfare.tables.base import Interface, MakeIndex, Table, Towards, satisfiable
+from fieldfare.tables.base import Interface, Table, Towards, satisfiable
+from fieldfare.tables.shared_index import Entries, Part, SharedIndex
 
 
 class DistinctTable(Table[Interface]):
@@ -32,19 +32,19 @@ class DistinctTable(Table[Interface]):
         neighbours: Iterable[Interface] = (),
         *,
         towards: Towards[Interface] | None = None,
-        index: MakeIndex = Index,
+        index: SharedIndex | None = None,
     ) -> None:
-        """Make an empty table; `index` makes an empty `Index` or a part of a `SharedIndex`."""
+        """Make an empty table, over a shared index or an index of its own."""
         super().__init__(neighbours, towards=towards)
         self._interfaces: dict[Filter, set[Interface]] = {}
-        self._index = index()
+        self._part: Part[tuple[Filter, set[Interface]]] = (SharedIndex() if index is None else index).part()
 
     def add(self, filter: Filter, interface: Interface) -> bool:
         """Store a pair; no other pair is affected."""
         known = self._interfaces.get(filter)
         if known is None:
-            self._index.add(satisfiable(filter), filter)
-            known = self._interfaces[filter] = set()
+            known = self._interfaces[satisfiable(filter)] = set()
+            self._part.add((filter, known), filter)
         if interface in known:
             return False
         known.add(interface)
@@ -58,7 +58,7 @@ class DistinctTable(Table[Interface]):
         known.remove(interface)
         if not known:
             del self._interfaces[filter]
-            self._index.remove(filter)
+            self._part.remove(filter)
         return True
 
     def filters(self) -> Iterator[Filter]:
@@ -86,7 +86,16 @@ class DistinctTable(Table[Interface]):
 
     def match(self, event: Mapping[str, object]) -> set[Interface]:
         """Return the interfaces with a filter that the event matches."""
-        return set().union(*(self._interfaces[filter] for filter in self._index.match(event)))
+        return self._interfaces_of(self._part.shared.match(event))
+
+    def recipients(self, event: Mapping[str, object], matched: Entries, without: Interface) -> set[Interface]:
+        """Return the interfaces of the filters that an event matches, given the matches of the shared index."""
+        found = self._interfaces_of(matched)
+        found.discard(without)
+        return found
+
+    def _interfaces_of(self, matched: Entries) -> set[Interface]:
+        return set().union(*(interfaces for _, interfaces in self._part.select(matched)))
 
     def covering(self, filter: Filter) -> list[Filter]:
         """Return the filter itself, if the filter is stored."""
@@ -98,5 +107,5 @@ class DistinctTable(Table[Interface]):
 
     def overlapping(self, filter: Filter) -> list[Filter]:
         """Return the stored filters that overlap a given filter by meaning, as advertisements need."""
-        found = set(self._index.overlapping(filter))
+        found = {stored for stored, _ in self._part.overlapping(filter)}
         return [stored for stored in self._interfaces if stored in found] if found else []
