@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Claimed(NamedTuple):
-    """A session with its client."""
+    """A session attached to a client."""
 
     session: Session
     void: int = 0

@@ -1,7 +1,7 @@
-"""`DurableClient`: a client with a session, which repeats unaccepted events, and follows its session from node to node.
+"""`DurableClient`: a client with a session, which repeats unaccepted events and follows the session from node to node.
 
-The rules are those of `client.engine`: a delivery counts once by its number, and by its event if the session was taken
-over by a replica holder.
+The rules are the rules of `client.engine`: a delivery counts once by number, and once by event after a take-over of the
+session by a replica holder.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DurableClient:
     # What a program does
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Publish events; the client repeats them until a node has accepted them."""
+        """Publish events; the client repeats unaccepted events."""
         batch = PublishEvents(self.count + 1, tuple(events))
         for number, event in enumerate(events, batch.number):
             self.network.record(records.Published, self.home, self.name, number, event)
@@ -113,7 +113,7 @@ class DurableClient:
         self._send(ChangeFilter(self._requests, message))
 
     def acknowledge(self) -> None:
-        """Acknowledge everything received."""
+        """Send the number of the last delivery, unless the node knows the number."""
         if self.seen > self.acknowledged and self.connected:
             self.acknowledged = self.seen
             self._send(f.Acknowledge(self.seen))

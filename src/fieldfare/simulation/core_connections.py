@@ -192,7 +192,7 @@ class ClientConnection:
         self.pump()
 
     def pump(self) -> None:
-        """Send the released deliveries."""
+        """Send the client all deliveries on disk."""
         host, core, name = self.host, self.host.core, self.session
         session = core.sessions.get(name)
         if not self._attached or session is None or session.identity != self._identity:

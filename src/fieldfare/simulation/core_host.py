@@ -1,7 +1,7 @@
 """`CoreHost`: a process of a node in virtual time, from a start to a stop or kill; the disk survives.
 
-The host does the work of `node.node`: it gives all waiting inputs to the core, writes the step, and only then releases
-the effects, answers, and wakes the connections. A kill may come between any two of these.
+The host does the work of `node.node`: all waiting inputs go to the core, the step is written, and only then the effects
+are released, answers given, and connections woken. A kill may come at any point between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIFE = 1e9
 
 
 class CoreHost:
-    """A running core with its disk, queue of inputs and connections."""
+    """A running core with a disk, a queue of inputs, and connections."""
 
     def __init__(self, network: CoreNetwork, name: str, disk: Disk) -> None:
         """Recover from the disk, and begin to work."""
@@ -69,7 +69,7 @@ class CoreHost:
             life=life,
             remember=options.remember,
             separate_names=True,
-            index=options.make_index,
+            index=options.shared,
         )
         core = self.network.make_core(
             broker,
@@ -170,7 +170,7 @@ class CoreHost:
         self._set_alarm()
 
     def stop(self, stage: Stage, kept: int) -> None:
-        """Stop at once; a step that is being written survives as far as the stage says."""
+        """Stop at once; of an unfinished write the part up to the stage survives."""
         self.up = False
         if self._writing is not None:
             self.disk.write(self._writing, stage, kept)
@@ -200,7 +200,7 @@ class CoreHost:
                 self._set_alarm()
 
     def maintain(self) -> None:
-        """Write a checkpoint, and delete the entries that nobody needs."""
+        """Write a checkpoint, and delete unneeded entries."""
         self.submit(Maintain(LIFE), self.disk.retain)
 
     # Handovers

@@ -1,7 +1,7 @@
 """`LinkEnd`: an end of a connection between two simulated nodes, with the frames of the link protocol.
 
-Both ends say `LinkHello` and `LinkResume`, and then resume the link or begin it anew, by the inputs of a node's
-connection (`node.link_connection`).
+Both ends say `LinkHello` and `LinkResume`, and then resume or replace the link, by the inputs of a node's connection
+(`node.link_connection`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LinkEnd:
     """One side of a connection to a neighbour."""
 
     def __init__(self, host: CoreHost, neighbour: str, role: Role, out: Pipe) -> None:
-        """Greet the neighbour."""
+        """Begin the meeting with a `LinkHello`."""
         self.host, self.neighbour, self.role = host, neighbour, role
         self.out = out
         self.inbox = Inbox()
@@ -68,7 +68,7 @@ class LinkEnd:
             self.inbox.put(frame)
 
     def end(self, *, quietly: bool = False) -> None:
-        """End the connection at this side; the neighbour hears of it, unless the network is silent."""
+        """End the connection here, with a word to the neighbour unless `quietly`."""
         if not self.open:
             return
         was_up = self.up
@@ -155,7 +155,7 @@ class LinkEnd:
                     link.pump()
 
     def pump(self) -> None:
-        """Send everything that is released and not sent yet."""
+        """Send all released messages, from the first unsent message on."""
         host, other = self.host, self.neighbour
         links = host.core.links
         if not self.up or not self.open or other not in links:

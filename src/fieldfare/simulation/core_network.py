@@ -13,7 +13,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.core.core import Core
-from fieldfare.matching.index import Index
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
@@ -24,6 +23,7 @@ from fieldfare.simulation.core_clients import DurableClient, Line
 from fieldfare.simulation.core_connections import ClientConnection
 from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_links import LinkEnd
+from fieldfare.simulation.core_rest import unrest
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.disk import Disk, DiskDamaged, Stage
 from fieldfare.simulation.links import Wire, uniform
@@ -31,7 +31,7 @@ from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.story import Note, sentence
 from fieldfare.simulation.topologies import Topology
 from fieldfare.simulation.trace import Record
-from fieldfare.tables.base import MakeIndex
+from fieldfare.tables.shared_index import SharedIndex
 
 RETRY = 0.1
 """seconds between two attempts to link"""
@@ -42,17 +42,18 @@ NEAR = Wire(uniform(0.0005, 0.002))
 
 
 class Options(NamedTuple):
-    """Settings of all nodes."""
+    """Strategy, replicas and memory of every node in a network."""
 
     strategy: Strategy = COVERING
     replicas: int = 0
     remember: float = 60.0
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
-    make_index: MakeIndex = Index
+    shared: SharedIndex | None = None
+    """index of the filters of all nodes; None: each node has its own"""
 
 
 class CoreNetwork:
-    """Nodes, links and clients."""
+    """Simulated nodes on a tree of links, with clients and faults."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class CoreNetwork:
     ) -> None:
         """Start all nodes, and let the first node of each edge dial.
 
-        With a `story`, everything that happens is added to it. A `detailed` trace has the messages between nodes.
+        All happenings are added to a `story`. A `detailed` trace has the messages between nodes.
         """
         self.options, self.make_core = options, make_core
         self.clock = VirtualClock()
@@ -92,7 +93,8 @@ class CoreNetwork:
         self._group: dict[str, int] = {}
         self._ends: dict[tuple[str, str], LinkEnd] = {}
         self._lines: dict[str, list[tuple[Line, ClientConnection]]] = {name: [] for name in topology.brokers}
-        self._planned = 0
+        self.planned = 0
+        """actions that are planned, and no sign of unrest"""
         self.edges = {(a, b): role for a, b, role in topology.edges}
         self.hosts = {name: CoreHost(self, name, self.disks[name]) for name in topology.brokers}
         for a, b in self.edges:
@@ -101,13 +103,13 @@ class CoreNetwork:
     # Chance, clocks and names
 
     def random_of(self, name: str) -> Random:
-        """Return the random generator of a part: what happens in a part changes no other part."""
+        """Return the random generator of a part: a change in a part changes no other part."""
         if name not in self._randoms:
             self._randoms[name] = Random(f"{self._seed} {name}")
         return self._randoms[name]
 
     def fresh(self, about: str) -> str:
-        """Return a new name."""
+        """Return a unique name, made of a word and a count."""
         self._fresh[about] += 1
         return f"{about}/{self._fresh[about]}"
 
@@ -173,7 +175,7 @@ class CoreNetwork:
         return self.hosts[a].up and self.hosts[b].up and not parted and not {(a, b), (b, a)} & self._cut
 
     def _dial_link(self, a: str, b: str) -> None:
-        """Let a node dial a neighbour, unless the link is there; try again until it is."""
+        """Let a node dial a neighbour without a link, again and again."""
         if a in self.lost or b in self.lost or (a, b) not in self.edges:
             return
         end = self._ends.get((a, b))
@@ -224,7 +226,7 @@ class CoreNetwork:
                 self._notice(one, end)
 
     def _notice(self, node: str, end: LinkEnd) -> None:
-        """Let a node find out later that a connection is silent."""
+        """Let a node notice the end of a silent connection later."""
         time = self.clock.now + NOTICE * self.random_of(node).random()
         self.clock.schedule(time, self._give_up, end)
 
@@ -233,8 +235,16 @@ class CoreNetwork:
             end.end(quietly=True)
 
     def break_link(self, a: str, b: str) -> None:
-        """Break the connection between two nodes; they may connect again at once."""
+        """Break the connection between two nodes, which may connect again at once."""
         self.cut(a, b)
+        self.mend(a, b)
+
+    def is_cut(self, a: str, b: str) -> bool:
+        """Tell whether no frame passes between two nodes, in one direction at least."""
+        return bool({(a, b), (b, a)} & self._cut)
+
+    def mend(self, a: str, b: str) -> None:
+        """Let frames pass between two nodes again."""
         self._cut -= {(a, b), (b, a)}
 
     def partition(self, *groups: Iterable[str]) -> None:
@@ -350,38 +360,12 @@ class CoreNetwork:
 
     def at(self, time: float, action: Action, *arguments: object) -> None:
         """Plan an action for a virtual time."""
-        self._planned += 1
+        self.planned += 1
         self.clock.schedule(time, self._do, action, arguments)
 
     def _do(self, action: Action, arguments: tuple[object, ...]) -> None:
-        self._planned -= 1
+        self.planned -= 1
         action(*arguments)
-
-    def unrest(self) -> Iterable[str]:
-        """Tell what is still to do before the network is at rest."""
-        if self.clock.pending != self._planned:
-            yield "frames are on the way"
-        for a, b in self.edges:
-            if not self.lost & {a, b} and not self.linked(a, b):
-                yield f"no link between {a} and {b}"
-        for name, host in self.hosts.items():
-            if name in self.lost:
-                continue
-            core = host.core
-            if not host.up or not host.idle:
-                yield f"{name} is busy"
-            for other, link in core.links.items():
-                if link.outbox and other not in self.lost:
-                    yield f"{name} has messages for {other}"
-            if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
-                yield f"{name} has sessions on the move"
-        for name, client in self.clients.items():
-            if not client.satisfied:
-                yield f"{name} waits"
-            elif not client.away:
-                session = self.hosts[client.node].core.sessions.get(name)
-                if session is not None and session.sent < session.count:
-                    yield f"{client.node} has deliveries for {name}"
 
     def settle(self, seconds: float = 60.0) -> None:
         """Mend everything, let all clients come back, and let time pass until the network is at rest."""
@@ -393,9 +377,9 @@ class CoreNetwork:
             if client.away:
                 client.attach()
         end = self.clock.now + seconds
-        while any(True for _ in self.unrest()):
+        while any(True for _ in unrest(self)):
             if self.clock.now > end:
-                self.problem(f"no rest: {', '.join(self.unrest())}")
+                self.problem(f"no rest: {', '.join(unrest(self))}")
                 return
             self.clock.run(self.clock.now + 0.1)
         self.record(records.Quiet)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
-from fieldfare.matching.index import Index
 from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable
 from fieldfare.simulation.core_clients import DurableClient
 from fieldfare.simulation.core_network import CoreNetwork, Options
-from fieldfare.simulation.small_index import SmallIndex
+from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Record
+from fieldfare.tables.network_index import NetworkIndex
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -47,7 +47,7 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, Index if plan.large else SmallIndex)
+    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, None if plan.apart else NetworkIndex())
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)
@@ -85,18 +85,6 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
     network.settle()
     if not network.lost and not network.problems:
         network.problems.extend(leftovers(network))
-
-
-def leftovers(network: CoreNetwork) -> Iterable[str]:
-    """Tell what nodes at rest still keep on disk although nobody needs it."""
-    for name, host in network.hosts.items():
-        for kind in ("outbox", "arrival", "departure", "parked", "replayed"):
-            if network.disks[name].rows.get(kind):
-                yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
-        low, last = host.core.low_water(), host.core.position
-        # A replica keeps an event that matched a former filter there, but not at the node of the session.
-        if low != last + 1 and not host.core.replicas.held:
-            yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
 
 
 def _do(act: p.Act, network: CoreNetwork) -> None:
@@ -142,7 +130,7 @@ def _change(client: DurableClient, message: m.Subscribe | m.Unsubscribe | m.Adve
 
 
 def _disturb(act: p.Act, network: CoreNetwork, nodes: list[str]) -> None:
-    """Let a node suffer."""
+    """Apply a fault of a single node, disk or clock."""
     match act:
         case p.Kill(number, steps, stage, kept, seconds):
             network.kill_later(nodes[number % len(nodes)], steps, stage, kept, seconds)
@@ -160,7 +148,7 @@ def _disturb(act: p.Act, network: CoreNetwork, nodes: list[str]) -> None:
 
 
 def _lose(leaf: int, refuge: int, network: CoreNetwork) -> None:
-    """Let a leaf fail for good, unless another node has; its replica holder is its only neighbour."""
+    """Let a leaf fail for good, unless another node has; the only neighbour is the replica holder."""
     near: dict[str, int] = {}
     for edge in network.edges:
         for node in edge:

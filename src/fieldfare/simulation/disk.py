@@ -1,4 +1,4 @@
-"""A simulated disk: the journal entries and rows of a node, with all faults that a node has to survive.
+"""A simulated disk: the journal entries and rows of a node, with all faults for a node to survive.
 
 A write goes on for some time, first the entries and then the rows, in the order of a node's storage. A kill in the
 middle leaves a part of the entries, or all entries without any row. Rows are kept as bytes, so that no value on the
@@ -23,7 +23,7 @@ _decode: Final = msgspec.msgpack.Decoder().decode
 
 
 class Stage(IntEnum):
-    """How far the write of a step has come when its node is killed."""
+    """Progress of the write of a step at the kill of the node."""
 
     NOTHING = 0
     """nothing is written"""
@@ -39,7 +39,7 @@ class Stage(IntEnum):
 
 
 class DiskDamaged(Exception):
-    """A checksum does not fit its record."""
+    """A checksum does not fit a record."""
 
 
 class Disk:
@@ -85,7 +85,7 @@ class Disk:
             table[key] = _encode(value)
 
     def load(self) -> tuple[StoredRows, Iterable[JournalEntry]]:
-        """Return all rows and the entries that recovery needs; a publication without its end is cut off."""
+        """Return all rows and the entries for recovery; an incomplete publication is cut off."""
         for position, entry in self.damaged.items():
             if position in self.log and _checksum(entry) != _checksum(self.log[position]):
                 raise DiskDamaged(f"entry {position} is damaged")
@@ -98,7 +98,7 @@ class Disk:
         return stored, [entry for position, entry in self.log.items() if position >= first]
 
     def entries(self, positions: Iterable[int]) -> dict[int, JournalEntry]:
-        """Return entries by position, without entries that were deleted."""
+        """Return entries by position, without deleted entries."""
         return {position: self.log[position] for position in positions if position in self.log}
 
     def truncate(self, last: int) -> None:
@@ -108,12 +108,12 @@ class Disk:
         self.last = min(self.last, last)
 
     def retain(self, first: int) -> None:
-        """Delete the entries before a position, since nobody needs them any more."""
+        """Delete the unneeded entries before a position."""
         for position in [position for position in self.log if position < first]:
             del self.log[position]
 
     def flip(self, random: Random) -> None:
-        """Flip a bit of an event in the log, if there is one."""
+        """Flip a bit of an event in the log, unless the log is empty."""
         if self.log:
             position = random.choice(list(self.log))
             event = bytearray(self.log[position].event)

@@ -22,7 +22,7 @@ class Pipe(Link):
         self._clock = clock
 
     def send(self, frame: object) -> None:
-        """Send a frame."""
+        """Let a frame arrive at the other end after the delay of the link, behind all earlier frames."""
         if self.up:
             for time in self.arrivals(self._clock.now, 0):
                 self._clock.schedule(time, self._arrive, frame)

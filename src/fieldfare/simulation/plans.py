@@ -1,7 +1,7 @@
-"""Plans of random runs: everything that clients, operators and faults do in a run, as plain values.
+"""Plans of random runs: all actions of clients and operators and all faults of a run, as plain values.
 
-A plan is drawn from a seed. The text of a plan is Python that makes the plan again, so a failing run can be kept. The
-numbers of clients, nodes and links count modulo those that exist, so a plan stays a plan if a part is left out.
+A plan is drawn from a seed. The text of a plan is a Python expression for the plan, so a failing run can be kept.
+The numbers of clients, nodes and links count modulo the existing ones, so a plan without a part is a plan.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Unsubscribe(NamedTuple):
 
 
 class Advertise(NamedTuple):
-    """A client advertises, besides its first advertisement."""
+    """A client advertises, besides the first advertisement."""
 
     client: int
     id: str
@@ -71,7 +71,7 @@ class Unadvertise(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A client goes to a node; it may keep the former connection until the new one is served."""
+    """A client goes to a node; with `keep` the former connection lasts until the new node answers."""
 
     client: int
     node: int
@@ -79,7 +79,7 @@ class Move(NamedTuple):
 
 
 class Detach(NamedTuple):
-    """A client goes away, until it moves or everything settles."""
+    """A client goes away, until the next move or settlement."""
 
     client: int
 
@@ -111,11 +111,11 @@ class Part(NamedTuple):
 
 
 class Heal(NamedTuple):
-    """All links work again."""
+    """Cuts and partitions end, and frames pass everywhere."""
 
 
 class Kill(NamedTuple):
-    """A node is killed in one of its next steps, at a stage of the write, and starts again later.
+    """A node is killed in a later step, at a stage of the write, and starts again later.
 
     For the stages in the middle of a write, only steps with entries of the log count.
     """
@@ -128,7 +128,7 @@ class Kill(NamedTuple):
 
 
 class Maintain(NamedTuple):
-    """A node writes a checkpoint and deletes the entries that nobody needs."""
+    """A node writes a checkpoint and deletes unneeded entries."""
 
     node: int
 
@@ -161,7 +161,7 @@ class Jump(NamedTuple):
 
 
 class Lose(NamedTuple):
-    """Everything settles, then a leaf of the tree fails for good; its clients go to another node."""
+    """Everything settles, then a leaf of the tree fails for good, and the clients there go to another node."""
 
     leaf: int
     refuge: int
@@ -196,14 +196,14 @@ Act: TypeAlias = (
 
 
 class Step(NamedTuple):
-    """Something that happens, some seconds after the step before."""
+    """An act, some seconds after the step before."""
 
     pause: float
     act: Act
 
 
 class Plan(NamedTuple):
-    """A whole run."""
+    """The nodes, clients and steps of a run from beginning to end."""
 
     seed: int
     """of delays"""
@@ -219,8 +219,8 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
-    large: bool = False
-    """whether brokers have the index of a node, made for many filters, and not a small one"""
+    apart: bool = False
+    """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -234,7 +234,7 @@ PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 
 
 class _Dice(Random):
-    """Draws clients and nodes, a few of them more often: faults do most harm where they meet."""
+    """Draws clients and nodes, a few more often: faults do most harm together."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -277,7 +277,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
-        large=dice.random() < 0.1,
+        apart=dice.random() < 0.1,
     )
 
 

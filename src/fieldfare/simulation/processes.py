@@ -1,4 +1,4 @@
-"""Processes in virtual time: generators that wait for answers of a core, for frames, or for a time.
+"""Processes in virtual time: generators waiting for answers of a core, for frames, or for a time.
 
 A process yields the thing to wait for: an input for the core (the answer comes after the write), an `Inbox` (the next
 frame comes), or a number of seconds. So the simulated connections read like the connections of a node.
@@ -36,7 +36,7 @@ class Inbox:
 
 
 class Process:
-    """A generator with its owner, who submits inputs; an answer that is an exception is raised in the generator."""
+    """A generator with access to a core; an exception as an answer is raised in the generator."""
 
     __slots__ = ("_pause", "_submit", "_work", "ended")
 

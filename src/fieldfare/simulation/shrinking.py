@@ -1,4 +1,4 @@
-"""Shrinking: a failing plan becomes the smallest plan found that fails by the same rule (delta debugging)."""
+"""Shrinking: a failing plan becomes a small plan with the same failure (delta debugging)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def shortest(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Return a part of the items that still fails, and does not without any one of its items.
+    """Return a failing part of the items; without any single item the part does not fail.
 
     >>> shortest(range(20), lambda some: 3 in some and 17 in some)
     [3, 17]
@@ -32,7 +32,7 @@ def shortest(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequen
 
 
 def shrink(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
-    """Return a smaller plan that fails, too: fewer steps, fewer nodes, plainer steps."""
+    """Return a smaller failing plan: fewer steps, fewer nodes, plainer steps."""
     plan = plan._replace(steps=tuple(shortest(plan.steps, lambda steps: fails(plan._replace(steps=tuple(steps))))))
     again = True
     while again:

@@ -1,4 +1,4 @@
-"""The story of a run: who said or did what, and when, in sentences."""
+"""The story of a run: the words and deeds of clients and nodes, with times, in sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fieldfare.simulation import trace as t
 
 
 class Note(NamedTuple):
-    """A sentence of a story; `who` is its subject, or nobody."""
+    """A sentence of a story; `who` is the subject, or empty."""
 
     time: float
     who: str

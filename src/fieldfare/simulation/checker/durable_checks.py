@@ -1,7 +1,7 @@
-"""Checks of networks of durable nodes: a delivery may come long after its event, and nothing excuses a loss.
+"""Checks of networks of durable nodes: a delivery may come long after the event, and nothing excuses a loss.
 
-An event is matched between its publication and its delivery, so a subscription counts that was in force at some time
-between the two. A client with an unsubscription on the way counts as subscribed until the answer. A filter replaced
+An event is matched between publication and delivery, so each subscription counts with some time in force between the
+two. A client with an unsubscription on the way counts as subscribed until the answer. A filter replaced
 under the same id may count until the next quiet moment, when the replacement has arrived everywhere.
 """
 
@@ -32,7 +32,7 @@ class _Publication(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A subscription with the places in the trace at which it begins and ends."""
+    """A subscription with the places of begin and end in the trace."""
 
     id: str
     filter: Filter
@@ -62,20 +62,20 @@ class _History:
         self._replaced = []
 
     def matching(self, publication: _Publication) -> set[str]:
-        """Return the ids of all subscriptions that an event may have matched since its publication."""
+        """Return the ids of all possibly matching subscriptions since the publication."""
         fields = fields_of(publication.event)
         known = (*self.present.values(), *self._replaced, *self.past)
         return {one.id for one in known if one.until > publication.order and one.filter.matches_fields(fields)}
 
     def due(self, publication: _Publication, named: tuple[str, ...]) -> list[_Asked]:
-        """Return matching subscriptions in force everywhere that a delivery does not name."""
+        """Return the unnamed matching subscriptions in force everywhere."""
         fields = fields_of(publication.event)
         others = [one for id, one in self.present.items() if id not in named and one.since < publication.quiet]
         return [one for one in others if one.filter.matches_fields(fields)]
 
 
 class _Unnamed(NamedTuple):
-    """A delivery that does not name a matching subscription; right if the subscription ends by the next rest."""
+    """A delivery without the name of a matching subscription; right if the subscription ends by the next rest."""
 
     delivery: Delivered
     history: _History
@@ -100,7 +100,7 @@ def check_durable(
 
 
 def durable_safety(trace: Trace, *, advertisements: bool = False) -> list[Violation]:
-    """Find deliveries that were not published, not asked for, repeated, or attributed to wrong subscriptions."""
+    """Find deliveries of unpublished or unwanted events, repeated deliveries, and wrong attributions."""
     found: list[Violation] = []
     histories: defaultdict[str, _History] = defaultdict(_History)
     promised = advertised()
