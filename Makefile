@@ -52,7 +52,7 @@ docs: setup ## build the documentation into site/
 	@echo "==> mkdocs" && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: setup ## write the generated pages: modules, public names, diagrams
-	@$(BIN)/python -m tools.modules && $(BIN)/python -m tools.public_names && $(BIN)/python -m tools.diagrams
+	@$(BIN)/python -m tools.modules && $(BIN)/python -m tools.public_names && $(BIN)/python -m tools.diagrams && $(BIN)/python -m tools.handover_diagram
 
 serve-docs: setup ## show the documentation on localhost, rebuilt as it changes
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve

@@ -82,7 +82,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         await node.start()
 
         def went(_: object, now: float) -> None:
-            node.core.handovers._lost("ana", "b", now)
+            node.core.handovers.departed.note("ana", "b", now)
 
         await node.submit(went)
         clocks.wall += 1000 * DAY
@@ -92,7 +92,7 @@ def test_where_a_session_went_is_remembered_over_a_jump(tmp_path: Path) -> None:
         node = clocks.make(tmp_path)
         await node.start()
         await _lives(node)
-        assert node.core.handovers.departed["ana"][0] == "b"
+        assert node.core.handovers.departed.node_of("ana") == "b"
         await node.stop()
 
     asyncio.run(test())

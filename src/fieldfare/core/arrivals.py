@@ -6,10 +6,13 @@ which gets the events at this node meanwhile. When the first part is complete, b
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
-from fieldfare.core.handover_state import Arrival
+from fieldfare.core.handover_state import Arrival, HandoverError
+from fieldfare.core.handover_states import HandoverStates
+from fieldfare.core.handover_table import IGNORED, HandoverInput
 from fieldfare.core.state import NEVER, Pending, Session
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
@@ -30,43 +33,59 @@ if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
 
-class Arrivals(dict[str, Arrival]):
+class Arrivals(Mapping[str, Arrival]):
     """The arriving sessions by name."""
 
-    def __init__(self, core: Core) -> None:
-        """Begin without arriving sessions, for a broker."""
-        super().__init__()
+    def __init__(self, core: Core, states: HandoverStates) -> None:
+        """Serve the arriving sessions of a node."""
         self._core = core
+        self._states = states
         self.refused: dict[tuple[str, str | None], str] = {}
         """Reasons why requested sessions do not come, by name and owner."""
         self.unclaimed: set[str] = set()
         """Sessions that no node had and that began anew here, until their clients come."""
 
-    def of(self, message: h.HandoverMessage) -> Arrival | None:
-        """Return the arrival with the session and ticket of a message; None if the message is about another attempt."""
-        arrival = self.get(message.session)
-        return arrival if arrival is not None and arrival.ticket == message.ticket else None
+    def __getitem__(self, name: str) -> Arrival:
+        """Return the arrival of a session."""
+        return self._states.arrivals[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the arriving sessions."""
+        return iter(self._states.arrivals)
+
+    def __len__(self) -> int:
+        """Return the number of arriving sessions."""
+        return len(self._states.arrivals)
 
     # Requests of clients
 
     def request(self, name: str, source: str, ticket: str, owner: str | None) -> None:
         """Ask a node for a session."""
         self.refused.pop((name, owner), None)
-        self[name] = Arrival(ticket, source, owner, self._core.position)
+        self._states.arrivals[name] = Arrival(ticket, source, owner, self._core.position)
         self._store(name)
         self._send(source, h.SessionRequest(name, ticket, owner))
 
     def take_over(self, name: str, holder: str, ticket: str, now: float) -> None:
         """Ask a replica holder for a session after the silence of its node; or the node once more."""
-        arrival, here = self.get(name), self._core.broker.name
-        if arrival is None or not (holder == here or self._core.envelopes.knows(holder)):
-            return  # clients name the holders, and an envelope to a wrong name would wait for ever
-        if arrival.session is not None:  # the node described the session and then fell silent: the replica has it all
-            self.discard(name, now)
-            arrival = Arrival(ticket, holder, arrival.owner, self._core.position, next_request=arrival.next_request)
-            self[name] = arrival
-        arrival.source = holder
-        self._store(name)
+        with self._states.transition(name, HandoverInput.TAKE_OVER) as next_states:
+            # Clients name the holders, and an envelope to a wrong name would wait for ever.
+            known = holder == self._core.broker.name or self._core.envelopes.knows(holder)
+            if next_states is not IGNORED and known:
+                self._take_over(name, holder, now)
+
+    def _take_over(self, name: str, holder: str, now: float) -> None:
+        """Ask a holder, with the same ticket.
+
+        A session that the source has described is not given up before the description of the holder is here: a slow
+        source may have given away the session already, and nobody else may have a replica any more.
+        """
+        arrival, here = self[name], self._core.broker.name
+        if arrival.session is not None:
+            arrival.holder = holder
+        else:
+            arrival.source = holder
+            self._store(name)
         if holder != here:
             self._send(holder, h.SessionRequest(name, arrival.ticket, arrival.owner, take_over=True))
         elif name in self._core.replicas.held:
@@ -75,10 +94,10 @@ class Arrivals(dict[str, Arrival]):
 
     def cancel(self, name: str) -> None:
         """Cancel a request after the client has gone. A session already described by the source comes all the same."""
-        arrival = self.get(name)
-        if arrival is not None and arrival.session is None and arrival.next_request is None:
-            self._send(arrival.source, h.CancelHandover(name, arrival.ticket))
-            self._remove(name)
+        with self._states.transition(name, HandoverInput.CANCEL) as next_states:
+            if next_states is not IGNORED and self[name].next_request is None:
+                self._send(self[name].source, h.CancelHandover(name, self[name].ticket))
+                self._remove(name)
 
     def cancel_unanswered(self) -> None:
         """Cancel all requests without an answer; after a restart no client waits for a session."""
@@ -89,8 +108,8 @@ class Arrivals(dict[str, Arrival]):
 
     def described(self, message: h.SessionDescription, source: str, now: float) -> None:
         """Subscribe to the filters of a session, store all events from now on, and report `TargetReady`."""
-        core, arrival, name = self._core, self.of(message), message.session
-        if arrival is None or arrival.session is not None:
+        core, arrival, name = self._core, self[message.session], message.session
+        if arrival.session is not None and arrival.holder != source:
             self._send(source, h.CancelHandover(name, message.ticket))
             return
         try:
@@ -100,9 +119,11 @@ class Arrivals(dict[str, Arrival]):
             self._send(source, h.CancelHandover(name, message.ticket))
             self._refuse(name, f"{core.broker.name} cannot read a filter of the session {name}: {error}")
             return
+        if arrival.session is not None:  # the node described the session and then fell silent: the replica has it all
+            core.sessions.end(name, now)
         if name in core.replicas.held:  # its node has answered, so the replica is not needed
             core.replicas.drop(name, now)
-        arrival.source, arrival.since = source, core.position
+        arrival.source, arrival.since, arrival.holder, arrival.event_ids = source, core.position, "", {}
         arrival.session = Session(message.identity, True, False, now, owner=message.owner)
         core.sessions[name] = Session(
             message.identity, True, False, now, owner=message.owner, handover_mark=arrival.interim_mark
@@ -115,21 +136,29 @@ class Arrivals(dict[str, Arrival]):
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
         """Log the events from the source, for the session alone."""
-        arrival = self.of(message)
-        if arrival is None or arrival.session is None:
-            return
+        arrival, part = self._part(message.session)
+        arrival.holder = ""  # the source is not silent
         for one in readable(message):
             details = details_for(one, message.session, arrival.interim_mark)
             sequence = handed_over(one.sequence)
             position = self._core.append_entry(now, one.publisher, sequence, one.event, details)
-            arrival.session.pending[one.number] = pending_of(one, position)
+            part.pending[one.number] = pending_of(one, position)
+
+    def _part(self, name: str) -> tuple[Arrival, Session]:
+        """Return an arrival, and the part of the session that the source has sent so far."""
+        arrival = self[name]
+        assert arrival.session is not None, f"{name} is not described"
+        return arrival, arrival.session
 
     def transferred(self, message: h.SessionTransferred, now: float) -> None:
         """Join both parts of a session: the deliveries of the source first, then the events missing there."""
-        core, arrival, name = self._core, self.of(message), message.session
-        if arrival is None or arrival.session is None:
-            return
-        interim, session = core.sessions[name], arrival.session
+        if not message.acknowledged <= message.count:
+            raise HandoverError(
+                f"the session {message.session} has {message.count} deliveries, and more are acknowledged"
+            )
+        core, name = self._core, message.session
+        arrival, session = self._part(name)
+        interim = core.sessions[name]
         session.sequence, session.count, session.acknowledged = message.sequence, message.count, message.acknowledged
         session.dropped, session.doubt = message.dropped + interim.dropped, message.doubt
         session.moves, session.lives, session.warned = message.moves + 1, message.lives[-MOST:], message.warned
@@ -150,15 +179,13 @@ class Arrivals(dict[str, Arrival]):
 
     def not_there(self, message: h.SessionNotHere, now: float) -> None:
         """Follow a session to the next node; if no node has the session, a new one begins here."""
-        core, arrival, name = self._core, self.of(message), message.session
-        if arrival is None:
-            return
+        core, arrival, name = self._core, self[message.session], message.session
         if message.refused:
             self._refuse(name, message.refused)
             return
         node = message.node
         if node == core.broker.name:  # so the session was here once
-            node = core.handovers.departed_to(name)
+            node = core.handovers.departed.node_of(name)
         if node:
             arrival.source = node
             self._store(name)
@@ -181,7 +208,7 @@ class Arrivals(dict[str, Arrival]):
     def _arrived(self, name: str, now: float) -> None:
         core, next_request = self._core, self[name].next_request
         self._remove(name)
-        core.handovers.forget_departed(name)
+        core.handovers.departed.forget(name)
         core.sessions[name].last_seen = now
         core.sessions.store(name)
         core.buffer.wake(name)
@@ -215,7 +242,7 @@ class Arrivals(dict[str, Arrival]):
         self._core.envelopes.send(to, h.encode(message))
 
     def _remove(self, name: str) -> None:
-        del self[name]
+        del self._states.arrivals[name]
         self._core.buffer.store(Row("arrival", (name,)))
 
     def _store(self, name: str) -> None:
@@ -230,7 +257,7 @@ class Arrivals(dict[str, Arrival]):
         for (name,), (low, ticket, source, wanted, identity, owner, following) in stored.get("arrival", {}).items():
             session = None if identity is None else Session(identity, True, False, owner=owner)
             request = None if following is None else (following[0], following[1], following[2])
-            self[str(name)] = Arrival(ticket, source, wanted, low - 1, session, next_request=request)
+            self._states.arrivals[str(name)] = Arrival(ticket, source, wanted, low - 1, session, next_request=request)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log: add the event to a part of the session, according to the mark."""

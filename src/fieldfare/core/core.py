@@ -101,7 +101,7 @@ class Core:
         self.sessions = SessionTable(self)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
-        self.envelopes = Envelopes(self)
+        self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
@@ -205,7 +205,7 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
-        self.handovers.expire(now, life)
+        self.handovers.departed.expire(now, life)
         return ended
 
     @property
@@ -252,6 +252,7 @@ class Core:
                 if number > known
             ]
             session.sequence = max(known, last)
+            self.replicas.published(one.session)
             answers.append(session.sequence)
         self.route(accepted, LOCAL, now)
         return answers

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
+from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
 from fieldfare.core.state_rows import pending_row
 from fieldfare.protocol.journal import Row
@@ -47,7 +48,7 @@ class Deliveries:
 
     def replay(self, name: str, found: Iterable[Pending]) -> None:
         """Deliver events from before the subscription to a session."""
-        self._core.handovers.check_usable(name)
+        self._core.handovers.states.check(name, HandoverInput.USE)
         for pending in found:
             self.deliver_stored(name, pending._replace(replayed=True))
 
@@ -110,7 +111,7 @@ class Deliveries:
 
     def acknowledge(self, name: str, number: int) -> None:
         """Forget all deliveries of a session up to a number, on the acknowledgement of the client."""
-        self._core.handovers.check_usable(name)
+        self._core.handovers.states.check(name, HandoverInput.USE)
         session = self._core.sessions.known(name)
         last = max(session.sent, session.sent_before)
         if number > last:

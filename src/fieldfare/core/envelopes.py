@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fieldfare.core.step import StepBuffer
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 
 if TYPE_CHECKING:
-    from fieldfare.core.core import Core
+    from fieldfare.core.link_table import LinkTable
 
 
 class Envelopes:
     """The ways to other nodes, and the waiting envelopes."""
 
-    def __init__(self, core: Core) -> None:
-        """Begin without any known way."""
-        self._core = core
+    def __init__(self, name: str, links: LinkTable, buffer: StepBuffer) -> None:
+        """Begin without any known way, at the node of a name."""
+        self._name = name
+        self._links = links
+        self._buffer = buffer
         self._behind: dict[str, set[str]] = {}
         """By neighbour: the nodes that are reached through it."""
         self._parked: dict[int, Envelope] = {}
@@ -30,7 +33,7 @@ class Envelopes:
 
     def send(self, to: str, content: bytes) -> None:
         """Send content to a node."""
-        self.forward(Envelope(to, self._core.broker.name, content))
+        self.forward(Envelope(to, self._name, content))
 
     def forward(self, envelope: Envelope, via: str = "") -> None:
         """Pass an envelope to the next neighbour on the way; without a known way the envelope waits.
@@ -38,36 +41,36 @@ class Envelopes:
         An envelope never goes back to the last neighbour: two nodes may each see the way through the other,
         for a moment or because a third node lies, and would pass the envelope to and fro for ever.
         """
-        links = self._core.links.keys() - {via}
+        links = self._links.keys() - {via}
         way = next((one for one, nodes in self._behind.items() if envelope.to in nodes and one in links), None)
         if envelope.to in links:
             way = envelope.to
         if way is not None:
-            self._core.links.send(way, envelope)
+            self._links.send(way, envelope)
             return
         self._count += 1
         self._parked[self._count] = envelope
-        self._core.buffer.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
+        self._buffer.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
 
     def knows(self, node: str) -> bool:
         """Tell whether a way to a node is known."""
-        return node in self._core.links or any(node in nodes for nodes in self._behind.values())
+        return node in self._links or any(node in nodes for nodes in self._behind.values())
 
     def set_reachable(self, neighbour: str, nodes: Iterable[str]) -> None:
         """Note the nodes behind a neighbour, and send the envelopes for any of those nodes."""
         known = set(nodes) | {neighbour}
         if self._behind.get(neighbour) != known:
             self._behind[neighbour] = known
-            self._core.buffer.store(Row("reach", (neighbour,), sorted(known)))
+            self._buffer.store(Row("reach", (neighbour,), sorted(known)))
         parked, self._parked = self._parked, {}
         for number, envelope in parked.items():
-            self._core.buffer.store(Row("parked", (number,)))
+            self._buffer.store(Row("parked", (number,)))
             self.forward(envelope)
 
     def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
-            self._core.buffer.store(Row("reach", (neighbour,)))
+            self._buffer.store(Row("reach", (neighbour,)))
         for what in outbox:
             message = wire.decode(what) if isinstance(what, bytes) else None
             if isinstance(message, Envelope):

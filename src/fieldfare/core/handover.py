@@ -1,26 +1,56 @@
-"""`Handovers`: sessions on the move between nodes. `protocol.handover` has the messages and the order of messages.
+"""`Handovers`: sessions on the move between nodes.
 
-All state of a handover is in rows and journal entries, as everything else of the broker: after a kill, the node
-continues in the middle.
+`protocol.handover` has the messages and the order of messages, `handover_table` the states of a session and the inputs
+of each state. All state of a handover is in rows and journal entries, as everything else of the broker: after a kill,
+the node continues in the middle.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.arrivals import Arrivals
+from fieldfare.core.departed import Departed
 from fieldfare.core.departures import Departures
-from fieldfare.core.handover_state import Arrival, Departure, HandoverStatus, SessionMoving, TemporarilyRefused
+from fieldfare.core.handover_state import (
+    STATUS,
+    Arrival,
+    Departure,
+    HandoverStatus,
+    TemporarilyRefused,
+)
+from fieldfare.core.handover_states import HandoverStates
+from fieldfare.core.handover_table import IGNORED, HandoverInput, HandoverState
 from fieldfare.core.passes import Pass, first_pass
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import INTERNAL, RequestRefused, Session
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, StoredRows
 from fieldfare.routing.deduplication import EventId
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
+
+OF_HANDOVERS: Final[Mapping[type[h.HandoverMessage], HandoverInput]] = {
+    h.SessionDescription: HandoverInput.DESCRIPTION,
+    h.ClientVoucher: HandoverInput.VOUCHER,
+    h.TargetReady: HandoverInput.TARGET_READY,
+    h.StoredDeliveries: HandoverInput.DELIVERIES,
+    h.SessionTransferred: HandoverInput.TRANSFERRED,
+    h.SessionNotHere: HandoverInput.NOT_HERE,
+    h.CancelHandover: HandoverInput.CANCELLED,
+    h.ReplicaProgress: HandoverInput.REPLICA_PROGRESS,
+}
+"""Inputs of the messages with the ticket of a handover."""
+OF_REPLICAS: Final[Mapping[type[h.HandoverMessage], HandoverInput]] = {
+    h.TargetReady: HandoverInput.HOLDER_READY,
+    h.StoredDeliveries: HandoverInput.REPLICA_DELIVERIES,
+    h.ReplicaProgress: HandoverInput.REPLICA_PROGRESS,
+    h.CancelHandover: HandoverInput.REPLICA_CANCELLED,
+}
+"""Inputs of the messages with the ticket of a replica."""
 
 
 class Handovers:
@@ -30,10 +60,11 @@ class Handovers:
         """Begin without handovers; with `secure`, a session goes only to the owner."""
         self._core = core
         self._secure = secure
-        self.arrivals = Arrivals(core)
-        self.departures = Departures(core)
-        self.departed: dict[str, tuple[str, float]] = {}
-        """Sessions that have left: the node of each, and when it left."""
+        self.states = HandoverStates(core.sessions, core.replicas.held)
+        self.departed = Departed(core.buffer)
+        self.arrivals = Arrivals(core, self.states)
+        parts = self.states, core.sessions, core.envelopes, core.buffer
+        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position)
         self.passes: dict[str, Pass] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -41,26 +72,15 @@ class Handovers:
 
     def status(self, name: str) -> HandoverStatus:
         """Return where a session is."""
-        if name in self.arrivals:
-            return "coming"
-        if name in self.departures and self.departures[name].ready:
-            return "going"
-        return "here" if name in self._core.sessions and name not in self._core.replicas.held else "unknown"
+        return STATUS[self.states.of(name)]
 
     def source_of(self, name: str) -> str:
         """Return the source of an arriving session; for a departing session, the name of this node."""
         return self.arrivals[name].source if name in self.arrivals else self._core.broker.name
 
-    def check_usable(self, name: str) -> None:
-        """Raise `SessionMoving` for an arriving or departing session, and for a replica."""
-        going = name in self.departures and self.departures[name].ready
-        if going or name in self.arrivals or name in self._core.replicas.held:
-            raise SessionMoving(f"the session {name} is on its way")
-
     def cancel_departure(self, name: str) -> None:
-        """Cancel the departure of a session because of a client here, unless the target is ready already."""
-        departure = self.departures.get(name)
-        if departure is not None and not departure.ready:
+        """Cancel the departure of a session because of a client here."""
+        if name in self.departures:
             self.departures.cancel(name)
 
     def claim(
@@ -78,9 +98,15 @@ class Handovers:
 
         The client was `at` another node before, or nowhere. A `fresh` name serves as the identity of a new
         session, or as the ticket of a handover. The `identity`, if known to the client, tells which session of the name
-        is meant, and `moves` which of two copies: a copy with fewer moves than the client knows is a remainder at a
-        failed node.
+        is meant, and `moves` which of two copies: a session that has come here from the client's node has moved once
+        more, and a copy with no more moves than the client knows is a remainder at a failed node.
         """
+        with self.states.transition(name, HandoverInput.CLAIM):
+            return self._claim(name, fresh, now, at=at, identity=identity, moves=moves, owner=owner)
+
+    def _claim(
+        self, name: str, fresh: str, now: float, *, at: str, identity: str, moves: int, owner: str
+    ) -> Session | None:
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
             raise RequestRefused(self.arrivals.refused.pop((name, asking)))
@@ -89,19 +115,19 @@ class Handovers:
         # No node has an unclaimed session: to ask for it would never end.
         doubtful = elsewhere and name not in self.arrivals.unclaimed
         if session is not None and doubtful and identity not in ("", session.identity) and self._is_unused(name):
-            core.sessions.end(name, now)  # its client dialled here once, and did not wait for the answer
+            self._end_copy(name, now)  # its client dialled here once, and did not wait for the answer
             session = None
         if session is not None and doubtful and identity:
             if session.identity != identity:
                 raise RequestRefused(f"{here} has another session {name}: leave it, or use another name")
-            if session.moves < moves:
-                core.sessions.end(name, now)
+            if session.moves <= moves and moves:  # 0: the client may not know
+                self._end_copy(name, now)
                 session = None
         if session is not None:
             return self._attach(name, fresh, now, owner, identity)
         if self.status(name) == "unknown":
             replica = core.replicas.held.get(name)
-            source = at if elsewhere else self.departed_to(name)
+            source = at if elsewhere else self.departed.node_of(name)
             source = source or (replica.node if replica is not None else "")
             if not source:
                 return self._attach(name, fresh, now, owner, identity)
@@ -109,6 +135,10 @@ class Handovers:
                 raise TemporarilyRefused(f"{here} knows no way to the node {source}, which has the session {name}")
             self.arrivals.request(name, source, fresh, asking)
         return None
+
+    def _end_copy(self, name: str, now: float) -> None:
+        self.cancel_departure(name)
+        self._core.sessions.end(name, now)
 
     def _is_unused(self, name: str) -> bool:
         """Tell whether a session holds nothing of value to a client."""
@@ -123,7 +153,8 @@ class Handovers:
 
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Offer a session, with the client, to another node."""
-        self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
+        with self.states.transition(name, HandoverInput.OFFER):
+            self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
 
     def cancel_unanswered(self) -> None:
         """Cancel all requests without an answer; after a restart no client waits for a session."""
@@ -136,44 +167,90 @@ class Handovers:
         if envelope.to != self._core.broker.name:
             self._core.envelopes.forward(envelope, via)
             return
-        other, replicas = envelope.origin, self._core.replicas
-        match h.decode(envelope.content):
-            case h.SessionRequest(session=name, ticket=ticket, owner=owner, take_over=take_over):
-                mine = name in replicas.held and name not in self.arrivals
+        message, other = h.decode(envelope.content), envelope.origin
+        if isinstance(message, h.SessionOffer) or (isinstance(message, h.SessionDescription) and message.replica):
+            check_session(message.session)
+        given = self.input_of(message, other)
+        with self.states.transition(message.session, given) as next_states:
+            if next_states is not IGNORED:
+                self._apply(message, given, other, now)
+            elif isinstance(message, h.SessionDescription) and not message.replica:
+                self._send(other, h.CancelHandover(message.session, message.ticket))
+
+    def input_of(self, message: h.AnyHandoverMessage, sender: str) -> HandoverInput:
+        """Return the input of the table that a message is: by type, attempt, and sender."""
+        match message:
+            case h.SessionRequest(take_over=take_over):
+                return HandoverInput.TAKE_OVER_REQUEST if take_over else HandoverInput.SESSION_REQUEST
+            case h.SessionOffer():
+                return HandoverInput.SESSION_OFFER
+            case h.SessionDescription(replica=True):
+                return HandoverInput.REPLICA_DESCRIPTION
+            case h.SessionTakenOver(session=name, identity=identity):
+                session, holders = self._core.sessions.get(name), self._core.replicas.holders.get(name, {})
+                known = session is not None and session.identity == identity and sender in holders
+                return HandoverInput.TAKEN_OVER if known else HandoverInput.STALE
+        if self._is_of_replica(message, sender):
+            return OF_REPLICAS[type(message)]
+        return OF_HANDOVERS[type(message)] if self._is_of_handover(message, sender) else HandoverInput.STALE
+
+    def _is_of_handover(self, message: h.HandoverMessage, sender: str) -> bool:
+        """Tell whether a message is about the attempt in progress, and of the node at the other end.
+
+        A requested session may be described by any node: the session may have moved on.
+        """
+        arrival, departure = self.arrivals.get(message.session), self.departures.get(message.session)
+        if arrival is not None and arrival.ticket == message.ticket:
+            elsewhere = isinstance(message, h.SessionDescription | h.SessionNotHere)
+            return arrival.session is None or arrival.source == sender or elsewhere
+        return departure is not None and (departure.ticket, departure.target) == (message.ticket, sender)
+
+    def _is_of_replica(self, message: h.HandoverMessage, sender: str) -> bool:
+        replica = self._core.replicas.held.get(message.session)
+        holder = self._core.replicas.holders.get(message.session, {}).get(sender)
+        held = replica is not None and (replica.ticket, replica.node) == (message.ticket, sender)
+        return type(message) in OF_REPLICAS and (held or (holder is not None and holder.ticket == message.ticket))
+
+    def _apply(self, message: h.AnyHandoverMessage, given: HandoverInput, other: str, now: float) -> None:
+        """Apply a message that the table knows in the present state of the session."""
+        name, replicas = message.session, self._core.replicas
+        match message:
+            case h.SessionRequest(ticket=ticket, owner=owner, take_over=take_over):
+                mine = self.states.of(name) is HandoverState.REPLICA
                 if take_over and mine and not (self._secure and replicas.held[name].owner != owner):
                     replicas.take_over(name)
-                    self.forget_departed(name)
+                    self.departed.forget(name)
                 self.requested(name, ticket, other, owner)
-            case h.SessionOffer(session=name, ticket=ticket, owner=owner):
-                check_session(name)
-                if self.status(name) == "unknown":
-                    self.arrivals.request(name, other, ticket, owner)
-            case h.SessionDescription(replica=True) as description:
-                check_session(description.session)
-                replicas.accept(description, other, now)
-            case h.SessionDescription() as description:
-                self.arrivals.described(description, other, now)
-            case h.ClientVoucher() as voucher:
-                arrival = self.arrivals.of(voucher)
-                if arrival is not None and arrival.session is not None and arrival.session.owner == voucher.owner:
-                    self.passes[voucher.session] = first_pass(voucher, now)
-            case h.TargetReady(session=name, ticket=ticket):
-                if not replicas.holder_ready(name, ticket, other):
-                    self.departures.target_ready(name, ticket)
-            case h.StoredDeliveries() as deliveries:
-                replicas.receive_deliveries(deliveries, now)
-                self.arrivals.receive_deliveries(deliveries, now)
-            case h.ReplicaProgress() as progress:
-                replicas.update(progress, now)
-            case h.SessionTakenOver(session=name, identity=identity):
-                if replicas.taken_over(name, identity, other, now):
-                    self._lost(name, other, now)
-            case h.SessionTransferred() as transferred:
-                self.arrivals.transferred(transferred, now)
-            case h.SessionNotHere() as not_there:
-                self.arrivals.not_there(not_there, now)
-            case h.CancelHandover(session=name, ticket=ticket):
-                self._cancelled(name, ticket, now)
+            case h.SessionOffer(ticket=ticket, owner=owner):
+                self.arrivals.request(name, other, ticket, owner)
+            case h.SessionDescription(replica=True):
+                replicas.accept(message, other, now)
+            case h.SessionDescription():
+                self.arrivals.described(message, other, now)
+            case h.ClientVoucher():
+                arrival = self.arrivals[name]
+                if arrival.session is not None and arrival.session.owner == message.owner:
+                    self.passes[name] = first_pass(message, now)
+            case h.TargetReady() if given is HandoverInput.HOLDER_READY:
+                replicas.holder_ready(name, other)
+            case h.TargetReady():
+                self.departures.target_ready(name)
+            case h.StoredDeliveries() if given is HandoverInput.REPLICA_DELIVERIES:
+                replicas.receive_deliveries(message, now)
+            case h.StoredDeliveries():
+                self.arrivals.receive_deliveries(message, now)
+            case h.ReplicaProgress():
+                replicas.update(message, now)
+            case h.SessionTakenOver():
+                self._lost(name, other, now)
+            case h.SessionTransferred():
+                self.arrivals.transferred(message, now)
+            case h.SessionNotHere():
+                self.arrivals.not_there(message, now)
+            case h.CancelHandover() if given is HandoverInput.REPLICA_CANCELLED:
+                replicas.drop(name, now)
+            case h.CancelHandover():
+                self._cancelled(name, now)
 
     def requested(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         """Answer the request of a node: begin the handover, refer to another node, or refuse."""
@@ -186,55 +263,35 @@ class Handovers:
         elif replica is not None:
             self._send(target, h.SessionNotHere(name, ticket, replica.node))
         elif session is None or not session.durable or name.startswith(INTERNAL):
-            self._send(target, h.SessionNotHere(name, ticket, self.departed_to(name)))
+            self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         else:
             self.departures.begin(name, session, ticket, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
-        """Note the take-over of a session by a replica holder, and disconnect the client here."""
+        """End a session after the take-over by a replica holder, and disconnect the client here.
+
+        The target of a departure has to ask the holder.
+        """
+        self.cancel_departure(name)
+        self._core.replicas.forget_holder(name, holder)
+        self._core.sessions.end(name, now)
+        self._core.buffer.closing[name] = holder
+        self.departed.note(name, holder, now)
+
+    def _cancelled(self, name: str, now: float) -> None:
         if name in self.departures:
             self.departures.remove(name)
-        self._core.buffer.closing[name] = holder
-        self.note_departed(name, holder, now)
-
-    def _cancelled(self, name: str, ticket: str, now: float) -> None:
-        arrival, departure = self.arrivals.get(name), self.departures.get(name)
-        replica = self._core.replicas.held.get(name)
-        if arrival is not None and arrival.ticket == ticket:
-            self.arrivals.discard(name, now)
-            if arrival.next_request is not None:
-                following, node, _ = arrival.next_request
-                self._send(node, h.SessionNotHere(name, following, arrival.source))
-        elif departure is not None and departure.ticket == ticket and not departure.ready:
-            self.departures.remove(name)
-        if replica is not None and replica.ticket == ticket:
-            self._core.replicas.drop(name, now)
+            return
+        arrival = self.arrivals[name]
+        self.arrivals.discard(name, now)
+        if arrival.next_request is not None:
+            following, node, _ = arrival.next_request
+            self._send(node, h.SessionNotHere(name, following, arrival.source))
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
         self._core.envelopes.send(to, h.encode(message))
-
-    # Sessions that have left
-
-    def departed_to(self, name: str) -> str:
-        """Return the node where a session went; empty if unknown."""
-        return self.departed.get(name, ("", 0.0))[0]
-
-    def note_departed(self, name: str, node: str, now: float) -> None:
-        """Remember where a session went, for clients and nodes with requests for the session."""
-        self.departed[name] = node, now
-        self._core.buffer.store(Row("gone", (name,), [node, now]))
-
-    def forget_departed(self, name: str) -> None:
-        """Forget where a session went, after a return of the session or a long time."""
-        if self.departed.pop(name, None) is not None:
-            self._core.buffer.store(Row("gone", (name,)))
-
-    def expire(self, now: float, life: float) -> None:
-        """Forget where sessions went more than ten lives ago; until then a session may be in use elsewhere."""
-        for name in [name for name, (_, when) in self.departed.items() if now - when > 10 * life]:
-            self.forget_departed(name)
 
     # Events and recovery
 
@@ -259,8 +316,7 @@ class Handovers:
         """Recover from stored rows; the entries of the log follow."""
         self.arrivals.restore(stored)
         self.departures.restore(stored)
-        for (name,), (node, _) in stored.get("gone", {}).items():
-            self.departed[str(name)] = node, self._core.now  # clients could not come back while the node was down
+        self.departed.restore(stored, self._core.now)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log."""

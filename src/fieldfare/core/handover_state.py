@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from fieldfare.core.handover_table import HandoverState
 from fieldfare.core.state import Pending, RequestRefused, Session
 from fieldfare.routing.deduplication import EventId
 
 HandoverStatus: TypeAlias = Literal["here", "coming", "going", "unknown"]
 """Place of a session, seen from one node: usable here, on its way here, on its way to another node, or elsewhere."""
+
+STATUS: Final[Mapping[HandoverState, HandoverStatus]] = {
+    HandoverState.ELSEWHERE: "unknown",
+    HandoverState.REPLICA: "unknown",
+    HandoverState.REQUESTED: "coming",
+    HandoverState.REPLICA_REQUESTED: "coming",
+    HandoverState.ARRIVING: "coming",
+    HandoverState.HERE: "here",
+    HandoverState.DEPARTING: "here",
+    HandoverState.READY: "going",
+    HandoverState.FROZEN: "going",
+}
+"""Place of a session in each state."""
+
+
+class HandoverError(ValueError):
+    """An input that the table of handovers does not know: an error of this node or of another node."""
 
 
 class SessionMoving(RequestRefused):
@@ -35,6 +54,8 @@ class Arrival(msgspec.Struct):
     """Events that arrived here meanwhile, by their number in the interim session."""
     next_request: tuple[str, str, str | None] | None = None
     """Ticket, node and owner of a request from a third node, to be answered when the session is here."""
+    holder: str = ""
+    """Replica holder that was asked, too, and from which the session comes if the source stays silent."""
     after_arrival: list[tuple[Pending, EventId]] = []
     """Recovery only: events that the log names for the arrived session, although no row says that it had arrived."""
 

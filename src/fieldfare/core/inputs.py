@@ -76,7 +76,7 @@ class EndSession(Struct, frozen=True):
     def __call__(self, core: Core, now: float) -> None:
         """Drop the filters and all waiting deliveries."""
         if self.session in core.sessions:
-            core.sessions.end(self.session, now)
+            core.sessions.leave(self.session, now)
 
 
 class ChangeFilters(Struct, frozen=True):

@@ -13,6 +13,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
 from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
@@ -53,6 +54,8 @@ class Replicas:
         self._event_ids: dict[str, dict[int, EventId]] = {}
         """Events of the deliveries that are not acknowledged, by session and number."""
         self._changed: set[str] = set()
+        self._published: set[str] = set()
+        """Sessions with replicas that have published in the present step."""
         self._due: set[tuple[str, str]] = set()
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
@@ -80,7 +83,10 @@ class Replicas:
                 self._changed.add(name)
 
     def assign_holders(self) -> None:
-        """At the end of a step: choose holders for changed sessions, and send the present filters."""
+        """At the end of a step: choose holders for changed sessions, send the present filters, and the new counts."""
+        published, self._published = self._published, set()
+        for name in sorted(published):
+            self._report(name, [])
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
             session = self._core.sessions.get(name)
@@ -102,7 +108,7 @@ class Replicas:
             holders[holder] = ReplicaHolder(ticket, subscriptions)
             self._store_holder(name, holder)
             about = session.identity, session.owner, subscriptions, advertisements
-            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True))
+            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True, moves=session.moves))
 
     def end(self, name: str) -> None:
         """Cancel the replicas of an ended session."""
@@ -117,16 +123,12 @@ class Replicas:
             self.end(name)
             self._changed.add(name)
 
-    def holder_ready(self, name: str, ticket: str, holder: str) -> bool:
-        """Schedule the waiting deliveries for a subscribed holder; False if the node is no holder of the session."""
-        one = self.holders.get(name, {}).get(holder)
-        if one is None or one.ticket != ticket:
-            return False
+    def holder_ready(self, name: str, holder: str) -> None:
+        """Schedule the waiting deliveries for a subscribed holder."""
+        one = self.holders[name][holder]
         one.ready, one.upto = True, self._core.sessions[name].count
         self._due.add((name, holder))
         self._store_holder(name, holder)
-        self._send_progress(name, holder, [])  # else the holder would not know how often the session has moved
-        return True
 
     def due(self) -> list[tuple[str, str]]:
         """Return the pairs of session and holder for which waiting deliveries have to be sent."""
@@ -154,32 +156,37 @@ class Replicas:
 
     def acknowledged(self, name: str, number: int) -> None:
         """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
-        holders, event_ids = self.holders.get(name), self._event_ids.get(name, {})
-        if not holders:
+        event_ids = self._event_ids.get(name, {})
+        if not self.holders.get(name):
             return
         last: dict[tuple[str, str], int] = {}
         while event_ids and (first := next(iter(event_ids))) <= number:
             event = event_ids.pop(first)
             last[event[:2]] = event[2]
-        last_events = [(publisher, by, sequence) for (publisher, by), sequence in last.items()]
-        for holder in holders:
-            self._send_progress(name, holder, last_events)
+        self._report(name, [(publisher, by, sequence) for (publisher, by), sequence in last.items()])
 
-    def _send_progress(self, name: str, holder: str, last_events: list[tuple[str, str, int]]) -> None:
-        session, ticket = self._core.sessions[name], self.holders[name][holder].ticket
-        counts = session.sequence, session.count, session.acknowledged, session.moves
-        self._send(holder, h.ReplicaProgress(name, ticket, *counts, last_events))
+    def published(self, name: str) -> None:
+        """Schedule a report of the publisher's count, at the end of the step.
 
-    def taken_over(self, name: str, identity: str, holder: str, now: float) -> bool:
-        """End a session after a take-over by a holder; False if the session was not here, or the node no holder."""
-        session, departure = self._core.sessions.get(name), self._core.handovers.departures.get(name)
-        going = departure is not None and departure.ready
-        if session is None or session.identity != identity or going or holder not in self.holders.get(name, {}):
-            return False
-        del self.holders[name][holder]
-        self._core.buffer.store(Row("copy", (name, holder)))
-        self._core.sessions.end(name, now)
-        return True
+        A client repeats events that may not have been accepted. A holder that took over without the count would take
+        them for new events, and they could reach subscribers a second time. The report follows the events on the same
+        links: a holder never knows of an event that is lost.
+        """
+        if self.holders.get(name):
+            self._published.add(name)
+
+    def _report(self, name: str, last_events: list[EventId]) -> None:
+        session = self._core.sessions.get(name)
+        if session is None:
+            return
+        for holder, one in self.holders.get(name, {}).items():
+            counts = session.sequence, session.count, session.acknowledged, session.moves
+            self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
+
+    def forget_holder(self, name: str, holder: str) -> None:
+        """Forget a holder that has taken over a session."""
+        if self.holders.get(name, {}).pop(holder, None) is not None:
+            self._core.buffer.store(Row("copy", (name, holder)))
 
     # At a replica holder
 
@@ -189,7 +196,7 @@ class Replicas:
         if replica is not None and replica.identity != description.identity:
             self.drop(name, now)
             replica = None
-        if replica is None and (name in core.sessions or name in core.handovers.arrivals):
+        if replica is None and name in core.handovers.arrivals:
             return
         try:
             subscribe = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in description.subscriptions.items()}
@@ -201,7 +208,7 @@ class Replicas:
             replica = Replica(description.ticket, node, description.identity, description.owner, mark)
             self.held[name] = replica
             core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
-        replica.ticket, replica.node = description.ticket, node
+        replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
         self._store_replica(name)
         core.sessions.store(name)
         before = core.broker.clients.get(name).subscriptions
@@ -211,9 +218,7 @@ class Replicas:
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
         """Log deliveries from before the beginning of the replica."""
-        replica = self._held(message)
-        if replica is None:
-            return
+        replica = self.held[message.session]
         for one in readable(message):
             details = details_for(one, message.session, replica.mark)
             position = self._core.append_entry(now, one.publisher, handed_over(one.sequence), one.event, details)
@@ -221,9 +226,7 @@ class Replicas:
 
     def update(self, progress: h.ReplicaProgress, now: float) -> None:
         """Apply the progress of a session: forget the events acknowledged by the client."""
-        replica, name = self._held(progress), progress.session
-        if replica is None:
-            return
+        replica, name = self.held[progress.session], progress.session
         replica.sequence, replica.count = progress.sequence, progress.count
         replica.acknowledged, replica.moves = progress.acknowledged, progress.moves
         for publisher, by, sequence in progress.last_events:
@@ -279,11 +282,8 @@ class Replicas:
     def expire(self, now: float, life: float) -> None:
         """Drop replicas without news for ten times the life of a session; usually the session's node cancels before."""
         for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
-            self.drop(name, now)
-
-    def _held(self, message: h.HandoverMessage) -> Replica | None:
-        replica = self.held.get(message.session)
-        return replica if replica is not None and replica.ticket == message.ticket else None
+            with self._core.handovers.states.transition(name, HandoverInput.EXPIRE):
+                self.drop(name, now)
 
     # Events, rows and recovery
 

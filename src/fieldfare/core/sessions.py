@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
+from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.state import RequestRefused, Session
 from fieldfare.core.state_rows import filter_rows, session_row
 from fieldfare.protocol import messages as m
@@ -35,7 +36,7 @@ class SessionTable(dict[str, Session]):
 
     def check_identity(self, name: str, identity: str) -> None:
         """Refuse a request for an ended session, although a later session has the same name."""
-        self._core.handovers.check_usable(name)
+        self._core.handovers.states.check(name, HandoverInput.USE)
         if identity and self.known(name).identity != identity:
             raise RequestRefused(f"the session {name} is over, and there is another one")
 
@@ -56,8 +57,11 @@ class SessionTable(dict[str, Session]):
 
         A returning client says which identity is `known`.
         """
-        self._core.handovers.check_usable(name)
-        self._core.handovers.cancel_departure(name)
+        with self._core.handovers.states.transition(name, HandoverInput.ATTACH):
+            self._core.handovers.cancel_departure(name)
+            return self._attach(name, identity, now, durable=durable, owner=owner, known=known)
+
+    def _attach(self, name: str, identity: str, now: float, *, durable: bool, owner: str, known: str) -> Session:
         session = self.get(name)
         if session is None:
             session = self[name] = Session(identity, durable, owner=owner)
@@ -96,17 +100,18 @@ class SessionTable(dict[str, Session]):
 
     def detach(self, name: str, now: float) -> None:
         """Note the departure of a client; a session without a name ends."""
-        session = self.get(name)
-        if session is not None:
-            session.connected, session.last_seen = False, now
-            if not session.durable:
-                self.end(name, now)
+        with self._core.handovers.states.transition(name, HandoverInput.DETACH):
+            session = self.get(name)
+            if session is not None:
+                session.connected, session.last_seen = False, now
+                if not session.durable:
+                    self.end(name, now)
 
     def leave(self, name: str, now: float) -> None:
         """End a session on the request of the client."""
-        self._core.handovers.check_usable(name)
-        self._core.handovers.cancel_departure(name)
-        self.end(name, now)
+        with self._core.handovers.states.transition(name, HandoverInput.LEAVE):
+            self._core.handovers.cancel_departure(name)
+            self.end(name, now)
 
     def end(self, name: str, now: float) -> None:
         """Remove a session from the node, with all filters, deliveries and replicas."""
@@ -128,7 +133,8 @@ class SessionTable(dict[str, Session]):
         away = {name for name, one in self.items() if not one.connected and now - one.last_seen > life}
         gone = sorted(away - moving - self._core.replicas.held.keys())
         for name in gone:
-            self.end(name, now)
+            with handovers.states.transition(name, HandoverInput.EXPIRE):
+                self.end(name, now)
         return gone
 
     # Filters
@@ -141,10 +147,10 @@ class SessionTable(dict[str, Session]):
 
     def change_filters(self, message: Message, name: str, now: float) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise on the request of a client."""
-        self._core.handovers.check_usable(name)
-        # A target of a handover has subscribed to the filters before this change, so the handover begins again.
-        self._core.handovers.cancel_departure(name)
-        self.apply_change(message, name, now)
+        with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
+            # A target of a handover has subscribed to the filters before this change, so the handover begins again.
+            self._core.handovers.cancel_departure(name)
+            self.apply_change(message, name, now)
 
     def apply_change(self, message: Message, name: str, now: float) -> None:
         """Change the filters of a session, on behalf of the client, a handover or a replica."""

@@ -64,6 +64,8 @@ class SessionDescription(HandoverMessage, frozen=True):
     advertisements: dict[str, str] = {}
     replica: bool = False
     """Whether the session stays, and the receiver becomes a replica holder."""
+    moves: Number = 0
+    """For a replica holder: how often the session has changed its node, since a taken-over session counts on."""
 
 
 class ClientVoucher(HandoverMessage, frozen=True):

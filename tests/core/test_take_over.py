@@ -1,0 +1,187 @@
+"""Take-overs while the session's node lives or fails: no order of messages loses a session or an event."""
+
+from __future__ import annotations
+
+from itertools import count, pairwise
+
+import pytest
+
+from fieldfare.core.core import Core
+from fieldfare.core.handover_table import HandoverState
+from fieldfare.core.inputs import Input
+from fieldfare.core.replica_state import ReplicaPart
+from fieldfare.core.state import Publication, Session
+from fieldfare.core.stored_deliveries import stored_deliveries
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.journal import JournalEntry, details_of, event_id
+from fieldfare.routing.broker import Broker
+
+NODES = ("b0", "b1", "b2")
+
+
+class Line:
+    """Three nodes in a line; messages wait at the sender until `deliver`. The session s is at b0, a publisher at b1."""
+
+    def __init__(self, events: int = 2) -> None:
+        self.cores = {name: Core(Broker(name), replicas=1, life="1") for name in NODES}
+        self.logs: dict[str, dict[int, JournalEntry]] = {name: {} for name in NODES}
+        self.dead: set[str] = set()
+        self.at, self.moves = "b0", 0
+        """node of the client, and moves of its session, as far as the client knows"""
+        self.tickets = count()
+        for a, b in (("b0", "b1"), ("b1", "b0"), ("b1", "b2"), ("b2", "b1")):
+            self.run(a, lambda core, now, b=b: core.links.connect(b, m.Role.PEER, now))  # type: ignore[misc]
+            self.run(a, lambda core, _, b=b: core.envelopes.set_reachable(b, NODES))  # type: ignore[misc]
+        self.run("b0", lambda core, now: core.sessions.attach("s", "i", now))
+        self.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("TRUE")), "s", now))
+        self.run("b1", lambda core, now: core.sessions.attach("p", "p", now))
+        self.settle()
+        self.run("b0", lambda core, now: core.sessions.detach("s", now))
+        published = Publication("p", 1, [Event({"x": x}) for x in range(events)])
+        self.run("b1", lambda core, now: core.publish([published], now))
+        self.settle()
+
+    def run(self, name: str, action: Input) -> None:
+        core = self.cores[name]
+        action(core, 1.0)
+        step = core.drain()
+        self.logs[name] |= {entry.position: entry for entry in step.entries}
+        core.release(step)
+
+    def deliver(self, *way: str) -> None:
+        """Deliver everything that waits on each link of a way, in order."""
+        for sender, to in pairwise(way):
+            link = self.cores[sender].links[to]
+            found = self.cores[sender].links.outgoing(to, link.acknowledged, 1000)
+            if not found or self.dead & {sender, to}:
+                continue
+            messages = [self._encoded(sender, what) for _, what in found]
+            self.run(to, lambda core, now: core.links.receive(sender, found[0][0], messages, now))  # noqa: B023
+            self.run(sender, lambda core, _: core.links.acknowledge(to, found[-1][0]))  # noqa: B023
+
+    def _encoded(self, name: str, what: bytes | int) -> bytes:
+        if isinstance(what, bytes):
+            return what
+        entry = self.logs[name][what]
+        details = details_of(entry)
+        about = {"by": details.by, "source": details.source, "expires": details.expires, "replaces": details.replaces}
+        return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about, tag=details.tag)  # type: ignore[arg-type]
+
+    def send_part(self, name: str, limit: int = 1) -> None:
+        """Freeze a departing session whose target is ready, or send the next deliveries."""
+        departures = self.cores[name].handovers.departures
+        if "s" in departures and departures["s"].ready:
+            if not departures["s"].frozen:
+                self.run(name, lambda core, now: core.handovers.departures.freeze("s", now))
+            else:
+                waiting = departures.next_deliveries("s", limit)
+                send = lambda core, now: core.handovers.departures.send_deliveries("s", waiting, self.logs[name], now)  # noqa: E731
+                self.run(name, send)
+
+    def send_replicas(self, name: str) -> None:
+        for session, holder in self.cores[name].replicas.due():
+            ticket, waiting = self.cores[name].replicas.next_deliveries(session, holder, 1000)
+            part = ReplicaPart(session, holder, ticket, stored_deliveries(waiting, self.logs[name]), None)
+            self.run(name, lambda core, _: core.replicas.send_part(part))  # noqa: B023
+
+    def settle(self) -> None:
+        """Let everything happen that can, without a client."""
+        for _ in range(20):
+            self.deliver("b0", "b1", "b2", "b1", "b0")
+            for name in self.cores.keys() - self.dead:
+                self.send_part(name)
+                self.send_replicas(name)
+
+    def claim(self, at: str) -> Session | None:
+        found: list[Session | None] = []
+        about = {"at": self.at, "identity": "i", "moves": self.moves}
+        ticket = f"t{next(self.tickets)}"
+        self.run(at, lambda core, now: found.append(core.handovers.claim("s", ticket, now, **about)))  # type: ignore[arg-type]
+        return found[0]
+
+    def take_over(self, at: str, holder: str) -> None:
+        self.run(at, lambda core, now: core.handovers.arrivals.take_over("s", holder, "again", now))
+
+    def arrive(self, at: str) -> list[int]:
+        """Claim the session until it is here, with little patience; return the sequence numbers of the deliveries."""
+        for turn in range(8):
+            session = self.claim(at)
+            if session is not None:
+                assert session.identity == "i"
+                self.at, self.moves = at, session.moves
+                deliveries = self.cores[at].deliveries.next("s", 1000, 1.0)
+                return [event_id(self.logs[at][pending.position])[2] for _, pending in deliveries]
+            self.settle()
+            self.take_over(at, ("b1", self.at)[turn % 2])
+        raise AssertionError(f"the session does not come: {self.cores[at].handovers.arrivals}")
+
+
+WAY = (("b2", "b1"), ("b1", "b0"), ("b0", "b1"), ("b1", "b2"), ("b2", "b1"), ("b1", "b0"))
+"""of a request, a description, and the word that the target is ready"""
+
+
+@pytest.mark.parametrize("second", ["b0", "b1"])
+@pytest.mark.parametrize("first", ["b0", "b1"])
+@pytest.mark.parametrize("hops", range(len(WAY) + 4))
+def test_an_impatient_client_loses_nothing(first: str, second: str, hops: int) -> None:
+    """The target asks once more, or asks the replica holder, at each moment of a handover that goes well."""
+    line = Line()
+    line.claim("b2")
+    for sender, to in WAY[:hops]:
+        line.deliver(sender, to)
+    for _ in range(hops - len(WAY)):
+        line.send_part("b0")
+    line.take_over("b2", first)
+    line.deliver("b2", "b1", "b0")
+    line.take_over("b2", second)
+    line.settle()
+    assert line.arrive("b2") == [1, 2]
+    assert line.cores["b2"].handovers.states.of("s") is HandoverState.HERE
+
+
+@pytest.mark.parametrize("hops", range(len(WAY) + 1))
+def test_a_node_that_fails_in_a_handover_loses_nothing(hops: int) -> None:
+    """The replica holder has all, and takes over when the client has waited for long enough."""
+    line = Line()
+    line.claim("b2")
+    for sender, to in WAY[:hops]:
+        line.deliver(sender, to)
+    line.dead.add("b0")
+    line.settle()
+    assert line.arrive("b2") == [1, 2]
+
+
+def test_a_session_that_has_moved_twice_survives_its_node() -> None:
+    """The replica did not know of the moves, so the session taken over looked like an outdated copy."""
+    line = Line()
+    for node in ("b1", "b2"):
+        assert line.arrive(node) == [1, 2]
+        line.settle()
+        line.run(node, lambda core, now: core.sessions.detach("s", now))
+    line.dead.add("b2")
+    assert line.arrive("b1") == [1, 2]
+    assert line.moves == 3
+
+
+def test_a_target_hears_of_a_take_over_at_its_source() -> None:
+    """It waited for the source until the client became impatient once more."""
+    line = Line()
+    line.claim("b2")
+    line.deliver("b2", "b1", "b0", "b1", "b2")  # arriving
+    line.run("b1", lambda core, _: core.replicas.take_over("s"))
+    line.settle()
+    assert line.cores["b2"].handovers.states.of("s") is HandoverState.ELSEWHERE
+    assert line.arrive("b2") == [1, 2]
+
+
+def test_an_outdated_copy_ends_although_it_departs() -> None:
+    """The departure stayed behind without a session."""
+    line = Line()
+    line.run("b0", lambda core, _: core.handovers.requested("s", "t", "b1", None))
+    line.at, line.moves = "b1", 5
+    assert line.claim("b0") is None
+    assert not line.cores["b0"].handovers.departures
+    assert line.cores["b0"].handovers.arrivals["s"].source == "b1"
