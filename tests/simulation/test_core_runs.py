@@ -18,6 +18,7 @@ from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.plans import (
     Cut,
+    Detach,
     Heal,
     Kill,
     Lose,
@@ -189,6 +190,24 @@ def test_a_session_that_has_moved_is_taken_over_though_nothing_was_acknowledged(
     """The replica holder did not know how often the session had moved, and took its own copy for a remainder."""
     steps = (At(0.0, Move(1, 0)), At(0.4, Move(1, 2)), At(0.0, Lose(1, 1)))
     assert failure(Plan(0, "covering", (0, 1), steps, replicas=1)) == ""
+
+
+def test_a_repeated_request_for_a_session_has_a_ticket_of_its_own() -> None:
+    """A connection cancels the request of the next connection, which asks again; the first answer came for the second."""
+    steps = (
+        At(0.0, Subscribe(1, "one", 18)),
+        At(0.0, Subscribe(0, "one", 0)),
+        At(0.0, Kill(1, 0, Stage.TORN, 3, 3.0)),
+        At(0.0, Move(0, 1)),
+        At(0.4, Publish(0, (11,))),
+        At(0.4, Publish(1, (15,))),
+        At(0.0, Move(0, 0)),
+        At(0.0, Detach(0)),
+        At(0.0, Move(0, 0, True)),
+        At(0.0, Detach(0)),
+    )
+    for seed in (12, 396, 450, 489, 503):
+        assert failure(Plan(seed, "covering+ads", (0,), steps, replicas=1, apart=True)) == ""
 
 
 def test_filters_of_one_text_are_told_apart_on_disk() -> None:

@@ -87,7 +87,9 @@ async def attach(
         if not hello.session:
             owner = principal.name
             return Attached(name, core.sessions.attach(name, fresh, now, durable=False, owner=owner))
-        return _claimed(hello, principal, core, fresh, now, secure=node.security is not None)
+        # Each attempt has a ticket of its own: another connection may cancel this one's request for the session, and an
+        # answer to the cancelled request must not count for the next.
+        return _claimed(hello, principal, core, node.fresh_name(), now, secure=node.security is not None)
 
     attached = await node.submit(job)
     candidates = deque((*hello.replicas, hello.at))

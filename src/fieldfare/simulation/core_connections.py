@@ -115,12 +115,9 @@ class ClientConnection:
     def _serve(self) -> Work:
         hello: f.Hello = yield self.inbox
         host = self.host
-        fresh = host.network.fresh("claim" if hello.identity else hello.session)
-        about = hello.session, fresh, hello.at, hello.identity, hello.moves, "", hello.seen, hello.lives
-        claim = ClaimSession(*about)
         candidates = deque((*hello.replicas, hello.at))
         try:
-            claimed = yield from self._claim(claim)
+            claimed = yield from self._claim(self._attempt(hello))
             while claimed is None:
                 yield from self._wait()
                 # The silence of a node that comes back would give the session two nodes for a while.
@@ -128,7 +125,7 @@ class ClientConnection:
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
-                claimed = yield from self._claim(claim)
+                claimed = yield from self._claim(self._attempt(hello))
         except ValueError as error:
             self.close(str(error))
             return
@@ -139,6 +136,12 @@ class ClientConnection:
         while True:
             frame = yield self.inbox
             self._handle(frame)
+
+    def _attempt(self, hello: f.Hello) -> ClaimSession:
+        """Return a claim under a new name: an answer to an earlier attempt must not count for this one."""
+        fresh = self.host.network.fresh("claim" if hello.identity else hello.session)
+        about = hello.at, hello.identity, hello.moves, "", hello.seen, hello.lives
+        return ClaimSession(hello.session, fresh, *about)
 
     def _claim(self, claim: ClaimSession | TakeOver) -> Generator[Any, Any, Any]:
         self._claiming = True
