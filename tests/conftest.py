@@ -90,18 +90,13 @@ def spark(jvm: Jvm, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     jvm.suspect = request.session.testsfailed > failed
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose needs are not met; keep tests with Spark on one worker, and begin with them."""
+    """Leave out tests whose needs are not met."""
     left_out = [item for item in items if any(map(absent, _needs(item)))]
     if left_out:
         config.stash.setdefault(LEFT_OUT, set()).update(need for item in left_out for need in _needs(item))
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
-    for item in items:
-        if "jvm" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 LEFT_OUT = pytest.StashKey[set[str]]()

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 from _pytest.mark import ParameterSet
+from tests.scheduling import needs_spark
 from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +38,6 @@ COMMAND = re.compile(r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?(?P<output>(?:(?
 EXIT = re.compile(r"# exit (\d+)\s*$")
 TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ fieldfare up\b[^\n]*&$", re.MULTILINE)
-SPARK = re.compile(r"= spark_session\(")
 PORT = re.compile(r"\b740\d\b")
 CHEAP_SPARK = {
     "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -175,8 +175,6 @@ def pages() -> Iterator[ParameterSet]:
             for program in ("curl", "openssl")
             if re.search(rf"^ *\$ .*\b{program} ", text, re.MULTILINE)
         ]
-        if SPARK.search(text):
-            marks.append(pytest.mark.xdist_group("spark"))  # one Java machine at a time
         yield pytest.param(file, id=file.relative_to(ROOT).as_posix(), marks=marks)
 
 
@@ -186,7 +184,7 @@ def test_examples(
 ) -> None:
     text = file.read_text(encoding="utf-8")
     folder = tmp_path
-    if SPARK.search(text):  # Java goes by the directory it was started in
+    if needs_spark(file):  # Java goes by the directory it was started in
         request.getfixturevalue("spark")
         folder = request.getfixturevalue("jvm").empty_home()
     monkeypatch.chdir(folder)
