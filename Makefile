@@ -9,7 +9,7 @@ COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package field
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ pythons: setup ## the fast tests under Python 3.11, 3.12 and 3.13, those of them
 
 soak: setup ## random runs of simulated networks for MINUTES (5), every strategy judged by the trace checker
 	@$(BIN)/python -m tools.simulation.soak $(MINUTES)
+
+simulate-cores: setup ## RUNS (100000) random runs of durable nodes from SEED (0), with kills, moves and broken links, judged by the trace checker
+	@$(BIN)/python -m tools.simulation.cores --runs $(or $(RUNS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1)
 
 kills: setup ## kill real nodes KILLS times (200) while clients publish and subscribe: nothing accepted may be lost
 	@$(BIN)/python -m tools.nodes.kills $(or $(KILLS),200)

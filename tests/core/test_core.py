@@ -1,11 +1,11 @@
-"""Single cases of `Core`; random runs of several are in `test_world`."""
+"""Single cases of `Core`; random runs of several are in `tests/simulation/test_core_runs.py`."""
 
 from __future__ import annotations
 
 import pytest
-from tests.core.world import Disk, World
 
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import EndSession
 from fieldfare.core.state import NEVER, Pending, Publication, RequestRefused
 from fieldfare.core.step import Step
 from fieldfare.events.event import Event
@@ -16,25 +16,30 @@ from fieldfare.protocol.journal import (
     details_of,
 )
 from fieldfare.routing.broker import Broker
-from fieldfare.routing.strategies import STRATEGIES
+from fieldfare.simulation.core_network import CoreNetwork
+from fieldfare.simulation.disk import Disk
+from fieldfare.simulation.topologies import line
 
 
 def test_a_client_that_leaves_takes_its_rows_along() -> None:
-    world = World(STRATEGIES["covering"], [("b1", "b0", m.Role.PEER)])
-    world.change_filters("b0.0", m.Subscribe("s", parse("x = 1")))
-    world.settle()
-    assert world.disks["b1"].rows["told"]
-    world.publish("b1.0", [Event({"x": 1, "y": 1})])
-    world.settle()
-    assert world.brokers["b0"].low_water() == 1
-    world.clients["b0.0"].connected = False
-    world.run("b0", lambda core, now: core.sessions.end("b0.0", now))
-    del world.clients["b0.0"]
-    world.settle()
-    assert not world.disks["b0"].rows["subscriptions"]
-    assert ("b0.0",) not in world.disks["b0"].rows["session"]
-    assert not world.disks["b1"].rows["told"]
-    assert world.brokers["b0"].low_water() == 2
+    network = CoreNetwork(line(2))
+    ana, bob = network.add_client("ana", "b0"), network.add_client("bob", "b1")
+    network.settle()
+    ana.change(m.Subscribe("s", parse("x = 1")))
+    network.settle()
+    assert network.disks["b1"].rows["told"]
+    ana.detach()
+    bob.publish([Event({"x": 1, "y": 1})])
+    network.clock.run(10.0)
+    assert network.hosts["b0"].core.low_water() == 1
+    network.hosts["b0"].submit(EndSession("ana"))
+    del network.clients["ana"]
+    network.settle()
+    assert not network.disks["b0"].rows["subscriptions"]
+    assert ("ana",) not in network.disks["b0"].rows["session"]
+    assert not network.disks["b1"].rows["told"]
+    assert network.hosts["b0"].core.low_water() == 2
+    assert not network.problems
 
 
 def one_broker(**options: object) -> Core:
@@ -132,7 +137,7 @@ def test_old_events_are_replayed_and_survive() -> None:
     core.deliveries.replay("ana", [Pending(position, ("old",), NEVER) for position in (1, 2)])
     step = core.drain()
     disk.write(step)
-    again = Core(Broker("b"), disk.rows, [], now=1.0)
+    again = Core(Broker("b"), disk.load()[0], [], now=1.0)
     again.sessions.attach("ana", "", 1.0)
     assert [(n, p.position, p.subscriptions) for n, p in again.deliveries.next("ana", 9, 1.0)] == [
         (1, 1, ("old",)),

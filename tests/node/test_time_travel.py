@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.world import Disk
 from tests.node.talking import linked, settings, talking, until
 
 import fieldfare as ff
@@ -27,10 +26,11 @@ from fieldfare.filters import parse
 from fieldfare.node.server import running
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.journal import details_of, low_water
+from fieldfare.protocol.journal import details_of
 from fieldfare.protocol.lineage import Lineage, extend
 from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.routing.broker import Broker
+from fieldfare.simulation.disk import Disk
 
 # The broker alone, with every order of faults
 
@@ -69,8 +69,7 @@ class Pair:
         core = Broker(name, life=life, remember=1e9)
         return Core(
             core,
-            disk.rows,
-            disk.log[low_water(disk.rows) - 1 :],
+            *disk.load(),
             now=self.now,
             life=f"{name}{life}",
             doubtful=doubtful,
@@ -81,7 +80,6 @@ class Pair:
         core = self.brokers[name]
         action(core, self.now)
         step = core.drain()
-        self.disks[name].append(step.entries)
         self.disks[name].write(step)
         core.release(step)
 
@@ -148,7 +146,7 @@ class Pair:
         for number, pending in core.deliveries.next("ana", 1000, self.now):
             if number > self.seen:
                 self.seen = number
-                event = ff_event(self.disks["b"].log[pending.position - 1].event)
+                event = ff_event(self.disks["b"].log[pending.position].event)
                 self.got.append(event)
         if acknowledge:
             last = core.sessions["ana"].sent
@@ -169,7 +167,7 @@ class Pair:
     def bytes(self, name: str, what: bytes | int) -> bytes:
         if isinstance(what, bytes):
             return what
-        entry = self.disks[name].log[what - 1]
+        entry = self.disks[name].log[what]
         rest = details_of(entry)
         about = {"by": rest.by, "source": rest.source, "expires": 0.0, "replaces": "", "tag": b""}
         return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about)  # type: ignore[arg-type]

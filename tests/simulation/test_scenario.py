@@ -267,3 +267,55 @@ def test_every_key_is_documented() -> None:
             if isinstance(value, int | float | str) and f"`{part}.{field.name}`" in table:
                 row = next(line for line in table.splitlines() if f"`{part}.{field.name}`" in line)
                 assert f"`{json.dumps(value)}`" in row, (field.name, value)
+
+
+DURABLE = """\
+nodes = "durable"
+topology = {kind = "line", brokers = 3}
+workload = {events = 60, subscribers = 6, subscriptions = 12, publishers = 3}
+
+[[faults]]
+time = 1.2
+do = "crash"
+broker = "b1"
+
+[[faults]]
+time = 1.3
+do = "down"
+link = ["b1", "b2"]
+
+[[faults]]
+time = 1.6
+do = "up"
+link = ["b1", "b2"]
+
+[[faults]]
+time = 2.0
+do = "restart"
+broker = "b1"
+"""
+
+
+def test_durable_nodes_lose_nothing_in_a_crash() -> None:
+    result = run(parse(DURABLE))
+    assert result.violations == []
+    assert result.figures.events == 60
+    assert result.figures.deliveries > 0
+    assert result.figures.deliveries == result.figures.due == result.figures.judged
+    assert result.trace == run(parse(DURABLE)).trace
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (
+            "topology.kind = 'ring'\ntopology.brokers = 4\nstrategy = 'covering+tree'",
+            "nodes: durable nodes form a tree",
+        ),
+        ("processing.kind = 'constant'", "processing.kind: durable nodes have none"),
+        ("links.reliable = false", "links.reliable: durable nodes have reliable links"),
+    ],
+)
+def test_durable_nodes_refuse_what_they_have_not(change: str, place: str) -> None:
+    with pytest.raises(ScenarioError, match=place):
+        run(parse(f"nodes = 'durable'\n{change}"))

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from fieldfare.core.claims import ClaimSession
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import CancelArrival, TakeOver
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Session
 from fieldfare.core.step import Step
 from fieldfare.node import security
@@ -87,7 +87,9 @@ async def attach(
         if not hello.session:
             owner = principal.name
             return Attached(name, core.sessions.attach(name, fresh, now, durable=False, owner=owner))
-        return _claimed(hello, principal, core, fresh, now, secure=node.security is not None)
+        # Each attempt has a ticket of its own: another connection may cancel this one's request for the session, and an
+        # answer to the cancelled request must not count for the next.
+        return _claimed(hello, principal, core, node.fresh_name(), now, secure=node.security is not None)
 
     attached = await node.submit(job)
     candidates = deque((*hello.replicas, hello.at))
@@ -103,23 +105,18 @@ def _claimed(
     hello: f.Hello, principal: Principal, core: Core, fresh: str, now: float, *, secure: bool
 ) -> Attached | None:
     """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
-    name, void, waited = hello.session, 0, 0
-    ended: tuple[str, ...] = ()
-    session = core.handovers.claim(
-        name, fresh, now, at=hello.at, identity=hello.identity, moves=hello.moves, owner=principal.name
+    claim = ClaimSession(
+        hello.session, fresh, hello.at, hello.identity, hello.moves, principal.name, hello.seen, hello.lives
     )
-    if session is None:
+    claimed = claim(core, now)
+    if claimed is None:
         return None
-    if hello.identity == session.identity:
-        void = core.sessions.first_void(name, hello.seen, hello.lives)
-    if session.doubt and not hello.identity:
-        # A program that does not know its last sequence number: the replica holder may not know it either.
-        session.sequence += NUMBER_GAP
-        core.sessions.store(name)
+    (session, void), waited = claimed, 0
+    ended: tuple[str, ...] = ()
     if secure:
         waited = session.count
-        ended = tuple(rights.recheck(core, name, principal, now))
-    return Attached(name, session, void, waited, ended)
+        ended = tuple(rights.recheck(core, hello.session, principal, now))
+    return Attached(hello.session, session, void, waited, ended)
 
 
 async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:

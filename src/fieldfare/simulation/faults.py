@@ -9,8 +9,10 @@ import msgspec
 
 from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
+from fieldfare.simulation.durable_network import DurableNetwork
 from fieldfare.simulation.network import Network
 
+AnyNetwork: TypeAlias = Network[Broker] | DurableNetwork
 Roles: TypeAlias = Mapping[tuple[str, str], Role]
 """of all links, in both directions: what the second broker is to the first"""
 
@@ -28,7 +30,7 @@ class _Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The brokers named by the fault, which must exist."""
         return [broker for link in self.links() for broker in link]
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Apply the fault to a network."""
         raise NotImplementedError
 
@@ -42,7 +44,7 @@ class Down(_Fault, frozen=True, tag="down"):
         """The single link or broker of the fault."""
         return [self.link]
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Take the link down in the simulated network."""
         network.disconnect(*self.link)
 
@@ -50,7 +52,7 @@ class Down(_Fault, frozen=True, tag="down"):
 class Up(Down, frozen=True, tag="up"):
     """A link comes up after a `Down`."""
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Bring the link up again in the simulated network."""
         network.connect(*self.link, roles[self.link])
 
@@ -64,7 +66,7 @@ class Crash(_Fault, frozen=True, tag="crash"):
         """The single link or broker of the fault."""
         return [self.broker]
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Stop the broker at once, without a farewell to its neighbours."""
         network.crash(self.broker)
 
@@ -75,7 +77,7 @@ class Restart(Crash, frozen=True, tag="restart"):
     keep: bool = True
     """whether the broker restarts from a snapshot, with clients and filters"""
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Start the broker again in the simulated network."""
         network.restart(self.broker, network.brokers[self.broker].snapshot() if self.keep else None)
 
@@ -89,7 +91,7 @@ class Partition(_Fault, frozen=True, tag="partition"):
         """The brokers of all groups."""
         return [broker for group in self.groups for broker in group]
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """Part the network into the groups."""
         network.partition(*self.groups)
 
@@ -97,7 +99,7 @@ class Partition(_Fault, frozen=True, tag="partition"):
 class Heal(_Fault, frozen=True, tag="heal"):
     """The partition ends, and links between groups come up."""
 
-    def act(self, network: Network[Broker], roles: Roles) -> None:
+    def act(self, network: AnyNetwork, roles: Roles) -> None:
         """End the partition of the network."""
         network.heal()
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,18 +18,20 @@ from fieldfare import toml
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.overlays.shared_tree import SharedTree
 from fieldfare.routing.strategies import Strategy, by_name
-from fieldfare.simulation import links, topologies, workloads
-from fieldfare.simulation import processing_time as processing
-from fieldfare.simulation.checker import Violation, check, promised
+from fieldfare.simulation import topologies, workloads
+from fieldfare.simulation.checker import Violation, check, check_durable, promised
+from fieldfare.simulation.core_network import Options
 from fieldfare.simulation.counters import Traffic, Work
-from fieldfare.simulation.faults import Fault, Roles
-from fieldfare.simulation.host import Processing as Seconds
+from fieldfare.simulation.durable_network import DurableNetwork
+from fieldfare.simulation.faults import AnyNetwork, Fault, Roles
 from fieldfare.simulation.network import Network
+from fieldfare.simulation.scenario_links import Links, Part, Processing
 from fieldfare.simulation.summary import Figures, figures
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.topologies import Topology, from_edges
 from fieldfare.simulation.trace import Record
-from fieldfare.simulation.workloads import Action, Count, Positive, Share
+from fieldfare.simulation.workloads import Action, Count, Positive
+from fieldfare.tables.network_index import NetworkIndex
 from fieldfare.toml import TomlError
 
 STEPS: Final = 100
@@ -42,10 +43,6 @@ class ScenarioError(ValueError):
 
     def __init__(self, place: str, problem: object) -> None:
         super().__init__(f"{place}: {problem}" if place else str(problem))
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; an unknown key is a mistake."""
 
 
 # Brokers and links
@@ -68,7 +65,7 @@ _TOPOLOGIES: Final[dict[str, Callable[..., Topology]]] = {
 }
 
 
-class Brokers(_Part, frozen=True):
+class Brokers(Part, frozen=True):
     """The topology of brokers; the kind decides which parameters count."""
 
     kind: Literal[
@@ -129,48 +126,6 @@ class Brokers(_Part, frozen=True):
             raise
 
 
-class Links(_Part, frozen=True):
-    """The properties of all links."""
-
-    latency: Annotated[float, msgspec.Meta(ge=0)] = 0.01
-    """seconds"""
-    spread: Literal["constant", "uniform", "exponential", "lognormal"] = "constant"
-    """how seconds differ: by nothing, up to a half, around that mean, around that median"""
-    bandwidth: Positive | None = None
-    """bytes in a second; None: any number"""
-    loss: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
-    duplication: Share = 0.0
-    reliable: bool = True
-    """whether what is lost is sent again"""
-    timeout: Annotated[float, msgspec.Meta(ge=0)] = 0.2
-    """seconds until it is"""
-
-    def wire(self) -> links.Wire:
-        """Make the wire of all links."""
-        spread: dict[str, links.Latency] = {
-            "constant": self.latency,
-            "uniform": links.uniform(self.latency / 2, self.latency * 3 / 2),
-            "exponential": links.exponential(self.latency) if self.latency else 0.0,
-            "lognormal": links.lognormal(self.latency) if self.latency else 0.0,
-        }
-        bandwidth = math.inf if self.bandwidth is None else self.bandwidth
-        return links.Wire(spread[self.spread], bandwidth, self.loss, self.duplication, self.reliable, self.timeout)
-
-
-class Processing(_Part, frozen=True):
-    """How long brokers work on a message."""
-
-    kind: Literal["none", "constant", "measured"] = "none"
-    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0001
-    """on each message, if constant"""
-
-    def make(self, strategy: Strategy) -> Seconds:
-        """Make the processing times; `measured` measures now."""
-        if self.kind == "measured":
-            return processing.measured(processing.calibrate(strategy))
-        return self.seconds if self.kind == "constant" else None
-
-
 # The whole
 
 
@@ -181,18 +136,20 @@ class Clients(workloads.Workload, frozen=True, kw_only=True):
     """a Parquet file, beside the scenario; then all else does not count"""
 
 
-class Scenario(_Part, frozen=True):
+class Scenario(Part, frozen=True):
     """A scenario: topology, links, processing, strategy, workload and faults."""
 
     strategy: str = "covering"
     seed: int = 0
     until: Positive | None = None
     """seconds of virtual time; None: until all is done"""
+    nodes: Literal["brokers", "durable"] = "brokers"
+    """brokers alone, or nodes with disks, sessions and links that lose nothing"""
     topology: Brokers = Brokers(brokers=10)
     links: Links = Links()
     processing: Processing = Processing()
     workload: Clients = Clients()
-    faults: list[Fault] = []
+    faults: list[Fault] = msgspec.field(default_factory=list)
 
 
 def load(path: Path | str) -> Scenario:
@@ -283,8 +240,8 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     progress("checking" if checked else "counting")
     order = promised(strategy, topology, network.trace)
     advertised = strategy.advertisements is not None
-    tally = Tally()
-    violations = check(network.trace, advertisements=advertised, order=order, tally=tally) if checked else None
+    tally, judge = Tally(), check_durable if scenario.nodes == "durable" else check
+    violations = judge(network.trace, advertisements=advertised, order=order, tally=tally) if checked else None
     tables = network.table_sizes()
     return Result(
         scenario,
@@ -348,7 +305,9 @@ def actions_of(scenario: Scenario) -> list[Action]:
         raise ScenarioError("workload.file", f"cannot be read: {error}") from None
 
 
-def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> Network[Broker]:
+def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> AnyNetwork:
+    if scenario.nodes == "durable":
+        return _durable_network(scenario, strategy, topology)
     lives: Counter[str] = Counter()
 
     def make(name: str) -> Broker:
@@ -370,7 +329,18 @@ def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> Netw
     )
 
 
-def _plan_faults(scenario: Scenario, topology: Topology, network: Network[Broker]) -> None:
+def _durable_network(scenario: Scenario, strategy: Strategy, topology: Topology) -> DurableNetwork:
+    if strategy.overlay != "acyclic" or topology.has_cycle:
+        raise ScenarioError("nodes", "durable nodes form a tree")
+    if scenario.processing.kind != "none":
+        raise ScenarioError("processing.kind", "durable nodes have none: their disks take the time")
+    if not scenario.links.reliable:
+        raise ScenarioError("links.reliable", "durable nodes have reliable links, which may break")
+    options = Options(strategy, shared=NetworkIndex())
+    return DurableNetwork(topology, options, wire=scenario.links.wire(), seed=scenario.seed, detailed=True)
+
+
+def _plan_faults(scenario: Scenario, topology: Topology, network: AnyNetwork) -> None:
     roles = {(a, b): role for a, b, role in topology.edges} | {(b, a): role.opposite for a, b, role in topology.edges}
     for number, fault in enumerate(scenario.faults):
         place = f"faults[{number}]"
@@ -383,7 +353,7 @@ def _plan_faults(scenario: Scenario, topology: Topology, network: Network[Broker
         network.at(fault.time, _act, fault, place, network, roles)
 
 
-def _act(fault: Fault, place: str, network: Network[Broker], roles: Roles) -> None:
+def _act(fault: Fault, place: str, network: AnyNetwork, roles: Roles) -> None:
     try:
         fault.act(network, roles)
     except ValueError as error:

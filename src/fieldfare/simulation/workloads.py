@@ -22,6 +22,7 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.simulation.content import Market, Numbers, Region, Sensors, Subject
 from fieldfare.simulation.distributions import SHARES, arrivals
+from fieldfare.simulation.durable_network import DurableNetwork
 from fieldfare.simulation.network import Network
 
 # Actions
@@ -185,7 +186,7 @@ def _subject(workload: Workload, dice: Random) -> Subject:
 # Doing them
 
 
-def replay(actions: Iterable[Action], network: Network[Any]) -> None:
+def replay(actions: Iterable[Action], network: Network[Any] | DurableNetwork) -> None:
     """Plan all actions in a network."""
     for action in actions:
         name = type(action).__name__.lower()

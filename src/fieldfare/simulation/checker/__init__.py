@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fieldfare.routing.strategies import Order
+from fieldfare.simulation.checker.durable_checks import check_durable, durable_safety
 from fieldfare.simulation.checker.liveness_checks import liveness, local_liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo, promised, total
 from fieldfare.simulation.checker.safety_checks import attribution, safety
@@ -20,6 +21,8 @@ __all__ = [
     "attribution",
     "causal",
     "check",
+    "check_durable",
+    "durable_safety",
     "fifo",
     "liveness",
     "local_liveness",

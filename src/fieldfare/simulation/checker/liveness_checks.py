@@ -32,9 +32,12 @@ from fieldfare.simulation.trace import (
 )
 
 
-def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None = None) -> list[Violation]:
+def liveness(
+    trace: Trace, *, advertisements: bool = False, tally: Tally | None = None, durable: bool = False
+) -> list[Violation]:
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
+    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -56,6 +59,8 @@ def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None 
                     for event_id in [event_id for event_id in mine if event_id[0] == client]:
                         del mine[event_id]
         match record:
+            case Up() | Down() | Crashed() | Restarted() if durable:
+                pass
             case Up() | Down() | Crashed() | Restarted():
                 network.follow(record)
                 disturbed = record.order
@@ -84,13 +89,14 @@ def liveness(trace: Trace, *, advertisements: bool = False, tally: Tally | None 
                     continue
                 wanted = list(subscriptions.match(record.event))
                 tally.asks(len({client for client, _, _ in wanted}))
-                for client in {client for client, _, asked in wanted if asked.broker == record.broker} - mobile:
+                nearby = {client for client, _, asked in wanted if asked.broker == record.broker} - mobile
+                for client in nearby if not durable else ():
                     tally.judges_at_once((client, event_id))
                 settled = {id: one for id, one in promised.of[record.client].items() if one.since < quiet}
                 if quiet <= disturbed or (advertisements and not any_match(settled, record.event)):
                     continue
                 for client, id, asked in wanted:
-                    if asked.since < quiet and network.joined(asked.broker, record.broker):
+                    if asked.since < quiet and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found
 

@@ -1,0 +1,263 @@
+"""`DurableClient`: a client with a session, which repeats unaccepted events and follows the session from node to node.
+
+The rules are the rules of `client.engine`: a delivery counts once by number, and once by event after a take-over of the
+session by a replica holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.protocol import frames as f
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.lineage import Lineage
+from fieldfare.simulation import trace as records
+from fieldfare.simulation.core_connections import ChangeFilter, ClientConnection, DeliveredEvent, PublishEvents
+from fieldfare.simulation.pipes import Pipe
+
+if TYPE_CHECKING:
+    from fieldfare.simulation.core_network import CoreNetwork
+
+RETRY = 0.1
+"""seconds between two attempts to connect"""
+
+_event = lru_cache(maxsize=10_000)(msgpack.decode)
+
+
+class Line:
+    """The client's side of a connection to a node."""
+
+    def __init__(self, client: DurableClient, node: str, out: Pipe) -> None:
+        self.client, self.node, self.out = client, node, out
+        self.open = True
+        self.welcomed = False
+        self.peer: ClientConnection | None = None
+
+    def receive(self, frame: Any) -> None:
+        """Take a frame of the node; None is the end of the connection."""
+        if self.open:
+            self.client.receive(self, frame)
+
+    def end(self) -> None:
+        """End the connection on the side of the client."""
+        if self.open:
+            self.open = False
+            self.out.send(None)
+
+
+class DurableClient:
+    """A client; `home` is the node where the client wants to be."""
+
+    def __init__(self, network: CoreNetwork, name: str, home: str, *, lag: float = 0.0) -> None:
+        """Acknowledge deliveries after at most `lag` seconds."""
+        self.network, self.name, self.home, self.lag = network, name, home, lag
+        self.random = network.random_of(name)
+        self.away = False
+        self.line: Line | None = None
+        """the connection that is used, or will be"""
+        self.former: Line | None = None
+        """a connection to the node before, which still delivers"""
+        self.node, self.identity, self.moves = "", "", 0
+        self.lives: Lineage = ()
+        self.replicas: tuple[str, ...] = ()
+        self.may_repeat = 0
+        self.seen = self.acknowledged = 0
+        self.count = 0
+        self.unaccepted: dict[int, PublishEvents] = {}
+        self.changes: dict[int, m.Message] = {}
+        """requests without an answer"""
+        self.filters: dict[tuple[bool, str], m.Subscribe | m.Advertise] = {}
+        """subscriptions and advertisements, as far as requested"""
+        self._requests = 0
+        self._last: dict[tuple[str, str], int] = {}
+        self._latest: PublishEvents | None = None
+        self._dials = 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether a node serves the client."""
+        return self.line is not None and self.line.open and self.line.welcomed
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the client waits for nothing."""
+        return self.connected and not self.unaccepted and not self.changes
+
+    # What a program does
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Publish events; the client repeats unaccepted events."""
+        batch = PublishEvents(self.count + 1, tuple(events))
+        for number, event in enumerate(events, batch.number):
+            self.network.record(records.Published, self.home, self.name, number, event)
+        self.count += len(events)
+        self.unaccepted[batch.number] = self._latest = batch
+        self._send(batch)
+
+    def change(self, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise) -> None:
+        """Subscribe, unsubscribe, advertise or unadvertise; the client repeats the request until the answer."""
+        if isinstance(message, m.Subscribe):
+            self.filters[True, message.id] = message
+            self.network.record(records.Subscribed, self.home, self.name, message.id, message.filter)
+        elif isinstance(message, m.Advertise):
+            self.filters[False, message.id] = message
+            self.network.record(records.Advertised, self.home, self.name, message.id, message.filter)
+        else:
+            self.filters.pop((isinstance(message, m.Unsubscribe), message.id), None)
+        self._requests += 1
+        self.changes[self._requests] = message
+        self._send(ChangeFilter(self._requests, message))
+
+    def acknowledge(self) -> None:
+        """Send the number of the last delivery, unless the node knows the number."""
+        if self.seen > self.acknowledged and self.connected:
+            self.acknowledged = self.seen
+            self._send(f.Acknowledge(self.seen))
+
+    def detach(self) -> None:
+        """Go away for a while."""
+        if not self.away:
+            self.away = True
+            self.network.record(records.Departed, self.home, self.name)
+            self._hang_up()
+
+    def attach(self, node: str = "", *, make_before_break: bool = False) -> None:
+        """Come to a node; with `make_before_break` the former connection goes on until the new one is served."""
+        if node:
+            self.home = node
+        if self.away:
+            self.away = False
+            self.network.record(records.Arrived, self.home, self.name)
+        elif self.line is not None and self.line.open and self.line.node == self.home:
+            return
+        if make_before_break and self.connected:
+            self.former = self.line
+        else:
+            self._hang_up()
+        self._dial()
+
+    def _hang_up(self) -> None:
+        for line in (self.line, self.former):
+            if line is not None:
+                line.end()
+        self.line = self.former = None
+
+    # Connections
+
+    def _dial(self) -> None:
+        self._dials += 1
+        self.line = self.network.dial(self, self.home)
+        if self.line is None:
+            self._retry()
+            return
+        at = self.node
+        self.line.out.send(
+            f.Hello(
+                session=self.name,
+                at=at,
+                identity=self.identity,
+                replicas=self.replicas,
+                moves=self.moves,
+                lives=self.lives,
+                seen=self.seen,
+            )
+        )
+
+    def _retry(self) -> None:
+        clock = self.network.clock
+        clock.schedule_background(clock.now + RETRY * (0.5 + self.random.random()), self._dial_again, self._dials)
+
+    def _dial_again(self, dials: int) -> None:
+        if dials == self._dials and not self.away:
+            self._dial()
+
+    def lost(self, line: Line) -> None:
+        """Note the end of a connection; the client comes back."""
+        line.open = False
+        if line is self.former:
+            self.former = None
+        elif line is self.line:
+            self.line = None
+            self._retry()
+
+    def receive(self, line: Line, frame: Any) -> None:
+        """Take a frame of a node."""
+        if isinstance(frame, list):
+            self._deliver(frame, line.node)
+        elif isinstance(frame, f.Accepted):
+            self._accept(frame.number)
+        elif isinstance(frame, f.Done):
+            self._done(frame.request)
+        elif isinstance(frame, f.Welcome):
+            self._begin(line, frame)
+        elif isinstance(frame, f.Bye):
+            if frame.to and line is self.line:  # the session goes on there
+                self.home = frame.to
+            self.lost(line)
+        else:
+            self.lost(line)
+
+    def _begin(self, line: Line, welcome: f.Welcome) -> None:
+        if self.former is not None:
+            self.former.end()
+            self.former = None
+        if self.identity and welcome.identity != self.identity:
+            self.network.problem(f"{welcome.node} has forgotten the session of {self.name}")
+        line.welcomed = True
+        self.node, self.identity, self.moves = welcome.node, welcome.identity, welcome.moves
+        self.lives, self.replicas, self.may_repeat = welcome.lives, welcome.replicas, welcome.may_repeat
+        if 0 < welcome.void_from <= self.seen:
+            self.seen = welcome.void_from - 1
+        self.acknowledged = min(self.seen, welcome.acknowledged)
+        for filter in self.filters.values():  # most of them in vain; a replica holder may not know all of them
+            self._send(ChangeFilter(0, filter))
+        for request, message in self.changes.items():
+            self._send(ChangeFilter(request, message))
+        self._accept(welcome.accepted)
+        latest = self._latest
+        if latest is not None and latest.number not in self.unaccepted and latest.number <= welcome.accepted:
+            self._send(latest)  # in vain: the node must not count it twice
+        for batch in self.unaccepted.values():
+            self._send(batch)
+
+    def _send(self, frame: object) -> None:
+        if self.line is not None and self.line.open and self.line.welcomed:
+            self.line.out.send(frame)
+
+    # Answers
+
+    def _accept(self, number: int) -> None:
+        for first, batch in list(self.unaccepted.items()):
+            if first + len(batch.events) - 1 <= number:
+                del self.unaccepted[first]
+
+    def _done(self, request: int) -> None:
+        match self.changes.pop(request, None):
+            case m.Unsubscribe(id=id):
+                self.network.record(records.Unsubscribed, self.node, self.name, id)
+            case m.Unadvertise(id=id):
+                self.network.record(records.Unadvertised, self.node, self.name, id)
+
+    def _deliver(self, items: list[DeliveredEvent], node: str) -> None:
+        for one in items:
+            if one.number <= self.seen:
+                continue
+            self.seen = one.number
+            if one.identified:
+                last = self._last.get((one.publisher, one.by), -1)
+                self._last[one.publisher, one.by] = max(last, one.sequence)
+                if one.number <= self.may_repeat and one.sequence <= last:
+                    continue
+            event = _event(one.event)
+            self.network.record(
+                records.Delivered, node, self.name, one.publisher, one.sequence, event, one.subscriptions
+            )
+        if self.lag:
+            clock = self.network.clock
+            clock.schedule_background(clock.now + self.lag * self.random.random(), self.acknowledge)
+        else:
+            self.acknowledge()

@@ -1,0 +1,246 @@
+"""`ClientConnection`: the connection of a client at a simulated node, as `node.connection` and `node.attachment`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fieldfare.core.claims import ClaimSession
+from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Leave, TakeOver
+from fieldfare.core.state import Publication, Session
+from fieldfare.events.event import Event
+from fieldfare.protocol import frames as f
+from fieldfare.protocol.journal import event_id
+from fieldfare.protocol.messages import Message
+from fieldfare.simulation.pipes import Pipe
+from fieldfare.simulation.processes import Inbox, Work
+
+if TYPE_CHECKING:
+    from fieldfare.simulation.core_host import CoreHost
+
+PATIENCE = 2.0
+"""seconds of silence after which a replica holder is asked for a session"""
+
+
+class PublishEvents(NamedTuple):
+    """Events of a client, with the number of the first."""
+
+    number: int
+    events: Sequence[Event]
+
+
+class ChangeFilter(NamedTuple):
+    """A numbered request of a client: subscribe, unsubscribe, advertise or unadvertise."""
+
+    request: int
+    message: Message
+
+
+class EndSession(NamedTuple):
+    """A numbered request of a client to end the session."""
+
+    request: int
+
+
+class DeliveredEvent(NamedTuple):
+    """A numbered event for a client."""
+
+    number: int
+    publisher: str
+    by: str
+    sequence: int
+    event: bytes
+    subscriptions: tuple[str, ...]
+    identified: bool
+    """whether the client may see publisher and sequence number, as with a replicated session"""
+
+
+class ClientConnection:
+    """The side of the node: claims the session, sends deliveries, and turns requests into inputs."""
+
+    def __init__(self, host: CoreHost, session: str, out: Pipe) -> None:
+        self.host, self.session, self.out = host, session, out
+        self.inbox = Inbox()
+        self.open = True
+        self._identity = ""
+        self._attached = self._waits = False
+        self._claiming = self._gone = False
+        self._changed = False
+        self._before = ""
+        self._process = host.spawn(self._serve())
+
+    def receive(self, frame: object) -> None:
+        """Take a frame of the client; None is the end of the connection."""
+        if not self.open or not self.host.up:
+            return
+        if frame is None and self._claiming:
+            self._gone = True  # a node reads nothing meanwhile
+        elif frame is None:
+            self.end()
+        else:
+            self.inbox.put(frame)
+
+    def close(self, reason: str, to: str = "", *, retry: bool = True) -> None:
+        """Say farewell, and end the connection."""
+        if self.open:
+            self.out.send(f.Bye(reason, retry, to))
+            self.end()
+
+    def end(self) -> None:
+        """End the connection; the session stays."""
+        if not self.open:
+            return
+        self.open = False
+        self._process.end()
+        host = self.host
+        host.watchers.discard(self._watch)
+        if self._waits:
+            host.submit(CancelArrival(self.session))
+        if host.connections.get(self.session) is self:
+            del host.connections[self.session]
+            session = host.core.sessions.get(self.session)
+            if session is not None and session.identity == self._identity:
+                host.submit(self._detach)
+
+    def _detach(self, core: Any, now: float) -> None:
+        session = core.sessions.get(self.session)
+        current = session is not None and session.identity == self._identity
+        if current and self.session not in self.host.connections:  # else another connection has come meanwhile
+            Detach(self.session)(core, now)
+
+    # The session
+
+    def _serve(self) -> Work:
+        hello: f.Hello = yield self.inbox
+        host = self.host
+        candidates = deque((*hello.replicas, hello.at))
+        try:
+            claimed = yield from self._claim(self._attempt(hello))
+            while claimed is None:
+                yield from self._wait()
+                # The silence of a node that comes back would give the session two nodes for a while.
+                if not self._changed and hello.replicas and hello.at in host.network.lost:
+                    candidates.rotate(-1)
+                    host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
+                    yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
+                claimed = yield from self._claim(self._attempt(hello))
+        except ValueError as error:
+            self.close(str(error))
+            return
+        self._waits = False
+        self._welcome(claimed.session, claimed.void)
+        if self._gone:
+            self.end()
+        while True:
+            frame = yield self.inbox
+            self._handle(frame)
+
+    def _attempt(self, hello: f.Hello) -> ClaimSession:
+        """Return a claim under a new name: an answer to an earlier attempt must not count for this one."""
+        fresh = self.host.network.fresh("claim" if hello.identity else hello.session)
+        about = hello.at, hello.identity, hello.moves, "", hello.seen, hello.lives
+        return ClaimSession(hello.session, fresh, *about)
+
+    def _claim(self, claim: ClaimSession | TakeOver) -> Generator[Any, Any, Any]:
+        self._claiming = True
+        answer = yield claim
+        self._claiming = False
+        if self._gone and answer is None:
+            self._waits = True
+            self.end()
+        return answer
+
+    def _wait(self) -> Work:
+        """Wait until the status of the session changes, or the patience ends."""
+        handovers, until = self.host.core.handovers, self.host.clock.now + PATIENCE
+        self._waits, self._changed = True, False
+        self._before = handovers.status(self.session)
+        self.host.watchers.add(self._watch)
+        while not self._changed and self.host.clock.now < until:
+            yield 0.05
+        self.host.watchers.discard(self._watch)
+
+    def _watch(self) -> None:
+        if self.host.core.handovers.status(self.session) != self._before:
+            self._changed = True
+
+    def _welcome(self, session: Session, void: int) -> None:
+        host, name, core = self.host, self.session, self.host.core
+        former = host.connections.get(name)
+        if former is not None:
+            host.connections.pop(name)
+            former.close("the session is used by another connection")
+        host.connections[name] = self
+        if name in core.sessions:
+            core.sessions[name].connected = True
+            core.deliveries.restart(core.sessions[name])
+        self._identity, self._attached = session.identity, True
+        self.out.send(
+            f.Welcome(
+                host.name,
+                name,
+                session.identity,
+                session.sequence,
+                session.acknowledged,
+                replicas=tuple(core.replicas.holders.get(name, ())),
+                moves=session.moves,
+                may_repeat=session.doubt,
+                lives=session.lives,
+                void_from=void,
+                life=core.life,
+            )
+        )
+        self.pump()
+
+    def pump(self) -> None:
+        """Send the client all deliveries on disk."""
+        host, core, name = self.host, self.host.core, self.session
+        session = core.sessions.get(name)
+        if not self._attached or session is None or session.identity != self._identity:
+            return
+        taken = core.deliveries.next(name, 1000, host.network.wall(host.name))
+        if not taken:
+            return
+        entries = host.disk.entries(pending.position for _, pending in taken)
+        identified = name in core.replicas.holders or session.doubt > 0
+        items = []
+        for number, pending in taken:
+            if pending.position not in entries:
+                host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
+                continue
+            entry = entries[pending.position]
+            items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified))
+        self.out.send(items)
+
+    # Requests
+
+    def _handle(self, frame: Any) -> None:
+        host, name, identity = self.host, self.session, self._identity
+        match frame:
+            case PublishEvents(number=number, events=events):
+                host.submit(Publication(name, number, events, identity=identity), self._accepted)
+            case ChangeFilter(request=request, message=message):
+                host.submit(ChangeFilters(name, message, identity), lambda answer: self._done(request, answer))
+            case EndSession(request=request):
+                host.submit(Leave(name, identity), lambda answer: self._done(request, answer))
+            case f.Acknowledge(number=number):
+                host.submit(Acknowledge(name, number, identity), self._note_refusal)
+
+    def _accepted(self, answer: Any) -> None:
+        if not self._refused(answer):
+            self.out.send(f.Accepted(answer))
+
+    def _done(self, request: int, answer: Any) -> None:
+        if not self._refused(answer):
+            self.out.send(f.Done(request))
+
+    def _note_refusal(self, answer: Any) -> None:
+        self._refused(answer)
+
+    def _refused(self, answer: Any) -> bool:
+        """Tell whether a request was refused; the client of a moving session repeats the request elsewhere."""
+        if isinstance(answer, Exception) and not isinstance(answer, SessionMoving):
+            self.host.network.refused(self.host.name, self.session, str(answer))
+        return isinstance(answer, Exception)

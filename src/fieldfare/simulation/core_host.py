@@ -1,0 +1,237 @@
+"""`CoreHost`: a process of a node in virtual time, from a start to a stop or kill; the disk survives.
+
+The host does the work of `node.node`: all waiting inputs go to the core, the step is written, and only then the effects
+are released, answers given, and connections woken. A kill may come at any point between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fieldfare.core.core import Core
+from fieldfare.core.inputs import FreezeSession, Maintain, SendDeliveries, SendReplicaPart, Tick
+from fieldfare.core.replica_state import ReplicaPart
+from fieldfare.core.step import Step
+from fieldfare.core.stored_deliveries import stored_deliveries
+from fieldfare.protocol.journal import Row
+from fieldfare.routing.broker import Broker
+from fieldfare.simulation.disk import Disk, Stage
+from fieldfare.simulation.processes import Process, Work
+
+if TYPE_CHECKING:
+    from fieldfare.simulation.core_connections import ClientConnection
+    from fieldfare.simulation.core_links import LinkEnd
+    from fieldfare.simulation.core_network import CoreNetwork
+
+CHUNK = 2
+"""deliveries in a handover message; small, so that small runs have handovers in several parts"""
+LIFE = 1e9
+"""seconds without use after which a session ends: never"""
+
+
+class CoreHost:
+    """A running core with a disk, a queue of inputs, and connections."""
+
+    def __init__(self, network: CoreNetwork, name: str, disk: Disk) -> None:
+        """Recover from the disk, and begin to work."""
+        self.network, self.name, self.disk = network, name, disk
+        self.clock = network.clock
+        self.up = True
+        self.links: dict[str, LinkEnd] = {}
+        """ends of links by neighbour, from the greeting on"""
+        self.behind: dict[str, tuple[str, ...]] = {}
+        """by neighbour: the nodes that it reaches without this node, itself included"""
+        self.connections: dict[str, ClientConnection] = {}
+        """by session: the connection that uses it"""
+        self.watchers: set[Callable[[], None]] = set()
+        """called after each step"""
+        self.kill_after: tuple[int, bool, Callable[[], None]] | None = None
+        """steps until a kill, whether only steps with entries count, and the kill"""
+        self._waiting: list[tuple[Any, Callable[[Any], None] | None]] = []
+        self._writing: Step | None = None
+        self._planned = False
+        self._alarm = float("inf")
+        self._busy: set[str | tuple[str, str]] = set()
+        self._began, self._wall = self.clock.now, network.wall(name)
+        self.core = self._recovered()
+        self.core.resume()
+        self._plan()
+
+    def _recovered(self) -> Core:
+        stored, entries = self.disk.load()
+        life = int(stored.get("life", {}).get((), 0)) + 1
+        self.disk.remember(Row("life", (), life))
+        options = self.network.options
+        broker = Broker(
+            self.name,
+            options.strategy,
+            life=life,
+            remember=options.remember,
+            separate_names=True,
+            index=options.shared,
+        )
+        core = self.network.make_core(
+            broker,
+            stored,
+            entries,
+            replicas=options.replicas,
+            life=f"{self.name}.{life}",
+            doubtful=False,
+            now=self.steady(),
+        )
+        if core.position > self.disk.last:  # the end of the log is lost, and rows know of it
+            core.rewind(self.disk.last)
+            core.checkpoint()
+        return core
+
+    def steady(self) -> float:
+        """Return a time that begins with the wall clock and never jumps."""
+        return self._wall + (self.clock.now - self._began)
+
+    # Steps
+
+    def submit(self, what: Any, then: Callable[[Any], None] | None = None) -> None:
+        """Give an input to the core; `then` gets the answer after the write."""
+        if self.up:
+            self._waiting.append((what, then))
+            self._plan()
+
+    def spawn(self, work: Work) -> Process:
+        """Run a process beside the steps, until the host is down."""
+        return Process(work, self.submit, self._pause)
+
+    def _pause(self, seconds: float, then: Callable[[Any], None]) -> None:
+        self.clock.schedule_background(self.clock.now + seconds, self._resume, then)
+
+    def _resume(self, then: Callable[[Any], None]) -> None:
+        if self.up:
+            then(None)
+
+    def _plan(self) -> None:
+        if not self._planned and self._writing is None:
+            self._planned = True
+            self.clock.schedule(self.clock.now, self._step)
+
+    def _step(self) -> None:
+        self._planned = False
+        if not self.up:
+            return
+        group, self._waiting = self._waiting, []
+        now = self.steady()
+        step = self.core.step([what for what, _ in group], now, self.network.wall(self.name) - now)
+        self.network.steps += 1
+        self._writing = step
+        if self.kill_after is not None:
+            steps, logging, kill = self.kill_after
+            if step.entries or not logging:
+                self.kill_after = steps - 1, logging, kill
+                if steps <= 0:
+                    kill()
+                    return
+        if self.disk.full and (step.entries or step.rows):
+            self.network.fail(self.name, "the disk is full")
+            return
+        if self.disk.seconds:
+            seconds = self.disk.seconds * self.network.random_of(self.name).random()
+            self.clock.schedule(self.clock.now + seconds, self._written, step, group)
+        else:
+            self._written(step, group)
+
+    def _written(self, step: Step, group: list[tuple[Any, Callable[[Any], None] | None]]) -> None:
+        if not self.up:
+            return
+        self.disk.write(step)
+        self._writing = None
+        self.core.release(step)
+        for (what, then), answer in zip(group, step.answers, strict=True):
+            if isinstance(answer, Exception) and not isinstance(answer, ValueError):
+                self.network.problem(f"{self.name}: {type(what).__name__} failed: {answer!r}")
+            if then is not None and self.up:
+                then(answer)
+        if self.up:
+            self._notify(step)
+        if self._waiting:
+            self._plan()
+
+    def _notify(self, step: Step) -> None:
+        for name in step.neighbours:
+            if name in self.links:
+                self.links[name].pump()
+        for name in step.sessions:
+            if name in self.connections:
+                self.connections[name].pump()
+        for name, target in step.closing.items():
+            if name in self.connections:
+                self.connections[name].close("the session moves", target)
+        for watch in tuple(self.watchers):
+            watch()
+        self._send_handovers()
+        self._set_alarm()
+
+    def stop(self, stage: Stage, kept: int) -> None:
+        """Stop at once; of an unfinished write the part up to the stage survives."""
+        self.up = False
+        if self._writing is not None:
+            self.disk.write(self._writing, stage, kept)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no input waits and nothing is written."""
+        return not self._waiting and self._writing is None
+
+    # Time
+
+    def _set_alarm(self) -> None:
+        wakes = self.core.broker.wakes
+        if wakes is not None:
+            time = max(self.clock.now, wakes - self._wall + self._began)
+            if time < self._alarm:
+                self._alarm = time
+                self.clock.schedule_background(time, self._tick, time)
+
+    def _tick(self, due: float) -> None:
+        if self.up and due == self._alarm:
+            self._alarm = float("inf")
+            wakes = self.core.broker.wakes
+            if wakes is not None and self.steady() >= wakes - 1e-9:
+                self.submit(Tick())
+            else:
+                self._set_alarm()
+
+    def maintain(self) -> None:
+        """Write a checkpoint, and delete unneeded entries."""
+        self.submit(Maintain(LIFE), self.disk.retain)
+
+    # Handovers
+
+    def _send_handovers(self) -> None:
+        """Send the deliveries of departing sessions and of replicas, as `node.handover_sender` does."""
+        for name, departure in self.core.handovers.departures.items():
+            if departure.ready and name not in self._busy:
+                self._busy.add(name)
+                self.spawn(self._send_session(name))
+        for pair in self.core.replicas.due():
+            if pair not in self._busy:
+                self._busy.add(pair)
+                self.spawn(self._send_replica(*pair))
+
+    def _send_session(self, name: str) -> Work:
+        try:
+            yield FreezeSession(name)
+            gone = False
+            while not gone:
+                waiting = self.core.handovers.departures.next_deliveries(name, CHUNK)
+                gone = yield SendDeliveries(name, waiting, self.disk.entries(one.position for _, one in waiting))
+        finally:
+            self._busy.discard(name)
+
+    def _send_replica(self, name: str, holder: str) -> Work:
+        try:
+            while (name, holder) in self.core.replicas.due():
+                ticket, waiting = self.core.replicas.next_deliveries(name, holder, CHUNK)
+                entries = self.disk.entries(one.position for _, one in waiting)
+                upto = waiting[-1][0] if len(waiting) == CHUNK else None
+                yield SendReplicaPart(ReplicaPart(name, holder, ticket, stored_deliveries(waiting, entries), upto))
+        finally:
+            self._busy.discard((name, holder))

@@ -1,0 +1,48 @@
+"""Rest of a network of durable nodes: nothing is on the way, and nobody waits for anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fieldfare.simulation.core_network import CoreNetwork
+
+
+def unrest(network: CoreNetwork) -> Iterable[str]:
+    """Return the obstacles to rest, in words."""
+    if network.clock.pending != network.planned:
+        yield "frames are on the way"
+    for a, b in network.edges:
+        if not network.lost & {a, b} and not network.linked(a, b):
+            yield f"no link between {a} and {b}"
+    for name, host in network.hosts.items():
+        if name in network.lost:
+            continue
+        core = host.core
+        if not host.up or not host.idle:
+            yield f"{name} is busy"
+        for other, link in core.links.items():
+            if link.outbox and other not in network.lost:
+                yield f"{name} has messages for {other}"
+        if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
+            yield f"{name} has sessions on the move"
+    for name, client in network.clients.items():
+        if not client.satisfied:
+            yield f"{name} waits"
+        elif not client.away:
+            session = network.hosts[client.node].core.sessions.get(name)
+            if session is not None and session.sent < session.count:
+                yield f"{client.node} has deliveries for {name}"
+
+
+def leftovers(network: CoreNetwork) -> Iterable[str]:
+    """Return the useless remainders on the disks of nodes at rest, in words."""
+    for name, host in network.hosts.items():
+        for kind in ("outbox", "arrival", "departure", "parked", "replayed"):
+            if network.disks[name].rows.get(kind):
+                yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
+        low, last = host.core.low_water(), host.core.position
+        # A replica keeps an event that matched a former filter there, but not at the node of the session.
+        if low != last + 1 and not host.core.replicas.held:
+            yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"

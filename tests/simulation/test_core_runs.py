@@ -1,0 +1,225 @@
+"""Random runs of durable nodes in all circumstances, and proof that the checker would find faults of a core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from tools.simulation.cores import block, failure, main, tell
+
+from fieldfare.core.core import Core
+from fieldfare.core.state import Publication, RequestRefused
+from fieldfare.core.step import Step
+from fieldfare.routing.strategies import STRATEGIES
+from fieldfare.simulation import plans
+from fieldfare.simulation.core_host import CoreHost
+from fieldfare.simulation.core_runs import run
+from fieldfare.simulation.disk import Disk, Stage
+from fieldfare.simulation.plans import (
+    Cut,
+    Detach,
+    Heal,
+    Kill,
+    Lose,
+    Maintain,
+    Move,
+    Plan,
+    Publish,
+    Settle,
+    Subscribe,
+    draw,
+)
+from fieldfare.simulation.plans import Step as At
+
+SEEDS = 8
+"""runs of each strategy, in each circumstance"""
+ENOUGH = 1000
+"""runs after which a fault of a core is found"""
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_nothing_is_lost_or_repeated(strategy: str, replicas: int) -> None:
+    for seed in range(SEEDS):
+        plan = draw(seed, (strategy,))._replace(replicas=replicas, hierarchical=False, forgetful=seed % 2 > replicas)
+        assert failure(plan) == ""
+
+
+def test_a_hierarchy_loses_nothing() -> None:
+    for seed in range(SEEDS):
+        assert failure(draw(seed, ("covering", "merging", "simple"))._replace(hierarchical=True, replicas=0)) == ""
+
+
+@pytest.mark.long
+def test_long_runs_lose_nothing() -> None:
+    assert block(0, 5000).bad == []
+
+
+def test_the_same_plan_gives_the_same_run() -> None:
+    plan = draw(7)
+    assert run(plan).trace == run(plan).trace
+    assert eval(repr(plan), vars(plans)) == plan
+
+
+def test_the_command_counts_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--runs", "5", "--seed", "3"]) == 0
+    assert "5 runs (" in capsys.readouterr().out
+
+
+# Faults that the checker must find
+
+
+def without(kind: str) -> type[Core]:
+    """Make a core that forgets to write the rows of a kind."""
+
+    class Forgetful(Core):
+        def drain(self) -> Step:
+            step = super().drain()
+            return step._replace(rows=[row for row in step.rows if row.kind != kind or row.value is None])
+
+    return Forgetful
+
+
+class ShortLog(Core):
+    """A core that needs less of the log than it says."""
+
+    def low_water(self) -> int:
+        return min(super().low_water() + 1, self.position + 1)
+
+
+class Uncounted(Core):
+    """A core that forgets the numbers of publishers."""
+
+    def publish(self, publications: Sequence[Publication], now: float) -> list[int | RequestRefused]:
+        for one in publications:
+            if one.session in self.sessions:
+                self.sessions[one.session].sequence = 0
+        return super().publish(publications, now)
+
+
+class Amnesiac(Core):
+    """A core that forgets after a restart which events of a neighbour are in the log already."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for link in self.links.values():
+            link.already = {}
+
+
+def found(make_core: Callable[..., Core]) -> str:
+    """Return the first problem that random runs find in a core."""
+    return next((problem for seed in range(ENOUGH) if (problem := failure(draw(seed), make_core))), "")
+
+
+@pytest.mark.parametrize(
+    "kind", ["outbox", "session", "neighbour", "told", "subscriptions", "arrival", "departure", "kept", "replayed"]
+)
+def test_a_core_that_forgets_rows_is_found(kind: str) -> None:
+    assert found(without(kind))
+
+
+@pytest.mark.parametrize("make_core", [ShortLog, Uncounted])
+def test_a_faulty_core_is_found(make_core: type[Core]) -> None:
+    assert found(make_core)
+
+
+def test_a_node_that_answers_before_the_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = CoreHost._written
+
+    def step(self: CoreHost) -> None:
+        """Answer and send at once, and then be killed before the write."""
+        self._planned = False
+        if self.up:
+            group, self._waiting = self._waiting, []
+            now = self.steady()
+            made = self.core.step([what for what, _ in group], now, self.network.wall(self.name) - now)
+            kill, self.kill_after = self.kill_after, None
+            disk, self.disk = self.disk, Disk() if kill is not None else self.disk
+            self.disk.last = disk.last
+            written(self, made, group)
+            self.disk = disk
+            if kill is not None:
+                kill[-1]()
+
+    monkeypatch.setattr(CoreHost, "_step", step)
+    assert found(Core)
+
+
+def test_a_flipped_bit_that_nobody_checks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Disk.load
+
+    def trusting(self: Disk) -> Any:
+        self.log |= {position: entry for position, entry in self.damaged.items() if position in self.log}
+        return load(self)
+
+    monkeypatch.setattr(Disk, "load", trusting)
+    assert found(Core)
+
+
+def test_a_failing_run_is_shrunk_and_told() -> None:
+    seed = next(seed for seed in range(ENOUGH) if failure(draw(seed), Uncounted))
+    story = tell(seed, Uncounted)
+    plan, *lines = story.splitlines()
+    assert plan.count("Step(") < len(draw(seed).steps)
+    assert any("publishes its event" in line for line in lines)
+    assert "delivered before" in lines[-1]
+
+
+# Mistakes that the durable broker once made
+
+
+def test_an_event_in_the_log_is_remembered_until_it_comes_again() -> None:
+    """A node is killed between log and rows, with a filter and an event of its neighbour, who repeats both."""
+    steps = (
+        At(0.0, Subscribe(0, "one", 0)),
+        At(0.0, Settle()),
+        At(0.0, Cut(0)),
+        At(1.0, Subscribe(1, "one", 3)),
+        At(0.0, Publish(1, (0,))),
+        At(0.1, Kill(0, 0, Stage.ENTRIES, seconds=0.5)),
+        At(0.0, Heal()),
+        At(0.9, Maintain(0)),
+    )
+    plan = Plan(0, "identity", (0,), steps, forgetful=True)
+    assert failure(plan) == ""
+    assert "delivered before" in failure(plan, Amnesiac)
+
+
+def test_a_session_that_has_moved_is_taken_over_though_nothing_was_acknowledged() -> None:
+    """The replica holder did not know how often the session had moved, and took its own copy for a remainder."""
+    steps = (At(0.0, Move(1, 0)), At(0.4, Move(1, 2)), At(0.0, Lose(1, 1)))
+    assert failure(Plan(0, "covering", (0, 1), steps, replicas=1)) == ""
+
+
+def test_a_repeated_request_for_a_session_has_a_ticket_of_its_own() -> None:
+    """A connection cancels the request of the next connection, which asks again; the first answer came for the second."""
+    steps = (
+        At(0.0, Subscribe(1, "one", 18)),
+        At(0.0, Subscribe(0, "one", 0)),
+        At(0.0, Kill(1, 0, Stage.TORN, 3, 3.0)),
+        At(0.0, Move(0, 1)),
+        At(0.4, Publish(0, (11,))),
+        At(0.4, Publish(1, (15,))),
+        At(0.0, Move(0, 0)),
+        At(0.0, Detach(0)),
+        At(0.0, Move(0, 0, True)),
+        At(0.0, Detach(0)),
+    )
+    for seed in (12, 396, 450, 489, 503):
+        assert failure(Plan(seed, "covering+ads", (0,), steps, replicas=1, apart=True)) == ""
+
+
+def test_filters_of_one_text_are_told_apart_on_disk() -> None:
+    """Simple routing: a client moves, so that a filter comes under a new name before the old name goes."""
+    steps = (
+        At(0.0, Subscribe(1, "one", 1)),
+        At(0.0, Settle()),
+        At(0.0, Move(1, 2)),
+        At(0.3, Subscribe(0, "one", 1)),
+        At(0.0, Settle()),
+        At(0.0, Kill(0)),
+        At(0.0, Maintain(0)),
+        At(0.0, Publish(0, (0,))),
+    )
+    assert failure(Plan(0, "simple", (0, 1), steps)) == ""

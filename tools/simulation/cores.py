@@ -1,0 +1,127 @@
+"""Random runs of durable nodes under the trace checker: `python -m tools.simulation.cores --runs 100000 --seed 1`.
+
+Run number n has the seed `seed + n`, so a commit and a seed repeat a run: `--runs 1 --seed n`. A failing run is shrunk,
+and printed as a plan and as a story.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import Pool
+from typing import NamedTuple
+
+from fieldfare.core.core import Core
+from fieldfare.simulation.core_runs import run
+from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.shrinking import shrink
+from fieldfare.simulation.story import Note, text
+
+BLOCK = 100
+"""runs between two lines of progress, for each job"""
+
+
+class Block(NamedTuple):
+    """The outcome of consecutive runs."""
+
+    runs: int
+    steps: int
+    judged: int
+    """deliveries whose absence would have been found"""
+    bad: list[tuple[int, str]]
+    """seeds of failed runs, each with the first problem"""
+    seconds: float
+    """of CPU time"""
+
+    def with_more(self, other: Block) -> Block:
+        """Return the sum of two blocks."""
+        counts = self.runs + other.runs, self.steps + other.steps, self.judged + other.judged
+        return Block(*counts, [*self.bad, *other.bad], self.seconds + other.seconds)
+
+
+def failure(plan: Plan, make_core: Callable[..., Core] = Core) -> str:
+    """Return the first problem of a run with its rule, or nothing."""
+    try:
+        found = run(plan, make_core=make_core).violations
+    except Exception as error:  # noqa: BLE001 - whatever ends a run is a finding
+        return f"{type(error).__name__}: {error}"
+    return f"{found[0].rule}: {found[0].problem}" if found else ""
+
+
+def block(first: int, last: int) -> Block:
+    """Run consecutive seeds."""
+    gc.set_threshold(100_000)  # a run makes many objects that live as long as the run
+    begin = time.process_time()
+    steps = judged = 0
+    bad = []
+    for seed in range(first, last):
+        try:
+            outcome = run(draw(seed))
+        except Exception as error:  # noqa: BLE001
+            bad.append((seed, f"{type(error).__name__}: {error}"))
+            continue
+        steps += outcome.steps
+        judged += outcome.tally.judged
+        if outcome.violations:
+            bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
+    return Block(last - first, steps, judged, bad, time.process_time() - begin)
+
+
+def tell(seed: int, make_core: Callable[..., Core] = Core) -> str:
+    """Return the smallest plan that fails like the run of a seed, and its story."""
+    plan = draw(seed)
+    rule = failure(plan, make_core).partition(":")[0]
+    plan = shrink(plan, lambda smaller: failure(smaller, make_core).partition(":")[0] == rule)
+    story: list[Note] = []
+    try:
+        run(plan, make_core=make_core, story=story)
+    except Exception as error:  # noqa: BLE001
+        story.append(Note(0.0, "", repr(error)))
+    return f"{plan}\n{text(story)}\n{failure(plan, make_core)}"
+
+
+def blocks(first: int, runs: int, jobs: int) -> Iterator[Block]:
+    """Run all seeds, in as many processes as there are jobs."""
+    parts = [(start, min(start + BLOCK, first + runs)) for start in range(first, first + runs, BLOCK)]
+    if jobs == 1:
+        yield from (block(*part) for part in parts)
+        return
+    with Pool(jobs) as pool:
+        yield from pool.imap_unordered(_block, parts)
+
+
+def _block(part: tuple[int, int]) -> Block:
+    return block(*part)
+
+
+def main(arguments: list[str]) -> int:
+    """Run, and return 1 if any run violates the specification."""
+    parser = argparse.ArgumentParser(prog="tools.simulation.cores", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first run")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    options = parser.parse_args(arguments)
+    done, begin = Block(0, 0, 0, [], 0.0), time.monotonic()
+    for one in blocks(options.seed, options.runs, options.jobs):
+        done = done.with_more(one)
+        rate = done.runs / max(done.seconds, 1e-9)
+        progress = f"{done.runs} of {options.runs} runs, {rate:.0f} a CPU second, {len(done.bad)} with violations"
+        sys.stdout.write(f"\r{progress}" if sys.stdout.isatty() else f"{progress}\n" * (done.runs % 10_000 < BLOCK))
+        sys.stdout.flush()
+        for seed, problem in one.bad:
+            sys.stdout.write(f"\nseed {seed}: {problem}\n")
+    for seed, _ in sorted(done.bad)[:3]:
+        sys.stdout.write(f"\nThe run of seed {seed}, shrunk:\n{tell(seed)}\n")
+    sys.stdout.write(
+        f"\n{done.runs} runs ({done.steps} steps of cores, {done.judged} deliveries judged) in {done.seconds:.0f} CPU"
+        f" seconds and {time.monotonic() - begin:.0f} s: {done.runs / max(done.seconds, 1e-9):.0f} runs a CPU second,"
+        f" {len(done.bad)} with violations\n"
+    )
+    return 1 if done.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
