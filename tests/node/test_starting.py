@@ -9,31 +9,33 @@ import threading
 import pytest
 from tests.client.nodes import free_port
 from tests.node.talking import settings, talking
+from tools.waiting import PATIENCE
 
-from fieldfare.matching import backend
 from fieldfare.node import server
 from fieldfare.node.server import running
 
 
-def test_the_port_answers_when_the_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen, begun, go_on = backend.choose, threading.Event(), threading.Event()
+def test_the_port_answers_when_the_node_has_loaded_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, begun, go_on = server._load, threading.Event(), threading.Event()
 
-    def slowly(wanted: str = "auto") -> object:
+    def slowly() -> None:
         begun.set()
-        go_on.wait(20)
-        return chosen(wanted)
+        assert go_on.wait(PATIENCE)
+        load()
 
-    monkeypatch.setattr(backend, "choose", slowly)
+    monkeypatch.setattr(server, "_load", slowly)
 
     async def test() -> None:
         port = free_port()
         node = running(settings(flags={"port": port}))
         coming = asyncio.create_task(node.__aenter__())
-        await asyncio.to_thread(begun.wait, 20)
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), 5)
-        go_on.set()
-        service = await coming
+        try:
+            assert await asyncio.to_thread(begun.wait, PATIENCE)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 5)
+        finally:
+            go_on.set()
+            service = await coming
         async with talking(service) as ana:
             await ana.subscribe("s", "x > 0")
         await node.__aexit__(None, None, None)

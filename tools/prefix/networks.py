@@ -26,6 +26,7 @@ from fieldfare.routing.prefix.options import PrefixOptions
 from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.prefix.tagger import LARGE
 from fieldfare.routing.prefix.tree import Term, TreeVersion
+from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.strategies import PREFIX, Strategy, with_advertisements
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation import checker
@@ -67,18 +68,19 @@ class Watched(Broker):
         assert isinstance(self.routes, PrefixRoutes)
         return self.routes
 
-    def _read(self, event: Forward, sender: str) -> set[str]:
+    def _read(self, event: Forward, sender: str) -> set[str] | None:
         """By tag; and, to see that nobody is forgotten, by content."""
         routes, counts, tagged = self.prefixed, self.tally.counts, self.prefixed.by_tag
-        found = PrefixRoutes.read(routes, event, sender)
-        wanted = TableRoutes.match(routes, event, sender, self._index.match(event.event))
-        found = wanted if found is None else found
+        found, matched = PrefixRoutes.read(routes, event, sender), self._index.match(event.event)
+        wanted = TableRoutes.match(routes, event, sender, matched)
+        wanted |= {LOCAL} if self.clients.recipients(matched) else set()
+        read = wanted if found is None else found
         counts["by tag"] += routes.by_tag - tagged
         counts["by content"] += 1 - (routes.by_tag - tagged)
-        counts["links and clients"] += len(found)
-        counts["false positives"] += len(found - wanted)
-        if not found >= wanted:
-            self.tally.problems.append(f"{self.name}: {event.event} from {sender!r} does not go to {wanted - found}")
+        counts["links and clients"] += len(read)
+        counts["false positives"] += len(read - wanted)
+        if not read >= wanted:
+            self.tally.problems.append(f"{self.name}: {event.event} from {sender!r} does not go to {wanted - read}")
         return found
 
     def receive(self, message: Message, sender: str, now: float) -> list[Send]:
