@@ -28,11 +28,19 @@ async def node(
         yield service
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port(count: int = 1) -> int:
+    """Return the first of so many free ports in a row."""
+    while True:
+        with contextlib.ExitStack() as probes:
+            first = probes.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                for other in range(port + 1, port + count):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
+            except (OSError, OverflowError):  # taken, or above the last port
+                continue
+            return port
 
 
 def run(work: Coroutine[Any, Any, None], seconds: float = PATIENCE) -> None:
