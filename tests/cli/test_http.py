@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_help import ON_A_NODE, examples
 from tests.commands import shell
-from tools.nodes.kills import Process, free_port
+from tools.nodes.kills import Process
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner, Result
 

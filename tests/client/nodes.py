@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -26,21 +25,6 @@ async def node(
     data = {"data": str(folder)} if folder is not None else {"data": ""}
     async with running(load(None, {}, {"port": port, "name": "a", **data, **settings}), routes) as service:
         yield service
-
-
-def free_port(count: int = 1) -> int:
-    """Return the first of so many free ports in a row."""
-    while True:
-        with contextlib.ExitStack() as probes:
-            first = probes.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                for other in range(port + 1, port + count):
-                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
-            except (OSError, OverflowError):  # taken, or above the last port
-                continue
-            return port
 
 
 def run(work: Coroutine[Any, Any, None], seconds: float = PATIENCE) -> None:

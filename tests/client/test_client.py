@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.client.nodes import free_port, node, run, until
+from tests.client.nodes import node, run, until
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 import fieldfare as ff

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.nodes import free_port, node, run, until
+from tests.client.nodes import node, run, until
+from tools.nodes.ports import free_port
 
 import fieldfare as ff
 from fieldfare.client import driver as module

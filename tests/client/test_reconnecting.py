@@ -5,7 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.client.nodes import cut, free_port, node, run, until
+from tests.client.nodes import cut, node, run, until
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 import fieldfare as ff

@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.client.nodes import cut, free_port, node, run, until
+from tests.client.nodes import cut, node, run, until
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 import fieldfare as ff

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from tests.client.nodes import free_port, node
+from tests.client.nodes import node
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 import fieldfare as ff

@@ -7,8 +7,8 @@ import socket
 import threading
 
 import pytest
-from tests.client.nodes import free_port
 from tests.node.talking import settings, talking
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 from fieldfare.node import server

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tools.nodes.kills import Process, free_port
+from tools.nodes.kills import Process
+from tools.nodes.ports import free_port
 
 
 class Wire:

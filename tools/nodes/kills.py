@@ -13,7 +13,6 @@ import contextlib
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,14 +26,8 @@ from numpy.typing import NDArray
 
 from fieldfare.client.client import connect
 from fieldfare.filters import parse
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 class Process:

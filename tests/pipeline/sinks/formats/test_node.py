@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.client.nodes import free_port
 from tests.pipeline.nodes import logged, node_elsewhere, run
+from tools.nodes.ports import free_port
 from tools.waiting import PATIENCE
 
 import fieldfare as ff
