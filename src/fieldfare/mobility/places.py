@@ -1,28 +1,25 @@
 """Places, and filters that depend on the client's place: `location IN myloc`.
 
 A *movement graph* has an edge between places that are a step apart; no client moves faster. So from a former place
-follow the possible places now (`ploc`), and a broker farther away, which learns of a move later, subscribes to a few
-more places. The `Reach` is the number of steps by which a client may be ahead of the knowledge of a broker, by its
-hops.
-
-Places are only an example. Any client state that changes in steps will do, with a function from the state to a filter:
-*dynamic filters*, such as "items within my remaining budget".
+follow the possible places now (`ploc`), and a broker that learns of a move later subscribes to a few more places.
+`Places` has the rules of running nodes: a node asks its neighbours for the events of places `ahead`. `World` has the
+rules of `Location`, where each broker widens filters by its hops: the `Reach` is the number of steps by which a client
+may be ahead of the knowledge of a broker.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple, TypeAlias
 
-from fieldfare.filters import EVERYTHING, NOTHING, FilterSyntaxError, FilterTooComplex, parse
+from fieldfare.filters import EVERYTHING, FilterTooComplex
+from fieldfare.filters.dynamic import MYLOC, DynamicFilter
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.literals import literal
 
 Graph: TypeAlias = Mapping[str, Collection[str]]
 """for each place the places a step away; to remain at a place is always possible"""
@@ -33,9 +30,9 @@ MyLoc: TypeAlias = Callable[[str], Collection[str]]
 Fill: TypeAlias = Callable[[str, str], Filter]
 """returns the filter of a template for a client at a place"""
 
-_MARKED: Final = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\bIN\s+myloc(?![\w.])""", re.IGNORECASE)
-"""a quoted piece, which is copied, or the marker"""
 _KEPT: Final = 10_000
+_COMPARED: Final = 2000
+"""places that are compared with a wrong name, to find the name that was meant"""
 
 
 def ploc(graph: Graph, place: str, steps: int | None) -> frozenset[str]:
@@ -70,48 +67,57 @@ def within(graph: Graph, steps: int) -> MyLoc:
     return lambda place: ploc(graph, place, steps)
 
 
-class Template(NamedTuple):
-    """A filter text with places left open."""
+def by_myloc(myloc: MyLoc = exactly) -> Fill:
+    """Return a `Fill` for templates with `myloc` in the text.
 
-    pieces: tuple[str, ...]
-    """the text between the markers"""
-
-    def at(self, places: Iterable[str]) -> Filter:
-        """Return the filter for some places."""
-        listed = ", ".join(map(literal, sorted(places)))
-        if not listed:
-            raise ValueError("one is always somewhere: a filter needs a place")
-        return _parsed(f"IN ({listed})".join(self.pieces))
-
-
-def _parsed(text: str) -> Filter:
-    """Parse a text that may be valid only at other places; here such a text matches nothing."""
-    try:
-        return parse(text)
-    except FilterSyntaxError:
-        with suppress(FilterSyntaxError):
-            if parse(f"NOT ({text})").is_full:
-                return NOTHING
-        raise
-
-
-def located(text: str) -> Template:
-    """Read a filter text that may contain `field IN myloc`.
-
-    >>> str(located("service = 'parking' AND location IN myloc").at(["a", "b"]))
+    >>> str(by_myloc(within({"a": "b", "b": "a"}, 1))("service = 'parking' AND location IN myloc", "a"))
     "location IN ('a', 'b') AND service = 'parking'"
     """
-    pieces, start = [], 0
-    for found in _MARKED.finditer(text):
-        if found[1] is None:
-            pieces.append(text[start : found.start()])
-            start = found.end()
-    return Template((*pieces, text[start:]))
+    return lambda text, place: DynamicFilter(text).fill({MYLOC: tuple(myloc(place))})
 
 
-def by_myloc(myloc: MyLoc = exactly) -> Fill:
-    """Return a `Fill` for templates with `myloc` in the text."""
-    return lambda text, place: located(text).at(myloc(place))
+class Places(NamedTuple):
+    """The places that sessions may have at a node, and the places that count as here.
+
+    >>> street = Places({"1": ["2"], "2": ["1", "3"], "3": ["2", "4"], "4": ["3"]}, here=1, ahead=1)
+    >>> sorted(street.near("1")), sorted(street.within("1", 2))
+    (['1', '2'], ['1', '2', '3'])
+    """
+
+    graph: Graph | None = None
+    """The movement graph; None: any place is allowed, and only the place itself counts as here."""
+    here: int = 0
+    """Steps up to which places count as here."""
+    ahead: int = 0
+    """Steps up to which neighbours are asked for the events of further places, so that a move has no gap."""
+
+    def check(self, place: object) -> None:
+        """Raise a ValueError unless a session may have a place."""
+        if not isinstance(place, str) or not place:
+            raise ValueError(f"a place is a text, such as 'rebeca-drive 100', and not {place!r}")
+        if self.graph is not None and place not in self.graph:
+            near = get_close_matches(place, islice(self.graph, _COMPARED), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"the movement graph has no place {place!r}{hint}")
+
+    def within(self, place: str, steps: int) -> frozenset[str]:
+        """Return the places within some steps; a place that the graph does not have stands alone."""
+        if self.graph is None or place not in self.graph:
+            return frozenset((place,))
+        return ploc(self.graph, place, steps)
+
+    def near(self, place: str) -> frozenset[str]:
+        """Return the places that count as here, for a session at a place."""
+        return self.within(place, self.here)
+
+    def anchor(self, place: str, before: str | None) -> str:
+        """Return the place around which neighbours are asked for events, which changes as rarely as possible.
+
+        The former anchor serves as long as the next step leads to a place that neighbours have been asked for.
+        """
+        if before is not None and self.within(place, min(1, self.ahead)) <= self.within(before, self.ahead):
+            return before
+        return place
 
 
 def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Reach:

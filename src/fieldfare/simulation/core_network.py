@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.core.core import Core
+from fieldfare.mobility.places import Places
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
@@ -50,6 +51,7 @@ class Options(NamedTuple):
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
+    places: Places = Places()
 
 
 class CoreNetwork:

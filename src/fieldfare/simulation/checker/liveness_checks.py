@@ -9,8 +9,9 @@ after the return, at any broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from fieldfare.events.event import Event
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
 from fieldfare.simulation.checker.components import Components
 from fieldfare.simulation.checker.violations import EventId, Violation
@@ -37,7 +38,8 @@ def liveness(
 ) -> list[Violation]:
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
-    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty.
+    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. A filter
+    that replaces another one leaves no gap: an event is due if the filters before and after accept it.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -45,6 +47,7 @@ def liveness(
     found: list[Violation] = []
     owed: defaultdict[str, dict[EventId, set[str]]] = defaultdict(dict)
     """to clients: events, by the subscriptions for which they are due"""
+    events: dict[EventId, Event] = {}
     promised = advertised()
     subscriptions = MatchedSubscriptions(trace)
     network = Components()
@@ -52,7 +55,11 @@ def liveness(
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
-            _forgive(owed[client], id)
+            if durable:
+                still = {one for one in owed[client] if subscriptions.accepts(client, id, events[one])}
+            else:
+                still = set()
+            _forgive(owed[client], id, still)
         for client, _ in promised.follow(record):
             if advertisements:
                 for mine in owed.values():
@@ -85,6 +92,7 @@ def liveness(
                     tally.judges((record.client, event_id))
             case Published():
                 event_id = record.client, record.sequence
+                events[event_id] = record.event
                 if advertisements and not any_match(promised.of[record.client], record.event):
                     continue
                 wanted = list(subscriptions.match(record.event))
@@ -96,15 +104,17 @@ def liveness(
                 if quiet <= disturbed or (advertisements and not any_match(settled, record.event)):
                     continue
                 for client, id, asked in wanted:
-                    if asked.since < quiet and (durable or network.joined(asked.broker, record.broker)):
+                    known = asked.settled(quiet, record.event) if durable else asked.since < quiet
+                    if known and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found
 
 
-def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
-    """Cancel deliveries due only for an ended subscription."""
+def _forgive(owed: dict[EventId, set[str]], id: str, still: Collection[EventId] = ()) -> None:
+    """Cancel deliveries due only for an ended subscription, except those that are `still` due."""
     for event_id, ids in list(owed.items()):
-        ids.discard(id)
+        if event_id not in still:
+            ids.discard(id)
         if not ids:
             del owed[event_id]
 
