@@ -67,7 +67,7 @@ class DynamicFilters:
         filter = DynamicFilter(text)
         with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
             self._core.handovers.cancel_departure(name)
-            present = fill(filter, self._present(self.values.get(name, {})))
+            present = fill(filter, self.present(self.values.get(name, {})))
             self._apply(name, {id: filter}, {id: present}, self.values.get(name, {}), now)
         return present
 
@@ -75,15 +75,12 @@ class DynamicFilters:
         self, name: str, changes: Mapping[str, object], now: float, *, fill: Fill = DynamicFilter.fill, most: int = 100
     ) -> None:
         """Set values of parameters, at most `most` in all, or forget values (None): all of the changes, or none."""
-        for parameter, value in changes.items():
-            self._check(parameter, value)
-        merged = {**self.values.get(name, {}), **changes}
-        values = {parameter: value for parameter, value in merged.items() if value is not None}
+        values = self.merged(name, changes)
         if len(values) > most:
             raise RequestRefused(f"a session has at most {most} parameters")
         with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
             self._core.handovers.cancel_departure(name)
-            filters, present = self.filters.get(name, {}), self._present(values)
+            filters, present = self.filters.get(name, {}), self.present(values)
             # All are filled in, though some do not depend on the change: rights may have changed as well.
             self._apply(name, filters, {id: fill(filter, present) for id, filter in filters.items()}, values, now)
 
@@ -102,7 +99,14 @@ class DynamicFilters:
 
     # Filters
 
-    def _present(self, values: Mapping[str, Any], place: str | None = None) -> Values:
+    def merged(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a session after changes; `RequestRefused` for an impossible change."""
+        for parameter, value in changes.items():
+            self._check(parameter, value)
+        merged = {**self.values.get(name, {}), **changes}
+        return {parameter: value for parameter, value in merged.items() if value is not None}
+
+    def present(self, values: Mapping[str, Any], place: str | None = None) -> Values:
         """Return the values for filters: `myloc` is a list, of the places that count as here."""
         place = values.get(MYLOC) if place is None else place
         return values if place is None else {**values, MYLOC: sorted(self.places.near(place))}
@@ -147,7 +151,7 @@ class DynamicFilters:
         around = sorted(self.places.within(anchor, self.places.ahead))
         try:
             with budget.within(WIDER_STEPS, WIDER_SIZE):
-                all_of_them = (filter.fill(self._present(values, place)) for place in around)
+                all_of_them = (filter.fill(self.present(values, place)) for place in around)
                 return Filter([*present.boxes, *(box for one in all_of_them for box in one.boxes)])
         except (FilterTooComplex, ValueError):
             return None  # neighbours hear of each move then
