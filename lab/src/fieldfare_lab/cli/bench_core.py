@@ -36,7 +36,8 @@ def command(
     step, as under load; subscribers acknowledge after every 100 events.
 
     Examples:
-        fieldfare bench core --events 300 --rounds 1
+        fieldfare bench core --shape "one of"
+        fieldfare bench core --shape "one of" --batches 100 --linked
         fieldfare bench core --shape "all of" --batches 10 --memory
     """
     import msgspec
