@@ -148,7 +148,7 @@ class Departures(Mapping[str, Departure]):
 
     def delivered(self, name: str, event: EventId) -> None:
         """Note a delivered event, so as to keep the target from another delivery."""
-        departure = self.get(name)
+        departure = self._states.departures.get(name)
         if departure is not None:
             departure.last_events[event[:2]] = event[2]
 

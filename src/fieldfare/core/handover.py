@@ -295,9 +295,13 @@ class Handovers:
 
     # Events and recovery
 
+    def any(self) -> bool:
+        """Tell whether a session is arriving or departing."""
+        return bool(self.states.arrivals or self.states.departures)
+
     def delivered(self, name: str, number: int, event: EventId) -> None:
         """Note the event of a delivery to an arriving or departing session."""
-        arrival = self.arrivals.get(name)
+        arrival = self.states.arrivals.get(name)
         if arrival is not None:
             arrival.event_ids[number] = event
         self.departures.delivered(name, event)

@@ -287,6 +287,10 @@ class Replicas:
 
     # Events, rows and recovery
 
+    def any(self) -> bool:
+        """Tell whether a session here has replicas, or is one."""
+        return bool(self.holders or self.held)
+
     def delivered(self, name: str, number: int, event: EventId) -> None:
         """Note the event of a delivery to a session with replicas, or to a replica."""
         if name in self.holders:

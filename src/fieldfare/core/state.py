@@ -48,8 +48,8 @@ class Publication(NamedTuple):
     """Identity of the intended session, since a later session may have the same name; empty: any."""
 
 
-class Pending(NamedTuple):
-    """An event on the way to a session, until the acknowledgement."""
+class Pending(msgspec.Struct, frozen=True):
+    """An event on the way to a session, until the acknowledgement; sessions with equal ids share the value."""
 
     position: int
     subscriptions: tuple[str, ...]
@@ -115,6 +115,8 @@ class Session(msgspec.Struct):
     """How often the session has changed its node: of two copies with one identity, the higher count is valid."""
     lives: Lineage = ()
     """Lives of the logs in which deliveries were numbered."""
+    is_numbering: bool = False
+    """Whether the present life is the last one in `lives`; not stored, as each start begins a life."""
     restored: bool = False
     """Whether the identity comes from disk, where the count of published events may be too low."""
     sent_before: int = 0
