@@ -81,9 +81,12 @@ def test_values_change_together_and_a_wrong_value_changes_nothing() -> None:
 def test_a_session_keeps_its_place_through_a_restart_and_moves_with_it(tmp_path: Path) -> None:
     async def work() -> None:
         port = free_port()
-        async with node(tmp_path / "a", port, {"name": "a"}) as a:
-            async with ff.connect(a.hood.url, session="ana") as ana, ana.subscribe(PARKING, id="p", keep=True):
-                await ana.set_place("here")
+        async with (
+            node(tmp_path / "a", port, {"name": "a"}) as a,
+            ff.connect(a.hood.url, session="ana") as ana,
+            ana.subscribe(PARKING, id="p", keep=True),
+        ):
+            await ana.set_place("here")
         async with (
             node(tmp_path / "a", port, {"name": "a"}) as a,
             node(tmp_path / "b", settings={"name": "b", "join": [a.hood.url]}) as b,
@@ -91,7 +94,10 @@ def test_a_session_keeps_its_place_through_a_restart_and_moves_with_it(tmp_path:
         ):
             await until(lambda: len(a.hood.reachable()) == 2 and b.node.core.interest())
             await city.publish_batch([parking("here", 1), parking("there", 2)])
-            async with ff.connect(a.hood.url, session="ana") as ana, ana.subscribe(PARKING, id="p", keep=True) as events:
+            async with (
+                ff.connect(a.hood.url, session="ana") as ana,
+                ana.subscribe(PARKING, id="p", keep=True) as events,
+            ):
                 assert await take(events, 1) == [1]
                 await ana.move(b.hood.url)
                 await city.publish_batch([parking("there", 3), parking("here", 4)])
@@ -148,11 +154,14 @@ def test_limits(limits: dict[str, object], values: dict[str, object], problem: s
 
 def test_more_dynamic_filters_than_the_limit_are_refused() -> None:
     async def work() -> None:
-        async with node(settings={"limits.dynamic_filters": 1}) as service, ff.connect(service.hood.url) as client:
-            async with client.subscribe("a = :a", id="one"), client.subscribe("a = 1", id="two"):
-                with pytest.raises(Refused, match="at most 1 subscriptions with parameters"):
-                    async with client.subscribe("b = :a", id="three"):
-                        pass
+        async with (
+            node(settings={"limits.dynamic_filters": 1}) as service,
+            ff.connect(service.hood.url) as client,
+            client.subscribe("a = :a", id="one"),
+            client.subscribe("a = 1", id="two"),
+        ):
+            with pytest.raises(Refused, match="at most 1 subscriptions with parameters"):
+                await client.subscribe("b = :a", id="three").__aenter__()
 
     run(work())
 

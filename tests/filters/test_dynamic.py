@@ -15,7 +15,16 @@ from fieldfare.simulation.filling import SQUARE, Dynamic
 
 values = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", "it's", ":low", "myloc"]), st.booleans())
 predicates = st.sampled_from(
-    ["at IN myloc", "at NOT IN myloc", "x = :one", "x < :two", "x IN :some", "x NOT IN :some", "x IN (:one, 2)", "y = 1"]
+    [
+        "at IN myloc",
+        "at NOT IN myloc",
+        "x = :one",
+        "x < :two",
+        "x IN :some",
+        "x NOT IN :some",
+        "x IN (:one, 2)",
+        "y = 1",
+    ]
 )
 texts = st.recursive(
     predicates,

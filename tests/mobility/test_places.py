@@ -16,6 +16,7 @@ from fieldfare.mobility.places import Places, World, by_myloc, flooded, nothing_
 
 SQUARE = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 
+
 def at(text: str, places: Iterable[str]) -> Filter:
     """Return the filter of a text for some places."""
     return DynamicFilter(text).fill({MYLOC: list(places)})

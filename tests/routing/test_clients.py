@@ -26,7 +26,9 @@ changes = st.one_of(
 
 
 @given(st.lists(changes, max_size=12))
-def test_neighbours_hear_of_all_wider_filters_and_clients_get_their_own(steps: list[tuple[str, tuple[str, str], object]]) -> None:
+def test_neighbours_hear_of_all_wider_filters_and_clients_get_their_own(
+    steps: list[tuple[str, tuple[str, str], object]],
+) -> None:
     clients, twin, told_now = Clients(), dict[tuple[str, str], Told](), set[Filter]()
     for kind, (client, id), what in steps:
         if kind == "static":

@@ -64,6 +64,7 @@ class DynamicFilters:
 
     def subscribe(self, name: str, id: str, text: str, now: float, fill: Fill = DynamicFilter.fill) -> Filter:
         """Subscribe to a dynamic filter; return the filter for the present values."""
+        self._core.require("SetParameters")
         filter = DynamicFilter(text)
         with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
             self._core.handovers.cancel_departure(name)

@@ -1,7 +1,7 @@
-"""`DynamicFilter`: a filter with parameters, as `price <= :budget` or `location IN myloc`, filled in with present values.
+"""`DynamicFilter`: a filter with parameters, such as `price <= :budget` or `location IN myloc`.
 
-A subscriber states the values, and changes them while the subscription goes on. `:name` is a single value, and a list of
-values behind IN; `myloc` is the list of places that count as here. As long as a value is missing, nothing matches.
+A subscriber states the values, and changes them while the subscription goes on. `:name` is a single value, and a list
+of values behind IN; `myloc` is the list of places that count as here. As long as a value is missing, nothing matches.
 """
 
 from __future__ import annotations

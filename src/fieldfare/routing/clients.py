@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.messages import About, FilterUpdate
-from fieldfare.tables.shared_index import Entries, Part, SharedIndex
+from fieldfare.tables.shared_index import Entries, Entry, Part, SharedIndex
+
+Recipients: TypeAlias = Mapping[str, tuple[str, ...]]
+"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, equal ids a tuple"""
+
+MOST: Final = 50_000
+"""number of clients and filters, about, in the answers that `Clients` remembers"""
 
 
 class Client(msgspec.Struct):
@@ -59,6 +64,9 @@ class Clients:
         """how many subscriptions are told as each wider filter"""
         self._wider_of: dict[tuple[str, str], Filter] = {}
         self._advertisers: Counter[Filter] = Counter()
+        self._answers: dict[tuple[Entry, ...], Recipients] = {}
+        """recipients by the matching filters: many events match the same filters"""
+        self._room = MOST
 
     def get(self, client: str) -> Client:
         """Return a client by name; an unknown client is added."""
@@ -77,6 +85,7 @@ class Clients:
             return FilterUpdate(about=about)
         if about == "advertisements":
             return FilterUpdate(self._count(filter, +1), self._count(old, -1), about)
+        self._forget_answers()
         # first the new filter, then the old, so that there is no gap
         new = None if filter is None else Told(filter)
         before = None if old is None else Told(old, wider)
@@ -86,6 +95,7 @@ class Clients:
 
     def set_subscriptions(self, client: str, changes: Mapping[str, Told]) -> FilterUpdate:
         """Set several subscriptions at once: all new filters are in force before the first old one ends."""
+        self._forget_answers()
         kept = self.get(client).subscriptions
         before = {id: Told(kept[id], self._wider_of.pop((client, id), None)) for id in changes if id in kept}
         added: list[Filter] = []
@@ -105,12 +115,27 @@ class Clients:
         self.all.pop(client, None)
         return updates
 
-    def match(self, event: Mapping[str, object]) -> dict[str, list[str]]:
+    def match(self, event: Mapping[str, object]) -> Recipients:
         """Return the clients that an event matches, each with the ids of the matching subscriptions."""
         return self.recipients(self._subscribers.shared.match(event))
 
-    def recipients(self, matched: Entries) -> dict[str, list[str]]:
+    def recipients(self, matched: Entries) -> Recipients:
         """Return the clients of an event with their subscription ids, given the matches of the shared index."""
+        key = tuple(matched)
+        known = self._answers.get(key)
+        if known is None:
+            known = self._find(matched)
+            self._room -= len(known) + len(key)
+            if self._room < 0:
+                self._forget_answers()
+            self._answers[key] = known
+        return known
+
+    def _forget_answers(self) -> None:
+        if self._answers:
+            self._answers, self._room = {}, MOST
+
+    def _find(self, matched: Entries) -> Recipients:
         found: dict[str, list[str]] = {}
         for part in (self._subscribers, self._widened) if self._wider_of else (self._subscribers,):
             for subscribers in part.select(matched):
@@ -119,7 +144,8 @@ class Clients:
                         found[client].append(id)
                     else:
                         found[client] = [id]
-        return found
+        once: dict[tuple[str, ...], tuple[str, ...]] = {}
+        return {client: once.setdefault(tuple(ids), tuple(ids)) for client, ids in found.items()}
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Tell whether an advertisement of the client matches the event."""

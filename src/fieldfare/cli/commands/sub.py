@@ -45,14 +45,15 @@ def command(
     ] = "",
     place: Annotated[
         str,
-        typer.Option(
-            metavar="PLACE", help="Place of the session, for filters with `IN myloc`.", show_default=False
-        ),
+        typer.Option(metavar="PLACE", help="Place of the session, for filters with `IN myloc`.", show_default=False),
     ] = "",
-    set: Annotated[
+    given: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE", help="Value of a parameter, as budget=10 for `price <= :budget`.", show_default=False
+            "--set",
+            metavar="NAME=VALUE",
+            help="Value of a parameter, as budget=10 for `price <= :budget`.",
+            show_default=False,
         ),
     ] = None,
     count: Annotated[
@@ -83,7 +84,7 @@ def command(
     run(
         _show(
             wanted,
-            _values(place, set or [], wanted),
+            _values(place, given or [], wanted),
             client_address(node),
             token=token,
             session=session,

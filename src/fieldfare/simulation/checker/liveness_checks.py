@@ -9,7 +9,8 @@ after the return, at any broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 from fieldfare.events.event import Event
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
@@ -55,10 +56,7 @@ def liveness(
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
-            if durable:
-                still = {one for one in owed[client] if subscriptions.accepts(client, id, events[one])}
-            else:
-                still = set()
+            still = durable and (lambda one, c=client, i=id: subscriptions.accepts(c, i, events[one]))
             _forgive(owed[client], id, still)
         for client, _ in promised.follow(record):
             if advertisements:
@@ -75,13 +73,7 @@ def liveness(
             case Quiet():
                 quiet = record.order
                 for client in [client for client in owed if client not in away]:
-                    mine = owed.pop(client)
-                    problems = (
-                        f"to {client}: {event_id} is missing, due for {sorted(mine[event_id])}" for event_id in mine
-                    )
-                    found += [Violation("liveness", record.order, problem) for problem in problems]
-                    for event_id in mine:
-                        tally.judges((client, event_id))
+                    found += _missing(client, owed.pop(client), quiet, tally)
             case Departed():
                 away.add(record.client)
             case Arrived():
@@ -110,10 +102,18 @@ def liveness(
     return found
 
 
-def _forgive(owed: dict[EventId, set[str]], id: str, still: Collection[EventId] = ()) -> None:
-    """Cancel deliveries due only for an ended subscription, except those that are `still` due."""
+def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tally) -> list[Violation]:
+    """Return a violation for each event still due at a quiet moment."""
+    for event_id in owed:
+        tally.judges((client, event_id))
+    problems = (f"to {client}: {event_id} is missing, due for {sorted(ids)}" for event_id, ids in owed.items())
+    return [Violation("liveness", order, problem) for problem in problems]
+
+
+def _forgive(owed: dict[EventId, set[str]], id: str, still: Callable[[EventId], bool] | Literal[False]) -> None:
+    """Cancel deliveries due only for an ended or replaced subscription, except events `still` due for the new one."""
     for event_id, ids in list(owed.items()):
-        if event_id not in still:
+        if id in ids and not (still and still(event_id)):
             ids.discard(id)
         if not ids:
             del owed[event_id]

@@ -58,7 +58,8 @@ _PLAIN: Final = re.compile(
 TERMINALS: Final = {
     "SIMPLE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
     "STRING": "a value", "PLACEHOLDER": "a value", "PARAMETER": "a value", "MYLOC": "myloc",
-    "TIMESTAMP": "a value", "BYTES": "a value", "CONSTANT": "a value", "FUNCTION": "a function", "COMPARE": "a comparison", "TEXT_OPERATOR": "LIKE", "IS": "IS",
+    "TIMESTAMP": "a value", "BYTES": "a value", "CONSTANT": "a value", "FUNCTION": "a function",
+    "COMPARE": "a comparison", "TEXT_OPERATOR": "LIKE", "IS": "IS",
     "_IN": "IN", "_BETWEEN": "BETWEEN", "_AND": "AND", "_OR": "OR", "NOT": "NOT", "EXISTS": "EXISTS", "HAS": "HAS",
     "QUANTIFIER": "ANY or ALL", "PLUS": "an operator", "MINUS": "an operator", "TIMES": "an operator", "LPAR": "'('",
     "RPAR": "')'", "COMMA": "','", "TYPE": "NULL or a type", "$END": "the end",

@@ -45,7 +45,7 @@ def parse(text: str, **parameters: Scalar | Sequence[Scalar]) -> Filter:
 
 
 def translate(text: str, tree: Tree, parameters: Mapping[str, Scalar | Sequence[Scalar]]) -> Filter:
-    """Return the filter of the tree of a text; the filter may be empty, and parameters that are not used are ignored."""
+    """Return the filter of the tree of a text; the filter may be empty, and some parameters without use."""
     try:
         return _Translation(text, parameters).condition(tree)
     except RecursionError:
