@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fieldfare.filters import FilterSyntaxError, parse
 from fieldfare.filters.dynamic import DynamicFilter, is_dynamic
-from fieldfare.mobility.places import ploc
+from fieldfare.routing.places import ploc
 from fieldfare.simulation.filling import SQUARE, Dynamic
 
 values = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", "it's", ":low", "myloc"]), st.booleans())

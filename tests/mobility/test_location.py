@@ -22,9 +22,10 @@ from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.location import Location
 from fieldfare.mobility.location_messages import Locate, LocationUpdate
-from fieldfare.mobility.places import Graph, Reach, World, by_myloc, flooded, nothing_ahead, reach, within
+from fieldfare.mobility.places import Reach, World, by_myloc, flooded, nothing_ahead, reach, within
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.places import Graph
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation.checker import check
 from fieldfare.simulation.links import Wire

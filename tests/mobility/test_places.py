@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fieldfare.filters import FilterSyntaxError, parse
 from fieldfare.filters.dynamic import MYLOC, DynamicFilter
 from fieldfare.filters.filter import Filter
-from fieldfare.mobility.places import Places, World, by_myloc, flooded, nothing_ahead, ploc, reach, within
+from fieldfare.mobility.places import World, by_myloc, flooded, nothing_ahead, reach, within
+from fieldfare.routing.places import Places, ploc
 
 SQUARE = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 

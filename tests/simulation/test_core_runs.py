@@ -102,7 +102,20 @@ def found(make_core: Callable[..., Core]) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["outbox", "session", "neighbour", "told", "subscriptions", "arrival", "departure", "kept", "replayed"]
+    "kind",
+    [
+        "outbox",
+        "session",
+        "neighbour",
+        "told",
+        "subscriptions",
+        "arrival",
+        "departure",
+        "kept",
+        "replayed",
+        "dynamic",
+        "parameters",
+    ],
 )
 def test_a_core_that_forgets_rows_is_found(kind: str) -> None:
     assert found(without(kind))

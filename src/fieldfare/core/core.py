@@ -37,7 +37,6 @@ from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
-from fieldfare.mobility.places import Places
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import (
     EntryDetails,
@@ -51,6 +50,7 @@ from fieldfare.protocol.messages import Role
 from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
+from fieldfare.routing.places import Places
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 

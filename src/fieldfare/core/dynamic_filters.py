@@ -26,10 +26,10 @@ from fieldfare.filters import FilterTooComplex, budget
 from fieldfare.filters.dynamic import MYLOC, DynamicFilter, Values
 from fieldfare.filters.filter import NOTHING, Filter
 from fieldfare.filters.predicates import constant
-from fieldfare.mobility.places import Places
 from fieldfare.protocol.handover import SessionDescription
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.routing.clients import Told
+from fieldfare.routing.places import Places
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
@@ -50,7 +50,7 @@ class DynamicFilters:
     """The dynamic filters of all sessions, with the values that the sessions have stated."""
 
     def __init__(self, core: Core, places: Places) -> None:
-        """Begin without dynamic filters."""
+        """Begin without filters and values; `places` says which places sessions may have."""
         self._core = core
         self.places = places
         self.filters: dict[str, dict[str, DynamicFilter]] = {}

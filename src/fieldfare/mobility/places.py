@@ -1,28 +1,23 @@
-"""Places, and filters that depend on the client's place: `location IN myloc`.
+"""`World`: the meaning of filters such as `location IN myloc` where each broker widens them by its hops.
 
-A *movement graph* has an edge between places that are a step apart; no client moves faster. So from a former place
-follow the possible places now (`ploc`), and a broker that learns of a move later subscribes to a few more places.
-`Places` has the rules of running nodes: a node asks its neighbours for the events of places `ahead`. `World` has the
-rules of `Location`, where each broker widens filters by its hops: the `Reach` is the number of steps by which a client
-may be ahead of the knowledge of a broker.
+From a former place follow the possible places now (`routing.places`), and a broker farther away, which learns of a move
+later, subscribes to more places. The `Reach` is the number of steps by which a client may be ahead of the knowledge of
+a broker, by its hops. Running nodes have one width for all hops: `Places`.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from itertools import accumulate, islice
-from typing import Final, NamedTuple, TypeAlias
+from itertools import accumulate
+from typing import Final, TypeAlias
 
 from fieldfare.filters import EVERYTHING, FilterTooComplex
 from fieldfare.filters.dynamic import MYLOC, DynamicFilter
 from fieldfare.filters.filter import Filter
+from fieldfare.routing.places import Graph, ploc
 
-Graph: TypeAlias = Mapping[str, Collection[str]]
-"""for each place the places a step away; to remain at a place is always possible"""
 Reach: TypeAlias = Callable[[int], int | None]
 """by hops: the number of steps by which a client may be ahead; None: the client may be anywhere"""
 MyLoc: TypeAlias = Callable[[str], Collection[str]]
@@ -31,30 +26,6 @@ Fill: TypeAlias = Callable[[str, str], Filter]
 """returns the filter of a template for a client at a place"""
 
 _KEPT: Final = 10_000
-_COMPARED: Final = 2000
-"""places that are compared with a wrong name, to find the name that was meant"""
-
-
-def ploc(graph: Graph, place: str, steps: int | None) -> frozenset[str]:
-    """Return the possible places of a client that was at a place some steps ago.
-
-    >>> square = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
-    >>> ["".join(sorted(ploc(square, "a", steps))) for steps in (0, 1, 2)]
-    ['a', 'abc', 'abcd']
-    """
-    if place not in graph:
-        raise ValueError(f"there is no place {place!r}")
-    if steps is None:
-        return frozenset(graph)
-    far, queue = {place: 0}, deque([place])
-    while queue:
-        here = queue.popleft()
-        if far[here] < steps:
-            for other in graph[here]:
-                if other not in far:
-                    far[other] = far[here] + 1
-                    queue.append(other)
-    return frozenset(far)
 
 
 def exactly(place: str) -> Collection[str]:
@@ -74,50 +45,6 @@ def by_myloc(myloc: MyLoc = exactly) -> Fill:
     "location IN ('a', 'b') AND service = 'parking'"
     """
     return lambda text, place: DynamicFilter(text).fill({MYLOC: tuple(myloc(place))})
-
-
-class Places(NamedTuple):
-    """The places that sessions may have at a node, and the places that count as here.
-
-    >>> street = Places({"1": ["2"], "2": ["1", "3"], "3": ["2", "4"], "4": ["3"]}, here=1, ahead=1)
-    >>> sorted(street.near("1")), sorted(street.within("1", 2))
-    (['1', '2'], ['1', '2', '3'])
-    """
-
-    graph: Graph | None = None
-    """The movement graph; None: any place is allowed, and only the place itself counts as here."""
-    here: int = 0
-    """Steps up to which places count as here."""
-    ahead: int = 0
-    """Steps up to which neighbours are asked for the events of further places, so that a move has no gap."""
-
-    def check(self, place: object) -> None:
-        """Raise a ValueError unless a session may have a place."""
-        if not isinstance(place, str) or not place:
-            raise ValueError(f"a place is a text, such as 'rebeca-drive 100', and not {place!r}")
-        if self.graph is not None and place not in self.graph:
-            near = get_close_matches(place, islice(self.graph, _COMPARED), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"the movement graph has no place {place!r}{hint}")
-
-    def within(self, place: str, steps: int) -> frozenset[str]:
-        """Return the places within some steps; a place that the graph does not have stands alone."""
-        if self.graph is None or place not in self.graph:
-            return frozenset((place,))
-        return ploc(self.graph, place, steps)
-
-    def near(self, place: str) -> frozenset[str]:
-        """Return the places that count as here, for a session at a place."""
-        return self.within(place, self.here)
-
-    def anchor(self, place: str, before: str | None) -> str:
-        """Return the place around which neighbours are asked for events, which changes as rarely as possible.
-
-        The former anchor serves as long as the next step leads to a place that neighbours have been asked for.
-        """
-        if before is not None and self.within(place, min(1, self.ahead)) <= self.within(before, self.ahead):
-            return before
-        return place
 
 
 def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Reach:

@@ -256,7 +256,7 @@ class DurableClient:
             if forgetful or not isinstance(filter, Dynamic):
                 self._send(ChangeFilter(0, filter))
         for request, message in self.changes.items():
-            if request not in unanswered:
+            if not isinstance(message, frozenset):
                 self._send(ChangeFilter(request, message))
         self._accept(welcome.accepted)
         latest = self._latest

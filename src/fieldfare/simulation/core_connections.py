@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving
-from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Leave, TakeOver
+from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Input, Leave, TakeOver
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
@@ -230,12 +230,14 @@ class ClientConnection:
         match frame:
             case PublishEvents(number=number, events=events):
                 host.submit(Publication(name, number, events, identity=identity), self._accepted)
-            case ChangeFilter(request=request, message=Dynamic(id, text)):
-                host.submit(SubscribeDynamic(name, id, text, identity), lambda answer: self._done(request, answer))
             case StateValues(request=request, values=values):
                 host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):
-                host.submit(ChangeFilters(name, message, identity), lambda answer: self._done(request, answer))
+                if isinstance(message, Dynamic):
+                    change: Input = SubscribeDynamic(name, message.id, message.text, identity)
+                else:
+                    change = ChangeFilters(name, message, identity)
+                host.submit(change, lambda answer: self._done(request, answer))
             case EndSession(request=request):
                 host.submit(Leave(name, identity), lambda answer: self._done(request, answer))
             case f.Acknowledge(number=number):

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.core.core import Core
-from fieldfare.mobility.places import Places
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock

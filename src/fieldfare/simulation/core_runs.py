@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
-from fieldfare.mobility.places import Places
 from fieldfare.protocol import messages as m
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable

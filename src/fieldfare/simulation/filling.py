@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters import NOTHING, FilterSyntaxError, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import literal
-from fieldfare.mobility.places import Graph, ploc
+from fieldfare.routing.places import Graph, ploc
 
 SQUARE: Final[Graph] = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 """the movement graph of the book's example"""

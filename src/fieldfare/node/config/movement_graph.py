@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from fieldfare.mobility.places import Graph, Places
 from fieldfare.node.config.settings import PlacesSettings
+from fieldfare.routing.places import Graph, Places
 from fieldfare.toml import TomlError
 from fieldfare.toml import parse as parse_toml
 
