@@ -33,7 +33,7 @@ values = {
     "width": st.just(Interval(1, 10)),
     "far": st.sampled_from([1.0, math.inf, -math.inf]),
 }
-events = st.lists(st.fixed_dictionaries({}, optional=values).map(Event), max_size=12)  # type: ignore[arg-type]
+events = st.lists(st.fixed_dictionaries({}, optional=values).map(Event), max_size=12)
 
 
 @few(40)

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
 
 import msgspec
@@ -157,7 +157,7 @@ def _typed(name: str, field: Distribution) -> Distribution:
     if len(field.values) != len(field.weights):
         raise ValueError(f"{name}: {len(field.values)} values have {len(field.weights)} weights")
     values = tuple(msgspec.convert(value, TYPES[field.kind]) for value in field.values)
-    if any(not a < b for a, b in zip(values, values[1:], strict=False)):
+    if any(not a < b for a, b in pairwise(values)):
         raise ValueError(f"{name}: the values are not in their order")
     return msgspec.structs.replace(field, values=values)
 

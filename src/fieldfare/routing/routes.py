@@ -111,7 +111,9 @@ class Routes(ABC):
         `matched` are the matches of the event in the index of the broker, which also tell the clients.
         """
 
-    def note_forwards(self, neighbour: str, wanted: int, unwanted: Sequence[Event]) -> None:
+    def note_forwards(  # noqa: B027 - most routes learn nothing from it
+        self, neighbour: str, wanted: int, unwanted: Sequence[Event]
+    ) -> None:
         """Count events that a neighbour has forwarded, those that nobody here wants apart.
 
         Routes that merge filters learn how much the mergers waste, and act at the next `tick`.

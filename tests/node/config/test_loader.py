@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fieldfare.events import Event
+from fieldfare.filters.distributions import Distributions
 from fieldfare.node import config as c
 from fieldfare.node.config import (
     Config,
@@ -19,6 +21,7 @@ from fieldfare.node.config import (
     sources,
 )
 from fieldfare.node.config.settings import SECTIONS
+from fieldfare.node.config.strategy import strategy_of
 from fieldfare.routing.strategies import STRATEGIES
 
 HIDDEN = "correct-horse-battery-staple-xyzzy-0123456789"

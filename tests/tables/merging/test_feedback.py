@@ -45,7 +45,9 @@ def passed(merger: RootMerger, some: list[dict[str, object]]) -> int:
 
 @few(20)
 @given(st.lists(pool, min_size=2, max_size=6), st.lists(events, max_size=20), st.integers(0, 5))
-def test_apart_are_no_more_than_needed_and_enough(roots: list[Filter], some: list[dict[str, object]], allowed: int) -> None:
+def test_apart_are_no_more_than_needed_and_enough(
+    roots: list[Filter], some: list[dict[str, object]], allowed: int
+) -> None:
     merger = RootMerger(Merging(imperfect=True, budget=0.9))
     merger.change(roots := minimal_cover(roots))
     some = [event for event in some if not any(root.matches(event) for root in roots)]

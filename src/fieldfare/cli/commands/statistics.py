@@ -22,7 +22,9 @@ def command(
         typer.Argument(help="File of events; - is standard input.", metavar="[EVENTS]", show_default=False),
     ] = None,
     *,
-    to: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the statistics.", show_default=False)] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the statistics.", show_default=False)
+    ] = None,
     most: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of events to count; of more, a fair sample.")
     ] = 20_000,
@@ -50,7 +52,7 @@ def command(
     for one in read_events(source, format_of(source, events_format)):
         if isinstance(one, BadEvent):
             if errors is Errors.STOP:
-                raise InputError(str(one))
+                raise InputError(one.place, one.error)
             skipped += 1
             continue
         count += 1
