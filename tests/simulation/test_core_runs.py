@@ -100,7 +100,7 @@ class Amnesiac(Core):
 
 def found(make_core: Callable[..., Core], having: type[Act] = Act) -> str:
     """Return the first problem that random runs find in a core, among the plans that have a kind of action."""
-    plans = (plan for seed in range(ENOUGH) if any(isinstance(step.act, having) for step in (plan := draw(seed)).steps))
+    plans = (plan for plan in map(draw, range(ENOUGH)) if any(isinstance(step.act, having) for step in plan.steps))
     return next((problem for plan in plans if (problem := failure(plan, make_core))), "")
 
 
