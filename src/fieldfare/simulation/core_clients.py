@@ -125,7 +125,7 @@ class DurableClient:
 
     def _subscribed(self, message: m.Subscribe | Dynamic) -> None:
         if isinstance(message, Dynamic):
-            filter = message.filled(self.values, self.network.options.places.here)
+            filter = message.filled(self.values, self.network.options.places)
         else:
             filter = message.filter
         self.network.record(records.Subscribed, self.home, self.name, message.id, filter)

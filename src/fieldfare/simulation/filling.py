@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters import NOTHING, FilterSyntaxError, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import literal
-from fieldfare.routing.places import Graph, ploc
+from fieldfare.routing.places import Graph, Places, ploc
 
 SQUARE: Final[Graph] = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 """the movement graph of the book's example"""
@@ -25,12 +25,13 @@ class Dynamic(NamedTuple):
     id: str
     text: str
 
-    def filled(self, values: Mapping[str, Any], here: int) -> Filter:
-        """Return the filter in force; the places within `here` steps count as here."""
+    def filled(self, values: Mapping[str, Any], places: Places) -> Filter:
+        """Return the filter in force."""
 
         def written(found: re.Match[str]) -> str:
             if found[1] is None:
-                return _listed(sorted(ploc(SQUARE, values["myloc"], here)))
+                here = (values["myloc"],) if places.graph is None else ploc(places.graph, values["myloc"], places.here)
+                return _listed(sorted(here))
             value = values[found[1]]
             return _listed(value) if isinstance(value, (list, tuple)) else literal(value)
 
