@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from fieldfare.node.config.secret import Secret
+from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
@@ -53,6 +54,15 @@ class Sessions(Part, frozen=True):
     """wait for a session that another node hands over; after it the node asks the replica holders, if any"""
     queue: Count = 1000
     """events that wait in memory for a subscriber without a durable session, unless the policy is `buffer`"""
+
+
+class RoutingSettings(Part, frozen=True):
+    """Options of the strategy `imperfect`, which merges filters although a few unwanted events may pass."""
+
+    merging_budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.25
+    """largest share of unwanted events: of a merged filter as expected, and of a neighbour's events as counted"""
+    merging_statistics: str = ""
+    """file of statistics of the events, as of `fieldfare statistics`; empty: values are taken to be spread evenly"""
 
 
 _PREFIX: Final = PrefixOptions()
@@ -189,6 +199,9 @@ class Config(Part, frozen=True):
     join_token: Secret = Secret("")
     """token for those nodes; not needed where they share the secret of this node"""
     strategy: str = "covering"
+    speaks: Annotated[int, msgspec.Meta(ge=OLDEST, le=NEWEST)] = NEWEST
+    """highest version that the node speaks with clients and nodes, and of which it stores anything. The version before
+    the newest lets the network go back to the Fieldfare before; see the upgrade of a network"""
     dashboard: bool = True
     public_url: str = ""
     """URL at which others reach this node"""
@@ -196,6 +209,7 @@ class Config(Part, frozen=True):
     """let anybody who reaches this node do anything, whatever `host` is"""
     log: Log = Log()
     sessions: Sessions = Sessions()
+    routing: RoutingSettings = RoutingSettings()
     prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
     http: Http = Http()
@@ -209,6 +223,7 @@ class Config(Part, frozen=True):
 SECTIONS: Final[dict[str, type[Part]]] = {
     "log": Log,
     "sessions": Sessions,
+    "routing": RoutingSettings,
     "prefix": PrefixSettings,
     "limits": Limits,
     "http": Http,
