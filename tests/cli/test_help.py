@@ -22,6 +22,7 @@ COMMANDS = (
     "explain",
     "convert",
     "simulate",
+    "statistics",
     "warmup",
     "bench core",
     "bench match",
