@@ -8,7 +8,7 @@ share: clients, events, duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
-from fieldfare.routing.clients import Client, Clients, Recipients
+from fieldfare.routing.clients import Client, Clients, Recipients, Told
 from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
@@ -46,6 +46,14 @@ class Routed(NamedTuple):
         yield from self.messages
         for neighbour in self.neighbours:
             yield Send(neighbour, event)
+
+
+class ForwardCounts(msgspec.Struct):
+    """The events that a neighbour has forwarded to a broker, each counted once."""
+
+    wanted: int = 0
+    unwanted: int = 0
+    """for no client and no other neighbour, as with merged filters and tags that are too wide"""
 
 
 class Broker:
@@ -88,6 +96,8 @@ class Broker:
         self._index = SharedIndex() if index is None else index
         self.clients = Clients(self._index, named=name if strategy.named else None)
         self.routes = strategy.routes(name, life, self._index)
+        self.forwards: dict[str, ForwardCounts] = {}
+        """the events of each neighbour since the start of the broker"""
         self._seen = Deduplication(remember)
         self._count = life << 32
         """number of the last event whose publisher does not count its events"""
@@ -172,6 +182,16 @@ class Broker:
                 return [Send(sender, m.Refuse(problem, id))]
         return self._apply_local([self.clients.set(about, sender, id, filter)], now)
 
+    def set_subscriptions(self, client: str, changes: Mapping[str, Told], now: float) -> list[Send]:
+        """Set several subscriptions of a client at once; neighbours hear of the change in one update.
+
+        A subscription may be told wider than it is, and may match nothing for the present.
+        """
+        for told in changes.values():
+            if problem := "" if told.filter.is_empty else _problem(told.filter):
+                raise ProtocolError(problem)
+        return self._apply_local([self.clients.set_subscriptions(client, changes)], now)
+
     def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
         return self._apply_local(self.clients.leave(sender), now)
 
@@ -225,10 +245,21 @@ class Broker:
             clients[number] = self.clients.recipients(matched)
             if found[number] is None:
                 found[number] = self.routes.match(new[number], sender, matched)
-        return [
+        routed = [
             Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others, place)
             for event, who, names, others, place in zip(new, clients, found, messages, places, strict=True)
         ]
+        if sender != LOCAL:
+            self._note_forwards(sender, routed)
+        return routed
+
+    def _note_forwards(self, neighbour: str, routed: Sequence[Routed]) -> None:
+        """Count the events of a neighbour, and those in vain: for no client here, and for no other neighbour."""
+        unwanted = [one.event.event for one in routed if not one.clients and not one.neighbours]
+        counts = self.forwards.setdefault(neighbour, ForwardCounts())
+        counts.wanted += len(routed) - len(unwanted)
+        counts.unwanted += len(unwanted)
+        self.routes.note_forwards(neighbour, len(routed) - len(unwanted), unwanted)
 
     # Neighbours
 
