@@ -119,6 +119,7 @@ class Deliveries:
         if number > session.acknowledged:
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
+            self._core.members.acknowledged(name, number)
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number

@@ -109,7 +109,7 @@ class Handovers:
     ) -> Session | None:
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
-            raise RequestRefused(self.arrivals.refused.pop((name, asking)))
+            raise self.arrivals.refused.pop((name, asking))
         core, here, elsewhere = self._core, self._core.broker.name, at not in ("", self._core.broker.name)
         session = core.sessions[name] if self.status(name) == "here" else None
         # No node has an unclaimed session: to ask for it would never end.
@@ -266,6 +266,8 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
+        elif core.members.of(name) is not None:
+            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.members.description(name)))
         else:
             self.departures.begin(name, session, ticket, target)
 

@@ -64,6 +64,7 @@ class Leave(Struct, frozen=True):
         """Refuse if the session of this identity is over."""
         if self.identity:
             core.sessions.check_identity(self.session, self.identity)
+            core.members.check_alone(self.session)
         if self.session in core.sessions:
             core.sessions.leave(self.session, now)
 

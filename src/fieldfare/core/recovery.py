@@ -34,7 +34,7 @@ from fieldfare.routing.routes import LOCAL
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
-OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure")
+OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure", "acknowledged")
 """Kinds of rows that are of no use without the row of the session."""
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
@@ -50,6 +50,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     _restore_links(core, stored.get("neighbour", {}))
     _restore_filters(core, stored)
     losses.restore(core, stored)
+    core.members.restore(stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
@@ -171,7 +172,8 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
-            if number > session.acknowledged and entry.position >= session.low:
+            done = number <= session.acknowledged or core.members.is_done(name, number)
+            if not done and entry.position >= session.low:
                 key = replacement_key(entry.publisher, details.replaces)
                 session.pending[number] = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
                 core.deliveries.replace_earlier(name, session, number)
