@@ -41,6 +41,7 @@ class Attach(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> Session:
         """Return the session, new or known, with its client connected."""
+        core.members.check_unshared(self.session)
         return core.sessions.attach(self.session, self.fresh, now, durable=self.durable, owner=self.owner)
 
 

@@ -82,6 +82,12 @@ class Members:
         sharing = self._shared.setdefault(name, Sharing(key))
         sharing.attach(member, label)
 
+    def restart(self, name: str) -> None:
+        """Send everything without an acknowledgement again, unless members hold or await a part of it."""
+        sharing = self._shared.get(name)
+        if sharing is None or not sharing.begun:
+            self._core.deliveries.restart(self._core.sessions[name])
+
     def detach(self, name: str, member: str, now: float) -> None:
         """Let the deliveries of a member wait for the others; without members the session is not shared."""
         sharing = self._shared.get(name)
@@ -136,7 +142,9 @@ class Members:
             return []
         before = max(session.sent_before, session.doubt)
         taken = sharing.take(member, limit, session.pending)
-        return [MemberDelivery(one.number, session.pending[one.number], one.again or one.number <= before) for one in taken]
+        return [
+            MemberDelivery(one.number, session.pending[one.number], one.again or one.number <= before) for one in taken
+        ]
 
     def acknowledge(self, name: str, member: str, numbers: Collection[int]) -> None:
         """Forget deliveries of a member. A delivery that another member holds by now stays there."""
@@ -149,6 +157,13 @@ class Members:
             if sharing is not None and sharing.release(member, number):
                 self._finish(name, session, number)
         self._advance(name, session)
+        self._wake(name)
+
+    def _wake(self, name: str) -> None:
+        """Let members look for deliveries that have waited for a key."""
+        sharing = self._shared.get(name)
+        if sharing is not None and sharing.waiting:
+            self._core.buffer.wake(name)
 
     def lose(self, name: str, member: str, numbers: Iterable[int]) -> None:
         """Forget deliveries that cannot be sent, because the log no longer has the events or the owner no right."""
@@ -159,6 +174,7 @@ class Members:
             if sharing.give_back(member, number):
                 self._finish(name, session, number)
         self._advance(name, session)
+        self._wake(name)
 
     def _finish(self, name: str, session: Session, number: int) -> None:
         self._core.deliveries.drop(name, session, number)

@@ -34,9 +34,9 @@ class NumberRanges:
         """Yield the ranges in order."""
         return zip(self._firsts, self._lasts, strict=True)
 
-    def __contains__(self, number: object) -> bool:
-        place = bisect_right(self._firsts, number) - 1  # type: ignore[type-var]
-        return place >= 0 and self._lasts[place] >= number  # type: ignore[operator]
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self._firsts, number) - 1
+        return place >= 0 and self._lasts[place] >= number
 
     @property
     def last(self) -> int:

@@ -68,8 +68,7 @@ class SessionTable(dict[str, Session]):
         elif session.restored and known != session.identity and self._core.members.of(name) is None:
             self._rename(name, session, identity)
         session.connected, session.last_seen = True, now
-        if self._core.members.of(name) is None:  # else members hold deliveries, which nobody else may have
-            self._core.deliveries.restart(session)
+        self._core.members.restart(name)
         session.durable |= durable
         session.lives = extend(session.lives, self.life_of(session), session.count + 1)
         if session.durable:

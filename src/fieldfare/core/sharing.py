@@ -53,6 +53,8 @@ class Sharing:
         """Begin without members; deliveries with the same value of the field `key` go to one member at a time."""
         self.key = key
         self.members: dict[str, Member] = {}
+        self.begun = False
+        """Whether any delivery was added."""
         self._waiting: list[int] = []
         """A heap."""
         self._holders: dict[int, str] = {}
@@ -91,6 +93,7 @@ class Sharing:
     def add(self, numbers: Iterable[int]) -> None:
         """Let further deliveries wait, with numbers beyond all before."""
         for number in numbers:
+            self.begun = True
             heappush(self._waiting, number)
 
     def without_key(self) -> list[int]:
