@@ -11,10 +11,11 @@ from tests.node.talking import line, settings
 from tools.waiting import PATIENCE
 
 import fieldfare as ff
+from fieldfare.client.client import Client
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
 
 
-def worker(url: str, **options: Any) -> ff.client.Client:
+def worker(url: str, **options: Any) -> Client:
     return ff.connect(url, session="orders", shared=True, **options)
 
 
@@ -27,16 +28,25 @@ def test_each_event_goes_to_one_member() -> None:
     async def main() -> None:
         async with node() as service:
             url = service.hood.url
-            async with worker(url) as one, worker(url) as two:
-                async with one.subscribe("EXISTS n", id="all") as first, two.subscribe("EXISTS n", id="all") as second:
-                    await fill(url, 10)
-                    got = [[(await events.next(PATIENCE))["n"] for _ in range(5)] for events in (first, second)]
-                    assert sorted(got[0] + got[1]) == list(range(10))
-                    assert [sorted(some) for some in got] == got
+            async with (
+                worker(url) as one,
+                worker(url) as two,
+                one.subscribe("EXISTS n", id="all") as first,
+                two.subscribe("EXISTS n", id="all") as second,
+            ):
+                await fill(url, 10)
+                got: list[list[Any]] = [
+                    [(await events.next(PATIENCE))["n"] for _ in range(5)] for events in (first, second)
+                ]
+                assert sorted(got[0] + got[1]) == list(range(10))
+                assert [sorted(some) for some in got] == got
             await until(lambda: service.node.core.members.of("orders") is None)
             async with worker(url) as three, three.subscribe("EXISTS n", id="all") as events:
                 left = [await events.next_delivery(), await events.next_delivery()]
-                assert {one.event["n"] for one in left} == {got[0][-1], got[1][-1]}  # the last of each is not acknowledged
+                assert {one.event["n"] for one in left} == {
+                    got[0][-1],
+                    got[1][-1],
+                }  # the last of each is not acknowledged
                 assert all(one.redelivered for one in left)
 
     run(main())
@@ -73,11 +83,14 @@ def test_acknowledgements_in_any_order_outlive_a_restart(tmp_path: Path) -> None
                 for each in (held[3], held[1]):
                     await each.acknowledge()
                 await until(lambda: len(service.node.core.sessions["orders"].pending) == 3)
-        async with node(folder=tmp_path) as service:
-            async with worker(service.hood.url) as one, one.subscribe("EXISTS n", id="all") as first:
-                assert [(await first.next(PATIENCE))["n"] for _ in range(3)] == [0, 2, 4]
-                with pytest.raises(TimeoutError):
-                    await first.next(0.05)
+        async with (
+            node(folder=tmp_path) as service,
+            worker(service.hood.url) as one,
+            one.subscribe("EXISTS n", id="all") as first,
+        ):
+            assert [(await first.next(PATIENCE))["n"] for _ in range(3)] == [0, 2, 4]
+            with pytest.raises(TimeoutError):
+                await first.next(0.05)
 
     run(main())
 
@@ -86,13 +99,17 @@ def test_events_of_a_key_stay_with_their_member() -> None:
     async def main() -> None:
         async with node() as service:
             url = service.hood.url
-            async with worker(url, key="account") as one, worker(url, key="account") as two:
-                async with one.subscribe("EXISTS n", id="all") as first, two.subscribe("EXISTS n", id="all") as second:
-                    async with ff.connect(url) as bank:
-                        await bank.publish_batch([{"n": n, "account": "ab"[n % 2]} for n in range(8)])
-                    got = [[(await events.next(PATIENCE)) for _ in range(4)] for events in (first, second)]
-                    assert [{each["account"] for each in some} for some in got] in ([{"a"}, {"b"}], [{"b"}, {"a"}])
-                    assert sorted(each["n"] for some in got for each in some) == list(range(8))
+            async with (
+                worker(url, key="account") as one,
+                worker(url, key="account") as two,
+                one.subscribe("EXISTS n", id="all") as first,
+                two.subscribe("EXISTS n", id="all") as second,
+                ff.connect(url) as bank,
+            ):
+                await bank.publish_batch([{"n": n, "account": "ab"[n % 2]} for n in range(8)])
+                got = [[(await events.next(PATIENCE)) for _ in range(4)] for events in (first, second)]
+                assert [{each["account"] for each in some} for some in got] in ([{"a"}, {"b"}], [{"b"}, {"a"}])
+                assert {each["n"] for some in got for each in some} == set(range(8))
             with pytest.raises(ConnectionRefused, match="with the key 'account', not 'x'"):
                 async with worker(url, key="account"), worker(url, key="x"):
                     pass

@@ -29,7 +29,7 @@ MOST_CREDIT: Final = 1_000_000
 
 
 class MemberDelivery(NamedTuple):
-    """A delivery for a member."""
+    """A pending delivery that a connection is about to send."""
 
     number: int
     pending: Pending
@@ -41,7 +41,7 @@ class Members:
     """The members of all shared sessions of a node."""
 
     def __init__(self, core: Core) -> None:
-        """Begin without members."""
+        """Serve the sessions of a broker."""
         self._core = core
         self._shared: dict[str, Sharing] = {}
         self._done: dict[str, NumberRanges] = {}

@@ -31,7 +31,7 @@ class SharedSessions:
     """The connections of all members at a node, by session and member."""
 
     def __init__(self, node: Node) -> None:
-        """Begin without members."""
+        """Serve a node, which wakes and closes each session by its name."""
         self._node = node
         self._members: dict[str, dict[str, Connected]] = {}
 

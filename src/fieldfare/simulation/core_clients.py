@@ -16,7 +16,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
-from fieldfare.simulation.core_connections import ChangeFilter, ClientConnection, DeliveredEvent, PublishEvents
+from fieldfare.simulation.core_connections import ChangeFilter, ClientConnection, PublishEvents
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class DurableClient:
             case m.Unadvertise(id=id):
                 self.network.record(records.Unadvertised, self.node, self.name, id)
 
-    def _deliver(self, items: list[DeliveredEvent], node: str) -> None:
+    def _deliver(self, items: Any, node: str) -> None:
         for one in items:
             if one.number <= self.seen:
                 continue

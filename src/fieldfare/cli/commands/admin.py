@@ -78,7 +78,7 @@ def sessions(
     rows = [
         (
             one["name"],
-            "here" if one["here"] else "away",
+            (f"shared by {one['members']}" if one.get("members") else "here") if one["here"] else "away",
             _moment(one["seen"]),
             f"{one['pending']:,}",
             f"{one['acknowledged']:,}",
@@ -127,8 +127,15 @@ def session(
     }
     wanted = [(id, filter) for id, filter in found["wanted"].items()]
     promised = [(id, filter) for id, filter in found["promised"].items()]
+    sharing = [(one["name"] or "-", one["holds"], one["credit"]) for one in found.get("sharing", ())]
+    if found.get("key"):
+        facts["shared by"] = f"the field {found['key']}"
     typer.echo(pairs(facts))
-    for titles, rows in ((("subscription", "filter"), wanted), (("advertisement", "filter"), promised)):
+    for titles, rows in (
+        (("subscription", "filter"), wanted),
+        (("advertisement", "filter"), promised),
+        (("member", "holds", "can take"), sharing),
+    ):
         if rows:
             typer.echo(columns(titles, rows))
     return None

@@ -70,10 +70,24 @@ class SubscribeShared(Act, frozen=True):
             member.change(m.Unsubscribe(self.id) if self.ends else m.Subscribe(self.id, filter))
 
 
+class MoveTogether(Act, frozen=True):
+    """All members go to a node: the first takes the session there, and the others follow."""
+
+    node: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Detach all members before any of them comes back."""
+        for member in network.members.values():
+            member.detach()
+        for member in network.members.values():
+            member.attach(node_of(network, self.node))
+
+
 SHARED: Final[Chances] = {
     lambda dice: MoveMember(dice.randrange(64), dice.node()): 5,
     lambda dice: DetachMember(dice.randrange(64)): 5,
     lambda dice: BreakMember(dice.randrange(64)): 5,
+    lambda dice: MoveTogether(dice.node()): 4,
     lambda dice: SubscribeShared(dice.choice(IDS), dice.randrange(64), dice.random() < 0.2): 2,
 }
 """drawn in runs with a shared session"""

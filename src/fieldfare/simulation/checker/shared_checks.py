@@ -19,7 +19,6 @@ from fieldfare.simulation.trace import (
     Delivered,
     DeliveredToMember,
     MemberGone,
-    Published,
     Record,
     Restarted,
     Trace,
@@ -38,7 +37,8 @@ def first_deliveries(trace: Trace) -> Trace:
             if about in seen:
                 continue
             seen.add(about)
-            found.append(Delivered(*record[: len(Delivered._fields)]))
+            *fields, _, _ = record
+            found.append(Delivered._make(fields))
         else:
             found.append(record)
     return found

@@ -10,6 +10,7 @@ from fieldfare.core.inputs import Leave, OfferSession
 from fieldfare.core.state import INTERNAL, Session
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
+    MemberView,
     SessionDetails,
     Sessions,
     SessionView,
@@ -39,7 +40,7 @@ def handlers() -> dict[str, dict[str, Handler]]:
 
 def view(node: Node, name: str, one: Session) -> dict[str, Any]:
     """Return the members that a session has in a list and alone."""
-    client = node.core.broker.clients.all.get(name)
+    client, sharing = node.core.broker.clients.all.get(name), node.core.members.of(name)
     return {
         "name": name,
         "owner": one.owner,
@@ -53,6 +54,7 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "dropped": one.dropped,
         "subscriptions": len(client.subscriptions) if client is not None else 0,
         "advertisements": len(client.advertisements) if client is not None else 0,
+        "members": len(sharing.members) if sharing is not None else 0,
     }
 
 
@@ -85,7 +87,11 @@ async def _details(call: Call) -> Response:
     client = node.core.broker.clients.all.get(name)
     wanted = {id: str(filter) for id, filter in client.subscriptions.items()} if client is not None else {}
     promised = {id: str(filter) for id, filter in client.advertisements.items()} if client is not None else {}
-    return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised))
+    sharing = node.core.members.of(name)
+    members = sharing.members.values() if sharing is not None else ()
+    shared = [MemberView(one.label, one.holds, one.credit) for one in members]
+    key = sharing.key if sharing is not None else ""
+    return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised, sharing=shared, key=key))
 
 
 async def _end(call: Call) -> Response:
