@@ -30,7 +30,7 @@ from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.state import Origin, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
@@ -46,6 +46,7 @@ from fieldfare.protocol.journal import (
     encode_details,
 )
 from fieldfare.protocol.messages import Role
+from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
@@ -73,6 +74,7 @@ class Core:
         secure: bool = False,
         life: str = "",
         doubtful: bool = False,
+        speaks: int = NEWEST,
         now: float = 0.0,
     ) -> None:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
@@ -93,6 +95,8 @@ class Core:
         self.policy = policy
         self.life = life
         self.doubtful = doubtful
+        self.speaks = speaks
+        """Highest version of what is sent and stored; see `protocol.versions`."""
         self.now = now
         self.ahead = 0.0
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
@@ -223,6 +227,23 @@ class Core:
             else:
                 filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
+
+    # Versions
+
+    def version_of(self, node: str) -> int:
+        """Return the version that can be spoken with a node, neighbour or not; this node speaks with itself, too."""
+        return self.speaks if node == self.broker.name else self.envelopes.version_of(node)
+
+    def versions_of(self, nodes: Iterable[str]) -> dict[str, int]:
+        """Return the versions of nodes, without those that speak no more than the oldest version."""
+        return {node: version for node in nodes if (version := self.version_of(node)) > OLDEST}
+
+    def require(self, kind: str, *nodes: str) -> None:
+        """Refuse what needs a kind of message, unless this node and all the given nodes have the kind."""
+        for node in (self.broker.name, *nodes):
+            version = self.version_of(node)
+            if not has(version, kind):
+                raise PeerTooOld(refusal(node, version, kind))
 
     # Events
 

@@ -153,7 +153,7 @@ class Departures(Mapping[str, Departure]):
             departure.last_events[event[:2]] = event[2]
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._envelopes.send(to, h.encode(message))
+        self._envelopes.send(to, message)
 
     def _store(self, name: str) -> None:
         one = self[name]

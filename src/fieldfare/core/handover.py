@@ -291,7 +291,7 @@ class Handovers:
             self._send(node, h.SessionNotHere(name, following, arrival.source))
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     # Events and recovery
 

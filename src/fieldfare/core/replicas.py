@@ -59,7 +59,7 @@ class Replicas:
         self._due: set[tuple[str, str]] = set()
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     # At the node of a session
 

@@ -15,6 +15,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
+from fieldfare.protocol.versions import OLDEST
 
 Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
 """Reaction to a session without a durable name that is too slow."""
@@ -27,6 +28,10 @@ NEVER: Final = float("inf")
 
 class RequestRefused(ValueError):
     """A request of a client has no effect; the message gives the reason."""
+
+
+class PeerTooOld(RequestRefused):
+    """A request needs what the version of a node does not have."""
 
 
 class Publication(NamedTuple):
@@ -147,6 +152,8 @@ class Link(msgspec.Struct):
     """A neighbour: counts of the messages in both directions, and the unacknowledged messages."""
 
     role: Role
+    version: int = OLDEST
+    """Version that both ends speak since they last met; no row has it."""
     last: int = 0
     """Number of the last message to the neighbour."""
     released: int = 0
