@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.events import json
+from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
@@ -52,6 +52,8 @@ def _raw(event: Event) -> msgspec.Raw:
 
 
 CLIENT_FRAMES: Final = (
+    Sample(f.SetParameters(1, _raw(Event({"myloc": "rebeca-drive 100", "budget": 120}))), "A place, and a value."),
+    Sample(f.SetParameters(2, _raw(Event({"myloc": None}))), "The place is forgotten.", "forgotten"),
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
@@ -200,6 +202,18 @@ HANDOVER: Final = (
             *_SESSION, "8b4c", "ana@example.org", {"cheap": "price < 10"}, {"mine": "price > 0"}, replica=True
         ),
         "Subscriptions and advertisements by id.",
+    ),
+    Sample(
+        h.SessionDescription(
+            *_SESSION,
+            "8b4c",
+            "ana@example.org",
+            {"near": "location = 'hall'"},
+            dynamic={"near": "location IN myloc"},
+            parameters=msgpack.encode(Event({"myloc": "hall"})),
+        ),
+        "A filter with parameters, filled in and as text, and the place of the session.",
+        "dynamic",
     ),
     Sample(
         h.ClientVoucher(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0),

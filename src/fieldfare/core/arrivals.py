@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
+from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_state import Arrival, HandoverError
 from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
@@ -113,7 +114,8 @@ class Arrivals(Mapping[str, Arrival]):
             return
         try:
             advertise = [m.Advertise(id, wire.filter_of(text)) for id, text in message.advertisements.items()]
-            subscribe = [m.Subscribe(id, wire.filter_of(text)) for id, text in message.subscriptions.items()]
+            filters = {id: wire.filter_of(text) for id, text in message.subscriptions.items()}
+            dynamic, values = read_dynamic(message)
         except ValueError as error:
             self._send(source, h.CancelHandover(name, message.ticket))
             self._refuse(name, f"{core.broker.name} cannot read a filter of the session {name}: {error}")
@@ -129,8 +131,10 @@ class Arrivals(Mapping[str, Arrival]):
         )
         self._store(name)
         core.sessions.store(name)
+        subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
         for change in (*advertise, *subscribe):
             core.sessions.apply_change(change, name, now)
+        core.dynamic.accept(name, dynamic, filters, values, now)
         self._send(source, h.TargetReady(name, message.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:

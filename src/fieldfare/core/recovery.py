@@ -33,7 +33,16 @@ from fieldfare.routing.routes import LOCAL
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
-OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure")
+OF_SESSIONS: Final = (
+    "subscriptions",
+    "advertisements",
+    "dynamic",
+    "parameters",
+    "replayed",
+    "copy",
+    "kept",
+    "departure",
+)
 """Kinds of rows that are of no use without the row of the session."""
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
@@ -48,6 +57,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
     _restore_links(core, stored.get("neighbour", {}))
     _restore_filters(core, stored)
+    core.dynamic.restore(stored)
     losses.restore(core, stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import Input
 from fieldfare.core.state import NEVER, Pending, RequestRefused, pending_event
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
@@ -40,8 +41,9 @@ async def subscribe(
     life: str = "",
     complete: bool = False,
     identity: str = "",
+    change: Input | None = None,
 ) -> int:
-    """Subscribe a session to a filter, from a position or a time on.
+    """Subscribe a session to a filter, from a position or a time on; `change` subscribes in another way.
 
     With `complete`, replaced and expired events count too, as far as the log reaches. Return the position where the
     log begins if `since` asks for older events, which are gone; else 0.
@@ -65,7 +67,10 @@ async def subscribe(
         core.sessions.check_identity(session, identity)
         found.add(matching(log.read(begin, log.last), filter))
         found.add(matching(core.unwritten, filter))  # events of the same step, which are not in the log yet
-        core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        if change is None:
+            core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        else:
+            change(core, now)
         core.deliveries.replay(session, found.waiting(now + core.ahead))
 
     await node.submit(begin_now)
