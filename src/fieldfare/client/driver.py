@@ -29,10 +29,6 @@ logger = logging.getLogger("fieldfare.client")
 
 WINDOW: Final = 10_000
 """published events that may be under way: sent or waiting, and not safe"""
-CREDIT: Final = 1000
-"""deliveries that a client may hold, unless the program says otherwise"""
-MEMBER_CREDIT: Final = 20
-"""the same for a member of a shared session: deliveries that a busy member holds keep others idle"""
 MAX_REFUSALS: Final = 1000
 """refused receipts that `drain` remembers"""
 LEAVE_TIMEOUT: Final = 30.0
@@ -48,10 +44,7 @@ class Driver:
         *,
         session: str = "",
         token: str | Callable[[], str] = "",
-        shared: bool = False,
-        member: str = "",
-        key: str = "",
-        credit: int | None = None,
+        credit: int = 1000,
         quench: bool = False,
         json: bool = False,
         ssl: tls.SSLContext | None = None,
@@ -66,10 +59,7 @@ class Driver:
             encode_event=self.codec.raw,
             session=session,
             at=at,
-            credit=credit if credit is not None else MEMBER_CREDIT if shared else CREDIT,
-            shared=shared,
-            member=member,
-            key=key,
+            credit=credit,
             quench=quench,
             on_dropped=on_dropped,
         )

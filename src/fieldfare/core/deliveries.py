@@ -156,11 +156,7 @@ class Deliveries:
         if number > session.acknowledged:
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
-<<<<<<< HEAD
-            self._core.members.acknowledged(name, number)
-=======
             session.check()
->>>>>>> main
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number

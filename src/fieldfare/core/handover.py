@@ -65,8 +65,6 @@ class Handovers:
         self.arrivals = Arrivals(core, self.states)
         parts = self.states, core.sessions, core.envelopes, core.buffer
         self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position)
-        self._offered: dict[str, str] = {}
-        """Targets of offered sessions: an administrator moves a session with all its members."""
         self.passes: dict[str, Pass] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -111,7 +109,7 @@ class Handovers:
     ) -> Session | None:
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
-            raise self.arrivals.refused.pop((name, asking))
+            raise RequestRefused(self.arrivals.refused.pop((name, asking)))
         core, here, elsewhere = self._core, self._core.broker.name, at not in ("", self._core.broker.name)
         session = core.sessions[name] if self.status(name) == "here" else None
         # No node has an unclaimed session: to ask for it would never end.
@@ -157,7 +155,6 @@ class Handovers:
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Offer a session, with the client, to another node."""
         with self.states.transition(name, HandoverInput.OFFER):
-            self._offered[name] = target
             self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
 
     def cancel_unanswered(self) -> None:
@@ -270,8 +267,6 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
-        elif core.members.of(name) is not None and self._offered.get(name) != target:
-            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.members.description(name)))
         else:
             self.departures.begin(name, session, ticket, target)
 
@@ -316,7 +311,6 @@ class Handovers:
         """Forget everything about an ended session."""
         self.arrivals.unclaimed.discard(name)
         self.passes.pop(name, None)
-        self._offered.pop(name, None)
 
     def low_water(self) -> list[int]:
         """Return the positions from which handovers still need the log."""

@@ -33,9 +33,6 @@ from fieldfare.routing.routes import LOCAL
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
-<<<<<<< HEAD
-OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure", "acknowledged")
-=======
 OF_SESSIONS: Final = (
     "subscriptions",
     "advertisements",
@@ -46,7 +43,6 @@ OF_SESSIONS: Final = (
     "kept",
     "departure",
 )
->>>>>>> main
 """Kinds of rows that are of no use without the row of the session."""
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
@@ -63,7 +59,6 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     _restore_filters(core, stored)
     core.dynamic.restore(stored)
     losses.restore(core, stored)
-    core.members.restore(stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
@@ -185,15 +180,8 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
-<<<<<<< HEAD
-            done = number <= session.acknowledged or core.members.is_done(name, number)
-            if not done and entry.position >= session.low:
-                key = replacement_key(entry.publisher, details.replaces)
-                session.pending[number] = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
-=======
             if number > session.acknowledged and entry.position >= session.low:
                 session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
->>>>>>> main
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:
                     _trim(session, core.limit)

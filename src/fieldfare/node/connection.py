@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fieldfare.core import losses
 from fieldfare.core.core import Core
-from fieldfare.core.handover_state import SharedElsewhere, TemporarilyRefused
+from fieldfare.core.handover_state import TemporarilyRefused
 from fieldfare.core.inputs import SendVoucher, Withhold
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import Pending, Session
@@ -24,7 +24,6 @@ from fieldfare.node import attachment, security
 from fieldfare.node.attachment import Attached
 from fieldfare.node.delivery_frames import delivery_parts
 from fieldfare.node.interest import Interests
-from fieldfare.node.members import Connected, Membership
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.requests import Client, Requests
 from fieldfare.node.security import Principal, rights, tickets
@@ -68,9 +67,7 @@ class ClientConnection:
         self._requests: Requests | None = None
         self._ticket = ""
         """Ticket for the next connection, if the client came with one."""
-        self._name = self._own_name = ""
-        """The session, and the name by which the node knows the connection; a member of a session has another one."""
-        self._membership: Membership | None = None
+        self._name = ""
         self._credit = 0
         self._accepted = 0
         """Sequence number of the last accepted event."""
@@ -92,13 +89,8 @@ class ClientConnection:
 
     async def serve(self) -> None:
         """Attach the client to a session, and serve the client until either side ends the connection."""
-        try:
-            if await self._begin():
-                await self._run()
-        finally:
-            await self._end()
-
-    async def _run(self) -> None:
+        if not await self._begin():
+            return
         sender = asyncio.create_task(self._send_all())
         reader = asyncio.create_task(self._read_all())
         try:
@@ -107,6 +99,7 @@ class ClientConnection:
             for task in (sender, reader):
                 task.cancel()
             results = await asyncio.gather(sender, reader, return_exceptions=True)
+            await self._end()
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionError):
                 raise result
@@ -139,39 +132,35 @@ class ClientConnection:
             await self._hang_up("say Hello first")
             return False
         except ValueError as error:  # no frame, no access, no session
-            to = self._node.address(error.node) if isinstance(error, SharedElsewhere) else ""
-            await self._hang_up(str(error), again=isinstance(error, TemporarilyRefused), to=to)
+            await self._hang_up(str(error), again=isinstance(error, TemporarilyRefused))
             return False
         return True
 
     async def _welcome(self, hello: f.Hello, attached: Attached) -> None:
         node, limits, principal = self._node, self._node.config.limits, self._known()
         name, session = attached.name, attached.session
-        self._name, self._own_name = name, attached.member or name
+        self._name = name
         self._requests = Requests(
             node,
             self._interests,
             self._codec,
-            Client(name, session.identity, principal, attached.member),
+            Client(name, session.identity, principal),
             reply=self._reply,
             accepted=self._accept,
             stopped=lambda: self._close("the node stops", again=True),
         )
         self._waited = attached.waited
         self._replies.extend(f.Refused(one, code="denied") for one in attached.ended)
-        node.use_session(self._own_name, self._close, self._wake.set)
-        if attached.member:
-            self._membership = Membership(node, name, attached.member)
-            self._membership.join(Connected(hello.member, self._close, self._wake.set))
-        self._grant(hello.credit)
-        self._accepted = 0 if attached.member else session.sequence
+        node.use_session(name, self._close, self._wake.set)
+        self._credit = min(max(hello.credit, 0), MOST_CREDIT)
+        self._accepted = session.sequence
         self._told_dropped = session.warned
         await self._send(
             f.Welcome(
                 node.name,
                 name,
                 session.identity,
-                self._accepted,
+                session.sequence,
                 session.acknowledged,
                 self._version,
                 max_frame=limits.frame_bytes,
@@ -184,7 +173,6 @@ class ClientConnection:
                 life=node.core.life,
                 warned=session.warned,
                 ticket=self._ticket,
-                shared=bool(attached.member),
             )
         )
         self._unwatch = security.watch(principal, node.security, lambda: self._close("your token is void"))
@@ -192,12 +180,6 @@ class ClientConnection:
             loop = asyncio.get_running_loop()
             rest = max(0.0, principal.until - node.clock())
             self._expiry = loop.call_later(rest, self._close, "your token has expired")
-        self._wake.set()
-
-    def _grant(self, more: int) -> None:
-        self._credit = min(self._credit + max(more, 0), MOST_CREDIT)
-        if self._membership is not None:
-            self._membership.grant(more)
         self._wake.set()
 
     def _known(self) -> Principal:
@@ -227,28 +209,23 @@ class ClientConnection:
         if self._expiry is not None:
             self._expiry.cancel()
         self._unwatch()
-        if node.closers.get(self._own_name) != self._close:
+        if node.closers.get(self._name) != self._close:
             return  # another connection uses the session now
-        self._interests.forget(self._own_name)
-        del node.closers[self._own_name], node.wakers[self._own_name]
-        if self._membership is not None:
-            self._membership.leave()
+        self._interests.forget(self._name)
+        del node.closers[self._name], node.wakers[self._name]
         if node.ready:
             await node.submit(self._detach)
 
     def _detach(self, core: Core, now: float) -> None:
-        if self._membership is not None:
-            self._membership.detach(core, now)
-            core.sessions.detach(self._own_name, now)
-        elif self._name not in self._node.closers and self._is_current():  # else another connection has come meanwhile
+        if self._name not in self._node.closers and self._is_current():  # else another connection has come meanwhile
             core.sessions.detach(self._name, now)
 
     def _is_current(self) -> bool:
         return self._requests is not None and self._requests.is_current()
 
-    async def _hang_up(self, reason: str, *, again: bool = False, to: str = "") -> None:
+    async def _hang_up(self, reason: str, *, again: bool = False) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
-            await self._send(f.Bye(reason, again, to))
+            await self._send(f.Bye(reason, again))
             await self._socket.close(1008, reason[:100])
 
     # Sending
@@ -294,11 +271,7 @@ class ClientConnection:
             return False
         limit = min(CHUNK, self._credit)
         session = self._node.core.sessions[self._name]
-        again: frozenset[int] = frozenset()
-        if self._membership is not None:
-            taken, again = await self._membership.take(limit)
-        else:
-            taken = self._node.core.deliveries.next(self._name, limit, self._node.clock())
+        taken = self._node.core.deliveries.next(self._name, limit, self._node.clock())
         parts = await self._parts(taken, session) if taken else []
         if session.dropped > self._told_dropped:
             self._told_dropped = session.dropped
@@ -307,8 +280,7 @@ class ClientConnection:
         for part in parts:
             self._credit -= len(part)
             self._node.counters.deliveries += len(part)
-            redelivered = tuple(one.number for one in part if one.number in again) if again else ()
-            await self._send(f.Deliveries(part, self._told_dropped, redelivered))
+            await self._send(f.Deliveries(part, self._told_dropped))
         return len(taken) == limit
 
     async def _parts(self, taken: list[tuple[int, Pending]], of: Session) -> list[list[f.Delivery]]:
@@ -318,8 +290,6 @@ class ClientConnection:
         identified = self._name in core.replicas.holders or (session is not None and session.doubt > 0)
         found = delivery_parts(taken, entries, self._may_have, as_json=self._codec is JSON_CODEC, identified=identified)
         of.dropped += found.missing
-        if self._membership is not None:
-            self._membership.lose_unsent(taken, found.parts)
         if found.withheld:
             self._node.submit_detached(Withhold(self._name, found.withheld))
         return found.parts
@@ -356,7 +326,8 @@ class ClientConnection:
     async def _handle(self, frame: f.FromClient) -> None:
         assert self._requests is not None
         if isinstance(frame, f.Credit):
-            self._grant(frame.more)
+            self._credit = min(self._credit + max(frame.more, 0), MOST_CREDIT)
+            self._wake.set()
             return
         try:
             await self._requests.handle(frame)

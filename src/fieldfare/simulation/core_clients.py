@@ -16,9 +16,6 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
-<<<<<<< HEAD
-from fieldfare.simulation.core_connections import ChangeFilter, ClientConnection, PublishEvents
-=======
 from fieldfare.simulation.core_connections import (
     ChangeFilter,
     ClientConnection,
@@ -27,11 +24,9 @@ from fieldfare.simulation.core_connections import (
     StateValues,
 )
 from fieldfare.simulation.filling import Dynamic
->>>>>>> main
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
-    from fieldfare.simulation.core_host import CoreHost
     from fieldfare.simulation.core_network import CoreNetwork
 
 RETRY = 0.1
@@ -191,22 +186,17 @@ class DurableClient:
         if self.line is None:
             self._retry()
             return
-        self.line.out.send(self.hello())
-
-    def connection_at(self, host: CoreHost, out: Pipe) -> ClientConnection:
-        """Return the node's side of a new connection."""
-        return ClientConnection(host, self.name, out)
-
-    def hello(self) -> f.Hello:
-        """Return the first frame of a connection."""
-        return f.Hello(
-            session=self.name,
-            at=self.node,
-            identity=self.identity,
-            replicas=self.replicas,
-            moves=self.moves,
-            lives=self.lives,
-            seen=self.seen,
+        at = self.node
+        self.line.out.send(
+            f.Hello(
+                session=self.name,
+                at=at,
+                identity=self.identity,
+                replicas=self.replicas,
+                moves=self.moves,
+                lives=self.lives,
+                seen=self.seen,
+            )
         )
 
     def _retry(self) -> None:
@@ -228,7 +218,7 @@ class DurableClient:
 
     def receive(self, line: Line, frame: Any) -> None:
         """Take a frame of a node."""
-        if isinstance(frame, list | tuple):
+        if isinstance(frame, list):
             self._deliver(frame, line.node)
         elif isinstance(frame, f.Accepted):
             self._accept(frame.number)
@@ -293,7 +283,7 @@ class DurableClient:
             case m.Unadvertise(id=id):
                 self.network.record(records.Unadvertised, self.node, self.name, id)
 
-    def _deliver(self, items: Any, node: str) -> None:
+    def _deliver(self, items: list[DeliveredEvent], node: str) -> None:
         for one in items:
             if one.number <= self.seen:
                 continue

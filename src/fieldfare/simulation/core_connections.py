@@ -7,14 +7,9 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
-<<<<<<< HEAD
-from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
-from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Leave, TakeOver
-=======
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Input, Leave, TakeOver
->>>>>>> main
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
@@ -112,11 +107,6 @@ class ClientConnection:
         host.watchers.discard(self._watch)
         if self._waits:
             host.submit(CancelArrival(self.session))
-        self._ended()
-
-    def _ended(self) -> None:
-        """Leave the session, unless another connection uses it now."""
-        host = self.host
         if host.connections.get(self.session) is self:
             del host.connections[self.session]
             session = host.core.sessions.get(self.session)
@@ -146,10 +136,10 @@ class ClientConnection:
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
                 claimed = yield from self._claim(self._attempt(hello))
         except ValueError as error:
-            self.close(str(error), error.node if isinstance(error, SharedElsewhere) else "")
+            self.close(str(error))
             return
         self._waits = False
-        self._welcome(hello, claimed.session, claimed.void)
+        self._welcome(claimed.session, claimed.void)
         if self._gone:
             self.end()
         while True:
@@ -185,9 +175,7 @@ class ClientConnection:
         if self.host.core.handovers.status(self.session) != self._before:
             self._changed = True
 
-    def _use(self, session: Session, hello: f.Hello) -> None:
-        """Take the place of an earlier connection."""
-        del session, hello
+    def _welcome(self, session: Session, void: int) -> None:
         host, name, core = self.host, self.session, self.host.core
         former = host.connections.get(name)
         if former is not None:
@@ -196,11 +184,7 @@ class ClientConnection:
         host.connections[name] = self
         if name in core.sessions:
             core.sessions[name].connected = True
-            core.members.restart(name)
-
-    def _welcome(self, hello: f.Hello, session: Session, void: int) -> None:
-        host, name, core = self.host, self.session, self.host.core
-        self._use(session, hello)
+            core.deliveries.restart(core.sessions[name])
         self._identity, self._attached = session.identity, True
         self.out.send(
             f.Welcome(

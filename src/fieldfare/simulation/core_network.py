@@ -28,7 +28,6 @@ from fieldfare.simulation.core_rest import unrest
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.disk import Disk, DiskDamaged, Stage
 from fieldfare.simulation.links import Wire, uniform
-from fieldfare.simulation.member_clients import MemberClient
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.story import Note, sentence
 from fieldfare.simulation.topologies import Topology
@@ -82,8 +81,6 @@ class CoreNetwork:
         self.work: dict[str, Work] = {name: Work() for name in topology.brokers}
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
-        self.members: dict[str, MemberClient] = {}
-        """workers that share a session, by session and label"""
         self.disks = {name: Disk() for name in topology.brokers}
         self.lost: set[str] = set()
         """nodes that have failed for good"""
@@ -341,20 +338,13 @@ class CoreNetwork:
         client.attach()
         return client
 
-    def add_member(self, session: str, label: str, node: str, *, key: str = "", lag: float = 0.0) -> MemberClient:
-        """Add a worker that shares a session; all members of a session begin at one node."""
-        member = MemberClient(self, session, label, node, key=key, lag=lag)
-        self.members[f"{session}.{label}"] = member
-        member.attach()
-        return member
-
     def dial(self, client: DurableClient, node: str) -> Line | None:
         """Connect a client to a node; None if the node is down."""
         host = self.hosts[node]
         if not host.up:
             return None
         there, back = self._pipe(client.name, node, NEAR), self._pipe(node, client.name, NEAR)
-        line, connection = Line(client, node, there), client.connection_at(host, back)
+        line, connection = Line(client, node, there), ClientConnection(host, client.name, back)
         there.receiver, back.receiver = connection.receive, line.receive
         self._lines[node] = [*((one, other) for one, other in self._lines[node] if one.open), (line, connection)]
         return line
@@ -385,7 +375,7 @@ class CoreNetwork:
         for node, host in self.hosts.items():
             host.kill_after = None
             self.disks[node].full, self.disks[node].seconds = False, 0.0
-        for client in (*self.clients.values(), *self.members.values()):
+        for client in self.clients.values():
             if client.away:
                 client.attach()
         end = self.clock.now + seconds

@@ -10,24 +10,15 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from fieldfare.routing.strategies import STRATEGIES
-<<<<<<< HEAD
-from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes
-=======
 from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters
->>>>>>> main
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-<<<<<<< HEAD
-FAMILIES: Final = (clients, links, nodes, disks, clocks, members)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD` or `SHARED`, drawn in some"""
-=======
 FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks)
 """modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, drawn in some"""
->>>>>>> main
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -56,10 +47,6 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
-    members: int = 0
-    """members of the session `shared`, which begin at the first node"""
-    key: str = ""
-    """field by which the members share the events"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
     here: int = 0
@@ -82,10 +69,8 @@ def _table(*kinds: str) -> tuple[list[Drawing], list[int]]:
     return list(found), list(found.values())
 
 
-_TABLES: Final = {
-    (wild, shared): _table("CHANCES", *["WILD"] * wild, *["SHARED"] * shared)
-    for wild, shared in product((False, True), repeat=2)
-}
+_TAME: Final = _table("CHANCES")
+_WILD: Final = _table("CHANCES", "WILD")
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -94,16 +79,10 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
     replicas = int(count > 1 and dice.random() < 0.3)
-    sharing = dice.choice((0, 0, 0, 2, 3))
-    table = _TABLES[dice.random() < 0.2, sharing > 0]
+    table = _WILD if dice.random() < 0.2 else _TAME
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
-<<<<<<< HEAD
-        steps += [Step(dice.choice(PAUSES), clients.register(dice)) for _ in range(dice.randint(1, 4))]
-        steps += [Step(0.0, members.subscribe_shared(dice))] if sharing else []
-=======
         steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
->>>>>>> main
         if replicas and count > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
         steps.append(Step(0.0, nodes.Settle()))
@@ -120,8 +99,6 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
-        members=sharing,
-        key=dice.choice(("", "x")) if sharing else "",
         apart=dice.random() < 0.1,
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),

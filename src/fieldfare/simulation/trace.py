@@ -125,46 +125,6 @@ class Refused(NamedTuple):
     reason: str
 
 
-# Members of shared sessions: the client is the session
-
-
-class DeliveredToMember(NamedTuple):
-    """A member of a session was given an event."""
-
-    time: float
-    order: int
-    broker: str
-    client: str
-    publisher: str
-    sequence: int
-    event: Event
-    subscriptions: tuple[str, ...]
-    member: str
-    redelivered: bool
-
-
-class AcknowledgedByMember(NamedTuple):
-    """The acknowledgement of a member is on the disk of the node."""
-
-    time: float
-    order: int
-    broker: str
-    client: str
-    member: str
-    publisher: str
-    sequence: int
-
-
-class MemberGone(NamedTuple):
-    """The connection of a member has ended, as seen from either side."""
-
-    time: float
-    order: int
-    broker: str
-    client: str
-    member: str
-
-
 # Between brokers
 
 
@@ -239,9 +199,6 @@ class Quiet(NamedTuple):
 Record: TypeAlias = (
     Published
     | Delivered
-    | DeliveredToMember
-    | AcknowledgedByMember
-    | MemberGone
     | Subscribed
     | Unsubscribed
     | Advertised
@@ -265,9 +222,6 @@ KINDS: Final[dict[str, type[Any]]] = {
     for kind in (
         Published,
         Delivered,
-        DeliveredToMember,
-        AcknowledgedByMember,
-        MemberGone,
         Subscribed,
         Unsubscribed,
         Advertised,
@@ -307,8 +261,6 @@ SCHEMA: Final = pa.schema(
         "added": pa.int64(),
         "removed": pa.int64(),
         "kept": pa.bool_(),
-        "member": pa.string(),
-        "redelivered": pa.bool_(),
     }
 )
 """a column for each name that a field has in some kind of record"""

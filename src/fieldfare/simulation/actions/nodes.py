@@ -53,8 +53,7 @@ class Lose(Act, frozen=True):
         network.settle()
         node = leaves[self.leaf % len(leaves)]
         others = sorted(network.hosts.keys() - {node})
-        everybody = (*network.clients.values(), *network.members.values())
-        mine = [client for client in everybody if client.node == node]
+        mine = [client for client in network.clients.values() if client.node == node]
         if all(client.replicas for client in mine):
             network.lose(node)
             for client in mine:

@@ -16,7 +16,6 @@ from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.active_filters import advertised, any_match
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
-from fieldfare.simulation.checker.shared_checks import first_deliveries
 from fieldfare.simulation.checker.violations import EventId, Violation
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Delivered, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
@@ -91,10 +90,9 @@ def check_durable(
     trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
 ) -> list[Violation]:
     """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order."""
-    once = first_deliveries(trace)
     found = [
-        *durable_safety(once, advertisements=advertisements),
-        *liveness(once, advertisements=advertisements, tally=tally, durable=True),
+        *durable_safety(trace, advertisements=advertisements),
+        *liveness(trace, advertisements=advertisements, tally=tally, durable=True),
         *(fifo(trace) if order in ("fifo", "causal") else ()),
         *(causal(trace) if order == "causal" else ()),
     ]

@@ -12,7 +12,6 @@ from fieldfare.events.tags import tag
 from fieldfare.filters.dynamic import MYLOC
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
-    MemberView,
     SessionDetails,
     Sessions,
     SessionView,
@@ -42,11 +41,7 @@ def handlers() -> dict[str, dict[str, Handler]]:
 
 def view(node: Node, name: str, one: Session) -> dict[str, Any]:
     """Return the members that a session has in a list and alone."""
-<<<<<<< HEAD
-    client, sharing = node.core.broker.clients.all.get(name), node.core.members.of(name)
-=======
     client, stated = node.core.broker.clients.all.get(name), node.core.dynamic.values.get(name, {})
->>>>>>> main
     return {
         "name": name,
         "owner": one.owner,
@@ -60,12 +55,8 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "dropped": one.dropped,
         "subscriptions": len(client.subscriptions) if client is not None else 0,
         "advertisements": len(client.advertisements) if client is not None else 0,
-<<<<<<< HEAD
-        "members": len(sharing.members) if sharing is not None else 0,
-=======
         "place": stated.get(MYLOC, ""),
         "parameters": {parameter: tag(value) for parameter, value in stated.items() if parameter != MYLOC},
->>>>>>> main
     }
 
 
@@ -98,16 +89,8 @@ async def _details(call: Call) -> Response:
     client = node.core.broker.clients.all.get(name)
     wanted = {id: str(filter) for id, filter in client.subscriptions.items()} if client is not None else {}
     promised = {id: str(filter) for id, filter in client.advertisements.items()} if client is not None else {}
-<<<<<<< HEAD
-    sharing = node.core.members.of(name)
-    members = sharing.members.values() if sharing is not None else ()
-    shared = [MemberView(one.label, one.holds, one.credit) for one in members]
-    key = sharing.key if sharing is not None else ""
-    return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised, sharing=shared, key=key))
-=======
     dynamic = node.core.dynamic.texts_of(name)
     return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised, dynamic=dynamic))
->>>>>>> main
 
 
 async def _end(call: Call) -> Response:
