@@ -170,7 +170,11 @@ LINK_MESSAGES: Final = (
     Sample(m.Deliver(QUOTE, "bob", 7, ("cheap",), "oslo", 18), "To a client of a bare broker."),
     Sample(m.Refuse("no advertisement", "mine"), "To a client of a bare broker."),
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
-    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "All fields.", "longest"),
+    Sample(
+        m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
+        "All fields.",
+        "longest",
+    ),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),

@@ -14,7 +14,7 @@ from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_state import Arrival, HandoverError
 from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
-from fieldfare.core.state import NEVER, Pending, Session
+from fieldfare.core.state import Session, pending_event
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -26,7 +26,6 @@ from fieldfare.protocol.journal import (
     StoredRows,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 from fieldfare.protocol.lineage import MOST
 
@@ -270,8 +269,7 @@ class Arrivals(Mapping[str, Arrival]):
             if arrival is None or arrival.session is None:
                 continue
             event = entry.publisher, details.by, entry.sequence
-            key = replacement_key(entry.publisher, details.replaces)
-            pending = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+            pending = pending_event(entry.position, ids, entry.publisher, details)
             if mark == arrival.interim_mark and is_handed_over(entry):
                 arrival.session.pending[number] = pending
             elif mark == arrival.interim_mark:

@@ -38,6 +38,7 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -271,9 +272,9 @@ class Core:
             begin = one.number or known + 1
             last = begin + len(one.events) - 1
             origin = Origin(first=max(begin, known + 1), last=last)
-            by, here, expires = session.identity, self.broker.name, one.expires or 0.0
+            by, here, options = session.identity, self.broker.name, options_of(one)
             accepted += [
-                (m.Forward(event, one.session, number, by, here, expires, one.replaces), origin)
+                (m.Forward(event, one.session, number, by, here, **options), origin)
                 for number, event in enumerate(one.events, begin)
                 if number > known
             ]
@@ -305,8 +306,8 @@ class Core:
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last = accepted[place][1]
-            options = forward.expires, forward.replaces, first, last, forward.tag
-            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)
+            more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
@@ -316,8 +317,10 @@ class Core:
         return self.position
 
     def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
+        entries = self.buffer.entries
+        assert not entries or entries[-1].position == self.position - 1, "a position of the log is left out"
         about = publisher, sequence, event, encode_details(details)
-        self.buffer.entries.append(JournalEntry(self.position, now + self.ahead, *about))
+        entries.append(JournalEntry(self.position, now + self.ahead, *about))
 
 
 def _id(forward: m.Forward) -> EventId:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
-from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
+from fieldfare.core.state import INTERNAL, Pending, Session, pending_event, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -28,7 +28,6 @@ from fieldfare.protocol.journal import (
     StoredRows,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 from fieldfare.routing.deduplication import EventId
 
@@ -344,8 +343,7 @@ class Replicas:
         for name, mark, number, ids in details.to:
             replica, session = self.held.get(name), self._core.sessions.get(name)
             if replica is not None and mark == replica.mark and is_handed_over(entry):
-                key = replacement_key(entry.publisher, details.replaces)
-                pending = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+                pending = pending_event(entry.position, ids, entry.publisher, details)
                 replica.carried[number] = pending, event
             elif replica is not None and mark == replica.mark:
                 replica.event_ids[number] = event

@@ -16,13 +16,13 @@ from typing import Final
 
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import Input
-from fieldfare.core.state import NEVER, Pending, RequestRefused
+from fieldfare.core.state import NEVER, Pending, RequestRefused, pending_event
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.node import Node
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over, replacement_key
+from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
@@ -93,11 +93,9 @@ class FoundEvents:
                 self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
                 continue
             details = details_of(entry)
-            name = replacement_key(entry.publisher, details.replaces)
-            self._last.pop(name, None)  # else the new event would stand at the old place of the key
-            self._last[name or entry.position] = Pending(
-                entry.position, self._ids, details.expires or NEVER, replaces=name
-            )
+            pending = pending_event(entry.position, self._ids, entry.publisher, details)
+            self._last.pop(pending.replaces, None)  # else the new event would stand at the old place of the key
+            self._last[pending.replaces or entry.position] = pending
 
     def waiting(self, now: float) -> list[Pending]:
         """Return the unexpired events; an expired event has replaced others all the same."""

@@ -141,8 +141,9 @@ class Requests:
         except ValueError as error:
             self.refuse(error, 0, number)
             return
-        expires = None if frame.ttl is None else node.clock() + frame.ttl
-        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
+        expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
+        what = Publication(self._name, number, events, self._identity, expires=expires, replaces=frame.replaces)
+        future = node.publish(what)
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:

@@ -21,7 +21,7 @@ from fieldfare.protocol.messages import About, FilterUpdate
 from fieldfare.tables.shared_index import Entries, Entry, Part, SharedIndex
 
 Recipients: TypeAlias = Mapping[str, tuple[str, ...]]
-"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, equal ids a tuple"""
+"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, clients the tuple"""
 
 MOST: Final = 50_000
 """number of clients and filters, about, in the answers that `Clients` remembers"""
@@ -136,16 +136,18 @@ class Clients:
             self._answers, self._room = {}, MOST
 
     def _find(self, matched: Entries) -> Recipients:
-        found: dict[str, list[str]] = {}
+        found: dict[str, tuple[str, ...]] = {}
+        ids = ("",)
         for part in (self._subscribers, self._widened) if self._wider_of else (self._subscribers,):
             for subscribers in part.select(matched):
                 for client, id in subscribers:
                     if client in found:
-                        found[client].append(id)
-                    else:
-                        found[client] = [id]
-        once: dict[tuple[str, ...], tuple[str, ...]] = {}
-        return {client: once.setdefault(tuple(ids), tuple(ids)) for client, ids in found.items()}
+                        found[client] += (id,)
+                        continue
+                    if id != ids[0]:
+                        ids = (id,)
+                    found[client] = ids
+        return found
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Tell whether an advertisement of the client matches the event."""
