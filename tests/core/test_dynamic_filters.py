@@ -8,7 +8,7 @@ import pytest
 
 from fieldfare.core.core import Core
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
-from fieldfare.core.inputs import Attach, ChangeFilters, ConnectLink, Leave, LinkUp
+from fieldfare.core.inputs import Attach, ChangeFilters, ConnectLink, Input, Leave, LinkUp
 from fieldfare.core.state import RequestRefused
 from fieldfare.filters import parse
 from fieldfare.filters.dynamic import DynamicFilter, Values
@@ -115,7 +115,7 @@ def test_a_fixed_filter_takes_the_place_of_a_dynamic_one_and_back() -> None:
 
 def test_rows_are_enough_to_go_on_also_for_a_node_without_parameters() -> None:
     made, rows = Core(Broker("b"), places=STREET), dict[str, dict[RowKey, object]]()
-    inputs = [
+    inputs: list[Input] = [
         Attach("ana", "ana@1"), SubscribeDynamic("ana", "p", "at IN myloc AND x < :low"),
         SubscribeDynamic("ana", "q", "y = :unset"), SetParameters("ana", {"myloc": "1", "low": 5}),
     ]  # fmt: skip

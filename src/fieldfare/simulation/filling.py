@@ -1,6 +1,6 @@
-"""Dynamic filters as a slow, obvious twin of `filters.dynamic` fills them in: by replacing text.
+"""Dynamic filters filled in by replacing text: a slow, obvious twin of `filters.dynamic`.
 
-A simulated client keeps the values that it has stated, and so knows at each moment which filters are in force.
+A simulated client keeps all stated values, and so knows at each moment which filters are in force.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK: Final = re.compile(r"\bmyloc\b|:(\w+)")
 
 
 class Dynamic(NamedTuple):
-    """A subscription with parameters, as a client requests it."""
+    """A subscription with parameters, as requested by a client."""
 
     id: str
     text: str

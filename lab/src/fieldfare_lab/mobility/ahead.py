@@ -75,11 +75,12 @@ def ahead(settings: Settings) -> Result:
     updates, shares = lines["filter updates a move"], lines["share of due events that arrive"]
     events, unasked = lines["events on links a move"], lines.pop("unasked")
     shown = found._replace(lines={name: tuple(values) for name, values in lines.items()})
-    figures = [", ".join(f"{value:.1f}" for value in some) for some in (updates, events)]
+    listed = [", ".join(f"{value:.1f}" for value in some) for some in (updates, events)]
     return Result(
         "L2", "Places in running nodes",
         f"15 durable nodes in a binary tree, the client at a leaf; {_SIDE}×{_SIDE} places on a torus, a random step "
-        f"every {_RESIDENCE:g} s, {moves} moves; {_RATE:.0f} events/s from all nodes, of all places; {_LATENCY} s a hop",
+        f"every {_RESIDENCE:g} s, {moves} moves; {_RATE:.0f} events/s from all nodes, of all places; {_LATENCY} s a "
+        "hop",
         (shown,),
         (
             Claim(
@@ -89,9 +90,9 @@ def ahead(settings: Settings) -> Result:
             Claim("a node that asks for the present place only misses some", shares[0] < 1, f"{shares[0]:.1%}"),
             Claim(
                 "each step ahead, from the second on, saves messages", all(b < a for a, b in pairwise(updates[1:])),
-                figures[0],
+                listed[0],
             ),
-            Claim("and costs events in vain", all(b > a for a, b in pairwise(events)), figures[1]),
+            Claim("and costs events in vain", all(b > a for a, b in pairwise(events)), listed[1]),
             Claim("no client gets the events of another place", not any(unasked), f"{sum(unasked):.0f} events"),
         ),
         "One step ahead alone saves nothing: the anchor is the place of the client then. The steps ahead are the same "
